@@ -1,0 +1,65 @@
+"""What a backend sees of the simulator: everything here, and nothing else."""
+
+from simulator.contract.backend import (
+    AtLeast,
+    Backend,
+    Evidence,
+    Offer,
+    Options,
+    Stage,
+    Subset,
+)
+from simulator.contract.encoded import MAX_PIXELS, Encoded, inspect
+from simulator.contract.example import ExampleImages, ExampleModel
+from simulator.contract.frame import (
+    U8,
+    Array,
+    Frame,
+    Matrix,
+    PixelFormat,
+    Range,
+    rgb_frame,
+    yuv_frame,
+)
+from simulator.contract.library import Library
+from simulator.contract.model import Cast, Effective, Port, Quantizer, Runtime
+from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
+from simulator.errors import MissingLibrary, SampleError, Unsupported
+
+__all__ = [
+    "MAX_PIXELS",
+    "U8",
+    "Array",
+    "AtLeast",
+    "Backend",
+    "Cast",
+    "Converter",
+    "Decoder",
+    "Effective",
+    "Encoded",
+    "Encoder",
+    "Evidence",
+    "ExampleImages",
+    "ExampleModel",
+    "Frame",
+    "Library",
+    "Matrix",
+    "MissingLibrary",
+    "Offer",
+    "Options",
+    "PixelFormat",
+    "Port",
+    "Quantizer",
+    "Range",
+    "Resizer",
+    "Runtime",
+    "SampleError",
+    "Stage",
+    "Subset",
+    "Unsupported",
+    "even",
+    "inspect",
+    "rgb_frame",
+    "subsample",
+    "yuv_frame",
+]

@@ -1,0 +1,121 @@
+"""What a backend says of itself: its library and its offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from simulator.contract.library import Library
+
+Options = Mapping[str, Any]
+"""The fields of one profile section, without ``backend``, after they were checked."""
+
+
+class Stage(StrEnum):
+    """The places in a stack that a backend can fill."""
+
+    DECODE = "decode"
+    ENCODE = "encode"
+    CONVERT = "convert"
+    RESIZE = "resize"
+    CAST = "cast"
+    QUANTIZE = "quantize"
+    RUNTIME = "runtime"
+    EXAMPLE_MODEL = "example_model"
+    EXAMPLE_IMAGES = "example_images"
+
+
+class Evidence(StrEnum):
+    """How we know that this is what the stack does; it travels into every report."""
+
+    NATIVE = "native"
+    VENDOR_SIMULATOR = "vendor_simulator"
+    EMULATED = "emulated"
+    RECORDED = "recorded"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Any integer from *low* up."""
+
+    low: int
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= self.low
+
+    def __str__(self) -> str:
+        return f"an integer from {self.low} up"
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A list of distinct names out of *names*, in any order."""
+
+    names: tuple[str, ...]
+
+    def __contains__(self, value: object) -> bool:
+        return (
+            isinstance(value, (list, tuple))
+            and len(set(value)) == len(value)
+            and set(value) <= set(self.names)
+        )
+
+    def __str__(self) -> str:
+        return f"a list out of {', '.join(self.names)}"
+
+
+Admits = tuple[Any, ...] | AtLeast | Subset
+"""The values that an implementation obeys for one field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One implementation of one stage, with exactly the values that it obeys.
+
+    Where the admissible values of one field depend on another (Pillow antialiases
+    everything but ``nearest``), a backend makes two offers.
+
+    Attributes:
+        stage: the place in a stack that it fills.
+        options: for each profile field of that stage which values are obeyed. A field with
+            one value need not be written; every other field must be.
+        make: builds the implementation from the checked options.
+        evidence: how we know that this is what the stack does.
+        source: where the behaviour is documented.
+    """
+
+    stage: Stage
+    options: Mapping[str, Admits]
+    make: Callable[[Options], Any]
+    evidence: Evidence = Evidence.NATIVE
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One third-party library (or one vendor's published arithmetic), and what it offers.
+
+    Attributes:
+        name: the name that profiles use.
+        summary: one line for ``simulate backends``.
+        library: what has to be installed; None for arithmetic of our own.
+        offers: every implementation, listed without importing the library.
+    """
+
+    name: str
+    summary: str
+    offers: tuple[Offer, ...]
+    library: Library | None = None
+    companions: tuple[Library, ...] = ()
+
+    def of(self, stage: Stage) -> tuple[Offer, ...]:
+        """Return the offers for *stage*."""
+        return tuple(offer for offer in self.offers if offer.stage is stage)
+
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """Everything that has to be installed."""
+        return (*((self.library,) if self.library else ()), *self.companions)

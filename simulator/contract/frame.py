@@ -1,0 +1,157 @@
+"""Pixels, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+Array = NDArray[Any]
+
+
+class PixelFormat(StrEnum):
+    """How the samples of an image are laid out in planes."""
+
+    RGB = "rgb"
+    NV12 = "nv12"
+    NV21 = "nv21"
+    I420 = "i420"
+    YUV411 = "yuv411"
+    YUV422 = "yuv422"
+    YUV440 = "yuv440"
+    YUV444 = "yuv444"
+
+    @property
+    def subsampling(self) -> tuple[int, int]:
+        """Luma samples per chroma sample: (vertical, horizontal)."""
+        return _SUBSAMPLING[self]
+
+    @property
+    def semiplanar(self) -> bool:
+        """Whether both chroma components share one interleaved plane."""
+        return self in (PixelFormat.NV12, PixelFormat.NV21)
+
+
+_SUBSAMPLING = {
+    PixelFormat.RGB: (1, 1),
+    PixelFormat.NV12: (2, 2),
+    PixelFormat.NV21: (2, 2),
+    PixelFormat.I420: (2, 2),
+    PixelFormat.YUV411: (1, 4),
+    PixelFormat.YUV422: (1, 2),
+    PixelFormat.YUV440: (2, 1),
+    PixelFormat.YUV444: (1, 1),
+}
+
+
+class Matrix(StrEnum):
+    """The luma coefficients that relate RGB and YUV (ITU-R BT.601, BT.709)."""
+
+    BT601 = "bt601"
+    BT709 = "bt709"
+
+
+class Range(StrEnum):
+    """Full: 0-255 for all samples (JFIF). Limited: Y 16-235, U and V 16-240."""
+
+    FULL = "full"
+    LIMITED = "limited"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One image in memory.
+
+    Attributes:
+        format: the layout of ``planes``.
+        planes: uint8 arrays. RGB: one (H, W, 3). NV12 / NV21: (H, W) and
+            (ceil(H/2), ceil(W/2), 2) in order U, V / V, U. Planar YUV: (H, W) and two
+            chroma planes of ceil(size / subsampling).
+        matrix: the matrix that the samples were made with; None for RGB.
+        range: the range that the samples were made with; None for RGB.
+    """
+
+    format: PixelFormat
+    planes: tuple[U8, ...]
+    matrix: Matrix | None = None
+    range: Range | None = None
+
+    @property
+    def height(self) -> int:
+        """Rows of the image, in luma samples."""
+        return int(self.planes[0].shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns of the image, in luma samples."""
+        return int(self.planes[0].shape[1])
+
+    @property
+    def rgb(self) -> U8:
+        """The (H, W, 3) array of an RGB frame."""
+        if self.format is not PixelFormat.RGB:
+            raise ValueError(f"a {self.format} frame has no RGB array; convert it first")
+        return self.planes[0]
+
+    @property
+    def chroma(self) -> tuple[U8, U8]:
+        """The U and V planes of a YUV frame, each (h, w); views where possible."""
+        if self.format is PixelFormat.NV12:
+            return self.planes[1][..., 0], self.planes[1][..., 1]
+        if self.format is PixelFormat.NV21:
+            return self.planes[1][..., 1], self.planes[1][..., 0]
+        return self.planes[1], self.planes[2]
+
+    def with_planes(self, *planes: U8) -> Frame:
+        """Return the same kind of frame with other samples."""
+        return replace(self, planes=planes)
+
+
+def rgb_frame(array: U8) -> Frame:
+    """Wrap an (H, W, 3) uint8 array in R, G, B order."""
+    return Frame(PixelFormat.RGB, (array,))
+
+
+def yuv_frame(
+    format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: Range
+) -> Frame:
+    """Lay out Y, U and V planes as *format* wants them.
+
+    Args:
+        format: any YUV format; its subsampling must be that of the chroma planes.
+        y: (H, W) uint8.
+        u: (h, w) uint8.
+        v: (h, w) uint8.
+        matrix: what the samples were made with.
+        range: what the samples were made with.
+    """
+    if format.semiplanar:
+        order = (u, v) if format is PixelFormat.NV12 else (v, u)
+        return Frame(format, (y, np.stack(order, axis=-1)), matrix, range)
+    return Frame(format, (y, u, v), matrix, range)
+
+
+def check_planes(frame: Frame) -> str | None:
+    """Say what is wrong with a frame's planes, or None when nothing is."""
+    for plane in frame.planes:
+        if plane.dtype != np.uint8:
+            return f"a plane is {plane.dtype}, not uint8"
+    h, w = frame.planes[0].shape[:2]
+    v, c = frame.format.subsampling
+    small = (-(-h // v), -(-w // c))
+    if frame.format is PixelFormat.RGB:
+        wanted: tuple[tuple[int, ...], ...] = ((h, w, 3),)
+    elif frame.format.semiplanar:
+        wanted = ((h, w), (*small, 2))
+    else:
+        wanted = ((h, w), small, small)
+    got = tuple(plane.shape for plane in frame.planes)
+    if got != wanted:
+        return f"{frame.format} planes of {wanted} expected, got {got}"
+    if frame.format is not PixelFormat.RGB and (frame.matrix is None or frame.range is None):
+        return f"a {frame.format} frame must say its matrix and range"
+    return None

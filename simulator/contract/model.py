@@ -1,0 +1,157 @@
+"""The model stages: runtimes, and the quantizers that make their artifacts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from simulator.contract.backend import Options
+from simulator.contract.frame import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output of a model.
+
+    Attributes:
+        name: its name in the file.
+        dtype: what it takes or gives.
+        shape: None where a dimension is free.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...]
+
+    def accepts(self, array: Array) -> bool:
+        """Whether *array* has this dtype and shape."""
+        return (
+            array.dtype == self.dtype
+            and array.ndim == len(self.shape)
+            and all(
+                want in (None, got) for want, got in zip(self.shape, array.shape, strict=True)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What a runtime says is in force, to be held against what was asked for.
+
+    Attributes:
+        compute: the precision that the arithmetic of the convolutions and matrix products ran
+            in, as read back from the runtime.
+        options: every other option by its profile name, as read back.
+        details: what else the runtime tells (fused kernels, counts by precision).
+    """
+
+    compute: str
+    options: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Runtime(ABC):
+    """Runs one model file.
+
+    ``run`` may be called from several threads at once.
+
+    Args:
+        artifact: the model file.
+        options: the checked fields of the profile's ``runtime`` section, and ``compute`` of
+            its ``precision`` section.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def __init__(self, artifact: Path, options: Options) -> None:
+        self.options = options
+        self._closed = False
+        self.inputs, self.outputs = self._open(artifact)
+
+    @final
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model once.
+
+        Args:
+            feeds: one array per input, of exactly the port's dtype and shape.
+
+        Returns:
+            Copies of the outputs by name: a later call never changes them.
+
+        Raises:
+            ValueError: an input is missing, unknown, or does not fit its port.
+        """
+        if self._closed:
+            raise ValueError(f"{type(self).__name__} was closed; open it again to run")
+        names = {port.name for port in self.inputs}
+        if names != set(feeds):
+            raise ValueError(f"inputs {sorted(names)} expected, got {sorted(feeds)}")
+        for port in self.inputs:
+            if not port.accepts(feeds[port.name]):
+                got = feeds[port.name]
+                raise ValueError(
+                    f"input {port.name!r} is {port.dtype} {port.shape}, got {got.dtype} {got.shape}"
+                )
+        return {name: np.array(out, copy=True) for name, out in self._run(feeds).items()}
+
+    @final
+    def close(self) -> None:
+        """Free what the runtime holds; closing twice is allowed."""
+        if not self._closed:
+            self._closed = True
+            self._close()
+
+    @abstractmethod
+    def effective(self) -> Effective:
+        """Read back what is in force."""
+
+    @abstractmethod
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]: ...
+
+    @abstractmethod
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]: ...
+
+    def _close(self) -> None:  # noqa: B027  a runtime may have nothing to free
+        pass
+
+
+class Cast(ABC):
+    """Stores a model's weights in another floating-point type.
+
+    Args:
+        options: ``storage`` of the profile's ``precision`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @abstractmethod
+    def cast(self, source: Path, target: Path) -> None:
+        """Write *source* (ONNX) with the asked storage to *target* (ONNX)."""
+
+
+class Quantizer(ABC):
+    """Makes an INT8 QDQ model by post-training static quantization.
+
+    Args:
+        options: the checked fields of the profile's ``precision.quantizer`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @abstractmethod
+    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
+        """Write the quantized model.
+
+        Args:
+            source: an ONNX file with FP32 weights.
+            target: where the ONNX file with QuantizeLinear / DequantizeLinear pairs goes.
+            feeds: calibration inputs, one sample at a time.
+        """

@@ -1,0 +1,254 @@
+"""The pixel stages: the checks are written once, an adapter implements the raw methods."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar, final
+
+import numpy as np
+
+from simulator.contract.backend import Options
+from simulator.contract.encoded import Encoded
+from simulator.contract.frame import (
+    U8,
+    Frame,
+    Matrix,
+    PixelFormat,
+    Range,
+    check_planes,
+    rgb_frame,
+    yuv_frame,
+)
+from simulator.errors import SampleError, SimulatorError, Unsupported
+
+T = TypeVar("T")
+
+
+class Decoder(ABC):
+    """Turns a file into pixels.
+
+    Every decoder means the same by the same file: gray is repeated to three channels, alpha
+    is dropped, 16-bit samples keep their high byte, a truncated file is refused before any
+    library sees it. What a library cannot do (CMYK, the planes of a PNG) it refuses.
+
+    Args:
+        options: the checked fields of the profile's ``decode`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def rgb(self, image: Encoded) -> Frame:
+        """Decode to RGB by the library's own conversion.
+
+        Returns:
+            An RGB frame, (H, W, 3) uint8, C-contiguous.
+
+        Raises:
+            SampleError: the library cannot decode this file, with its reason.
+        """
+        array = self._guard(self._rgb, image)
+        return self._checked(image, rgb_frame(np.ascontiguousarray(array)))
+
+    @final
+    def planes(self, image: Encoded) -> Frame:
+        """Decode to the file's own YUV planes, without an RGB detour.
+
+        Raises:
+            SampleError: this file has no YUV planes (PNG, CMYK), with the reason.
+        """
+        if image.format != "jpeg" or image.channels not in (1, 3):
+            raise SampleError(f"a {image.format} of {image.channels} channels has no YUV planes")
+        return self._checked(image, self._guard(self._planes, image))
+
+    @abstractmethod
+    def _rgb(self, image: Encoded) -> U8:
+        """Return (H, W, 3) uint8 in R, G, B order."""
+
+    def _planes(self, image: Encoded) -> Frame:
+        raise Unsupported(f"{type(self).__name__} does not give YUV planes")
+
+    def _guard(self, decode: Callable[[Encoded], T], image: Encoded) -> T:
+        try:
+            return decode(image)
+        except SimulatorError:
+            raise
+        except Exception as error:  # the library's own reason, whatever its type
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise SampleError(f"{type(self).__name__}: {reason[0]}") from error
+
+    def _checked(self, image: Encoded, frame: Frame) -> Frame:
+        problem = check_planes(frame)
+        wanted = image.size(self.options["exif"])
+        if problem is None and (frame.height, frame.width) != wanted:
+            problem = f"decoded to {(frame.height, frame.width)}, the header says {wanted}"
+        if problem:
+            raise SampleError(f"{type(self).__name__}: {problem}")
+        return frame
+
+
+class Resizer(ABC):
+    """Resamples planes of 1, 2 or 3 channels.
+
+    Args:
+        options: the checked fields of the profile's ``resize`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def resize(self, plane: U8, height: int, width: int) -> U8:
+        """Resample one plane.
+
+        Args:
+            plane: (H, W) or (H, W, C) uint8 with C of 2 or 3.
+            height: rows of the result, at least 1.
+            width: columns of the result, at least 1.
+
+        Returns:
+            (height, width) or (height, width, C) uint8; the input itself where the size is
+            already right, as every library that we know does.
+        """
+        if plane.dtype != np.uint8 or plane.ndim not in (2, 3):
+            raise ValueError(f"a plane is uint8 (H, W[, C]), got {plane.dtype} {plane.shape}")
+        if height < 1 or width < 1:
+            raise SampleError(f"cannot resize to {height}x{width} pixels")
+        if plane.shape[:2] == (height, width):
+            return plane
+        out = self._resize(plane, height, width)
+        wanted = (height, width, *plane.shape[2:])
+        if out.shape != wanted or out.dtype != np.uint8:
+            raise SampleError(f"{type(self).__name__} gave {out.dtype} {out.shape}, not {wanted}")
+        return out
+
+    @final
+    def frame(self, frame: Frame, height: int, width: int) -> Frame:
+        """Resample every plane of a frame, chroma to its own share of the size."""
+        v, h = frame.format.subsampling
+        small = (-(-height // v), -(-width // h))
+        luma = self.resize(frame.planes[0], height, width)
+        return frame.with_planes(luma, *(self.resize(p, *small) for p in frame.planes[1:]))
+
+    @abstractmethod
+    def _resize(self, plane: U8, height: int, width: int) -> U8:
+        """Return the resampled plane, of the same number of dimensions."""
+
+
+class Encoder(ABC):
+    """Turns RGB into YUV, to emulate a camera or a hardware decoder.
+
+    Args:
+        options: ``format`` and the checked fields of the profile's ``color.encode`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def encode(self, frame: Frame) -> Frame:
+        """Convert an RGB frame to the YUV layout that the profile asks for."""
+        out = self._encode(frame.rgb)
+        problem = check_planes(out)
+        if problem or (out.height, out.width) != (frame.height, frame.width):
+            raise SampleError(f"{type(self).__name__}: {problem or 'the size changed'}")
+        return out
+
+    @abstractmethod
+    def _encode(self, rgb: U8) -> Frame:
+        """Return a YUV frame of the same size."""
+
+
+class Converter(ABC):
+    """Turns YUV into RGB.
+
+    What the converter assumes (matrix, range) comes from the profile and may be wrong for
+    the frame: that mismatch is one of the things that the simulator exists to show.
+
+    Args:
+        options: ``format`` and the checked fields of the profile's ``color.convert`` section.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @property
+    @abstractmethod
+    def assumes(self) -> tuple[Matrix, Range]:
+        """The matrix and range that the arithmetic takes every frame to have."""
+
+    @final
+    def convert(self, frame: Frame) -> Frame:
+        """Convert a YUV frame to RGB of the same size."""
+        if frame.format is PixelFormat.RGB:
+            raise ValueError("an RGB frame needs no conversion")
+        rgb = self._convert(frame)
+        if rgb.shape != (frame.height, frame.width, 3) or rgb.dtype != np.uint8:
+            raise SampleError(f"{type(self).__name__} gave {rgb.dtype} {rgb.shape}")
+        return rgb_frame(rgb)
+
+    @abstractmethod
+    def _convert(self, frame: Frame) -> U8:
+        """Return (H, W, 3) uint8 in R, G, B order."""
+
+
+def even(frame: Frame, odd_size: str) -> Frame:
+    """Give a frame the even size that 4:2:0 hardware wants.
+
+    Args:
+        frame: any frame.
+        odd_size: ``drop`` the last row and column (Ascend DVPP's default,
+            ACL_YUVOUT_ALIGN_DOWN_COMPAT), or ``keep`` them (libjpeg: the last chroma sample
+            covers what is left).
+
+    Raises:
+        SampleError: nothing is left of a frame one pixel wide or high.
+    """
+    if odd_size == "keep":
+        return frame
+    height, width = frame.height & ~1, frame.width & ~1
+    if not height or not width:
+        raise SampleError(f"{frame.height}x{frame.width} pixels: odd_size: drop leaves nothing")
+    if (height, width) == (frame.height, frame.width):
+        return frame
+    v, h = frame.format.subsampling
+    small = (slice(-(-height // v)), slice(-(-width // h)))
+    luma = frame.planes[0][:height, :width]
+    return frame.with_planes(luma, *(plane[small] for plane in frame.planes[1:]))
+
+
+def subsample(frame: Frame, format: PixelFormat, chroma_downsampling: str) -> Frame:
+    """Re-lay a YUV frame, reducing its chroma where *format* holds less of it.
+
+    Args:
+        frame: any YUV frame.
+        format: the YUV layout wanted; never finer than the frame's own.
+        chroma_downsampling: ``average`` of the samples that one covers (rounded half up), or
+            ``nearest``: the top left one (co-sited).
+
+    Raises:
+        SampleError: the frame has less chroma than *format* holds.
+    """
+    v0, h0 = frame.format.subsampling
+    v, h = format.subsampling
+    if v % v0 or h % h0:
+        raise SampleError(f"{frame.format} planes cannot become {format}: chroma would be made up")
+    step = (v // v0, h // h0)
+    u, w = (_reduce(plane, step, chroma_downsampling) for plane in frame.chroma)
+    assert frame.matrix is not None and frame.range is not None
+    return yuv_frame(format, frame.planes[0], u, w, frame.matrix, frame.range)
+
+
+def _reduce(plane: U8, step: tuple[int, int], how: str) -> U8:
+    v, h = step
+    if step == (1, 1):
+        return plane
+    if how == "nearest":
+        return plane[::v, ::h]
+    pad = (-plane.shape[0] % v, -plane.shape[1] % h)
+    full = np.pad(plane, ((0, pad[0]), (0, pad[1])), mode="edge").astype(np.uint16)
+    blocks = full.reshape(full.shape[0] // v, v, full.shape[1] // h, h)
+    count = v * h
+    return ((blocks.sum(axis=(1, 3)) + count // 2) // count).astype(np.uint8)

@@ -1,0 +1,27 @@
+"""The deployment-pipeline simulator: what a network loses between two stacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.api import Result, simulate
+    from simulator.profile.load import load as load_profile
+
+__all__ = ["Result", "load_profile", "simulate"]
+
+_PLACES = {
+    "Result": ("simulator.api", "Result"),
+    "load_profile": ("simulator.profile.load", "load"),
+    "simulate": ("simulator.api", "simulate"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use, so that ``import simulator`` costs nothing."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'simulator' has no attribute {name!r}")
+    import importlib
+
+    module, attribute = _PLACES[name]
+    return getattr(importlib.import_module(module), attribute)

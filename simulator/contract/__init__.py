@@ -9,6 +9,7 @@ from simulator.contract.backend import (
     Stage,
     Subset,
 )
+from simulator.contract.chroma import Rows, fixed_point_rgb, full_chroma, full_chroma_float
 from simulator.contract.encoded import MAX_PIXELS, Encoded, inspect
 from simulator.contract.example import ExampleImages, ExampleModel
 from simulator.contract.frame import (
@@ -52,12 +53,16 @@ __all__ = [
     "Quantizer",
     "Range",
     "Resizer",
+    "Rows",
     "Runtime",
     "SampleError",
     "Stage",
     "Subset",
     "Unsupported",
     "even",
+    "fixed_point_rgb",
+    "full_chroma",
+    "full_chroma_float",
     "inspect",
     "rgb_frame",
     "subsample",

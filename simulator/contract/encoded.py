@@ -136,4 +136,16 @@ def _png(name: str, data: bytes) -> Encoded:
         raise SampleError("corrupt PNG: no valid IHDR chunk")
     if b"IEND" not in data[-12:]:
         raise SampleError("the PNG is truncated: no IEND chunk")
-    return Encoded(name, data, "png", width, height, _PNG_CHANNELS[color], bits, 1)
+    orientation = _orientation(_png_exif(data))
+    return Encoded(name, data, "png", width, height, _PNG_CHANNELS[color], bits, orientation)
+
+
+def _png_exif(data: bytes) -> bytes:
+    """The eXIf chunk of a PNG, which may stand before or after the pixels; else nothing."""
+    at = 8
+    while at + 8 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        if kind == b"eXIf":
+            return data[at + 8 : at + 8 + length]
+        at += 12 + length
+    return b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeVar, final
+from typing import ClassVar, TypeVar, final
 
 import numpy as np
 
@@ -34,7 +34,12 @@ class Decoder(ABC):
 
     Args:
         options: the checked fields of the profile's ``decode`` section.
+
+    Attributes:
+        gives_planes: whether `planes` works: the library hands out a JPEG's own YUV.
     """
+
+    gives_planes: ClassVar[bool] = False
 
     def __init__(self, options: Options) -> None:
         self.options = options

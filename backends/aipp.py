@@ -1,0 +1,78 @@
+"""Huawei Ascend's AIPP: the published integer color matrices, on any machine."""
+
+from __future__ import annotations
+
+from simulator.contract import (
+    U8,
+    Backend,
+    Converter,
+    Evidence,
+    Frame,
+    Matrix,
+    Offer,
+    Range,
+    Rows,
+    Stage,
+    fixed_point_rgb,
+    full_chroma,
+)
+
+# Rows R, G, B over Y, U, V, in 256ths: CANN, "AIPP configuration", csc matrices
+# (input YUV420SP_U8, output RGB888_U8; matrix_r*c* and input_bias_*).
+_JPEG: Rows = ((256, 0, 359), (256, -88, -183), (256, 454, 0))
+_BT601_NARROW: Rows = ((298, 0, 409), (298, -100, -208), (298, 516, 0))
+_BT709_NARROW: Rows = ((298, 0, 459), (298, -55, -136), (298, 541, 0))
+# Derived, not published for AIPP: round(256 x BT.709-6 3.2 at full range), where
+# 1.5748 = 2(1 - Kr), 0.187324 = 2 Kb (1 - Kb) / Kg, 0.468124 = 2 Kr (1 - Kr) / Kg,
+# 1.8556 = 2(1 - Kb) of Kr 0.2126, Kb 0.0722: 403.15, 47.95, 119.84, 475.03.
+_BT709_WIDE: Rows = ((256, 0, 403), (256, -48, -120), (256, 475, 0))
+
+_PRESETS: dict[str, tuple[Rows, Matrix, Range]] = {
+    "JPEG": (_JPEG, Matrix.BT601, Range.FULL),
+    "BT601_NARROW": (_BT601_NARROW, Matrix.BT601, Range.LIMITED),
+    "BT601_WIDE": (_JPEG, Matrix.BT601, Range.FULL),
+    "BT709_NARROW": (_BT709_NARROW, Matrix.BT709, Range.LIMITED),
+    "BT709_WIDE": (_BT709_WIDE, Matrix.BT709, Range.FULL),
+}
+
+
+class AippConverter(Converter):
+    """Computes ``(matrix x (Y - b0, U - 128, V - 128)) >> 8``, clipped to 0-255.
+
+    The shift is arithmetic: it floors. How the unit upsamples chroma is not published, so
+    the profile has to say; ``linear`` is rounded to integers before the matrix.
+    """
+
+    @property
+    def assumes(self) -> tuple[Matrix, Range]:
+        """What the preset stands for."""
+        _, matrix, range = _PRESETS[self.options["preset"]]
+        return matrix, range
+
+    def _convert(self, frame: Frame) -> U8:
+        rows, _, range = _PRESETS[self.options["preset"]]
+        u, v = full_chroma(frame, self.options["chroma_upsampling"])
+        bias = 16 if range is Range.LIMITED else 0
+        return fixed_point_rgb(frame.planes[0], u, v, rows, bias=bias, half=0)
+
+
+BACKEND = Backend(
+    name="aipp",
+    summary="Ascend AIPP's integer color conversion (CSC), by its published matrices",
+    offers=(
+        Offer(
+            Stage.CONVERT,
+            {
+                "format": ("nv12", "nv21", "i420", "yuv444"),
+                "preset": tuple(_PRESETS),
+                "chroma_upsampling": ("nearest", "linear"),
+            },
+            AippConverter,
+            evidence=Evidence.EMULATED,
+            source=(
+                "Huawei CANN, 'AIPP configuration' (csc matrices), hiascend.com; BT709_WIDE "
+                "derived from ITU-R BT.709-6; chroma upsampling is not published"
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,34 @@
+"""The example images: the 20 labelled ImageNet photographs in foolbox's wheel."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+from simulator.contract import Backend, ExampleImages, Library, MissingLibrary, Offer, Stage
+
+foolbox = Library("foolbox", distribution="foolbox", extra="demo")
+
+
+class FoolboxImages(ExampleImages):
+    """``foolbox/data/imagenet_NN_CLASS.jpg``; foolbox itself is not imported."""
+
+    def files(self) -> list[tuple[Path, int]]:
+        """Return the 20 files with the class index that stands in each name."""
+        try:
+            listed = importlib.metadata.files("foolbox") or []
+        except importlib.metadata.PackageNotFoundError as error:
+            raise MissingLibrary(
+                "the example images come with foolbox, which is not installed; "
+                "try: pip install 'pipeline-simulator[demo]'"
+            ) from error
+        found = [Path(str(f.locate())) for f in listed if f.match("foolbox/data/imagenet_*.jpg")]
+        return [(file, int(file.stem.rsplit("_", 1)[1])) for file in sorted(found)]
+
+
+BACKEND = Backend(
+    name="foolbox",
+    summary="the example images: 20 labelled ImageNet photographs",
+    library=foolbox,
+    offers=(Offer(Stage.EXAMPLE_IMAGES, {}, FoolboxImages),),
+)

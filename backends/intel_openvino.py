@@ -1,0 +1,113 @@
+"""OpenVINO on the CPU."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import (
+    Array,
+    AtLeast,
+    Backend,
+    Effective,
+    Library,
+    Offer,
+    Port,
+    Runtime,
+    Stage,
+)
+
+ov = Library("openvino", distribution="openvino", extra="openvino")
+
+_HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
+_COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
+_HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
+
+
+class OpenVinoRuntime(Runtime):
+    """``openvino.Core().compile_model`` with nothing left to its defaults.
+
+    The default inference precision on a CPU with BF16 instructions is BF16, so the hint is
+    always set; for INT8 models it is ``f32``, the precision of what is not quantized. One
+    infer request a thread.
+    """
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        core = ov.Core()
+        self._model = core.compile_model(
+            core.read_model(str(artifact)),
+            "CPU",
+            {
+                "INFERENCE_PRECISION_HINT": _HINTS[self.options["compute"]],
+                "INFERENCE_NUM_THREADS": self.options["threads"],
+                "NUM_STREAMS": "1",
+                "PERFORMANCE_HINT": "LATENCY",
+            },
+        )
+        self._local = threading.local()
+        return (
+            tuple(_port(port) for port in self._model.inputs),
+            tuple(_port(port) for port in self._model.outputs),
+        )
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        request = getattr(self._local, "request", None)
+        if request is None:
+            request = self._local.request = self._model.create_infer_request()
+        request.infer(dict(feeds), share_inputs=True, share_outputs=True)
+        return {
+            port.name: request.get_output_tensor(index).data
+            for index, port in enumerate(self.outputs)
+        }
+
+    def effective(self) -> Effective:
+        """Read properties and the execution graph's ``runtimePrecision`` back."""
+        layers = Counter[tuple[str, str]]()
+        for op in self._model.get_runtime_model().get_ops():
+            info = op.get_rt_info()
+            layers[info["layerType"].astype(str), info["runtimePrecision"].astype(str)] += 1
+        heavy = Counter[str]()
+        for (kind, precision), count in layers.items():
+            if kind in _HEAVY:
+                heavy[_COMPUTES.get(precision, precision)] += count
+        return Effective(
+            compute=heavy.most_common(1)[0][0] if heavy else "fp32",
+            options={
+                "device": "cpu",
+                "threads": self._model.get_property("INFERENCE_NUM_THREADS"),
+            },
+            details={
+                "hint": str(self._model.get_property("INFERENCE_PRECISION_HINT")),
+                "layers": {f"{kind}({p})": n for (kind, p), n in sorted(layers.items())},
+            },
+        )
+
+    def _close(self) -> None:
+        del self._local, self._model
+
+
+def _port(port: Any) -> Port:
+    shape = tuple(d.get_length() if d.is_static else None for d in port.get_partial_shape())
+    return Port(port.get_any_name(), np.dtype(port.get_element_type().to_dtype()), shape)
+
+
+_RUN = {"device": ("cpu",), "threads": AtLeast(1)}
+
+BACKEND = Backend(
+    name="openvino",
+    summary="OpenVINO, CPU plugin: FP32, BF16 and FP16 hints, QDQ INT8",
+    library=ov,
+    offers=(
+        Offer(
+            Stage.RUNTIME,
+            {**_RUN, "storage": ("fp32", "fp16"), "compute": ("fp32", "bf16", "fp16")},
+            OpenVinoRuntime,
+        ),
+        Offer(Stage.RUNTIME, {**_RUN, "storage": ("int8",), "compute": ("int8",)}, OpenVinoRuntime),
+    ),
+)

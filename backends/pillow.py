@@ -1,0 +1,96 @@
+"""Pillow: libjpeg-turbo and libpng through PIL, and its antialiasing resampler."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import numpy as np
+
+from simulator.contract import (
+    U8,
+    Backend,
+    Decoder,
+    Encoded,
+    Library,
+    Offer,
+    Options,
+    Resizer,
+    Stage,
+)
+
+_LIBRARY = Library("PIL", distribution="pillow", extra="pillow")
+Image = Library("PIL.Image", distribution="pillow", extra="pillow")
+ImageOps = Library("PIL.ImageOps", distribution="pillow", extra="pillow")
+
+
+class PillowDecoder(Decoder):
+    """Decodes with ``PIL.Image.open(...).convert("RGB")``.
+
+    CMYK and YCCK become RGB by Pillow's own formula, without a color profile. Two of Pillow's
+    habits are undone, because every decoder means the same by the same file: 16-bit gray
+    (``I;16``) keeps its high byte where ``convert`` clips, and transparency is dropped.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        # Large images (the front door has its own limit), odd EXIF, malformed MPO.
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+
+    def _rgb(self, image: Encoded) -> U8:
+        with Image.open(io.BytesIO(image.data), formats=("JPEG", "PNG")) as opened:
+            picture = opened
+            picture.load()
+            if self.options["exif"] == "apply":
+                picture = ImageOps.exif_transpose(picture)
+            if picture.mode.startswith("I"):
+                gray = (np.asarray(picture) >> 8).astype(np.uint8)
+                return np.repeat(gray[..., None], 3, axis=2)
+            picture.info.pop("transparency", None)
+            return np.asarray(picture.convert("RGB"))
+
+
+class PillowResizer(Resizer):
+    """Resamples with ``PIL.Image.resize``; an (H, W, 2) plane one channel at a time.
+
+    Pillow widens every kernel but ``nearest`` when it shrinks (its handbook, "Filters").
+    Two channels would be gray and alpha to Pillow, and gray would be weighed by alpha.
+    """
+
+    def _resize(self, plane: U8, height: int, width: int) -> U8:
+        if plane.ndim == 3 and plane.shape[2] == 2:
+            halves = [self._resize(plane[..., i], height, width) for i in (0, 1)]
+            return np.stack(halves, axis=-1)
+        kernel = Image.Resampling[self.options["interpolation"].upper()]
+        picture = Image.fromarray(np.ascontiguousarray(plane))
+        return np.asarray(picture.resize((width, height), kernel))
+
+
+BACKEND = Backend(
+    name="pillow",
+    summary="Pillow: JPEG and PNG decoding by libjpeg-turbo, antialiased resizing",
+    library=_LIBRARY,
+    offers=(
+        Offer(
+            Stage.DECODE,
+            {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
+            PillowDecoder,
+            source="Pillow handbook, 'Image file formats'; libjpeg-turbo defaults",
+        ),
+        Offer(
+            Stage.RESIZE,
+            {
+                "interpolation": ("bilinear", "bicubic", "box", "hamming", "lanczos"),
+                "antialias": (True,),
+            },
+            PillowResizer,
+            source="Pillow handbook, 'Concepts: Filters'",
+        ),
+        Offer(
+            Stage.RESIZE,
+            {"interpolation": ("nearest",), "antialias": (False,)},
+            PillowResizer,
+            source="Pillow handbook, 'Concepts: Filters'",
+        ),
+    ),
+)

@@ -1,0 +1,43 @@
+"""TurboJPEG (libjpeg-turbo's own API) through simplejpeg."""
+
+from __future__ import annotations
+
+from simulator.contract import U8, Backend, Decoder, Encoded, Library, Offer, SampleError, Stage
+
+simplejpeg = Library("simplejpeg", distribution="simplejpeg", extra="turbojpeg")
+
+
+class TurboJpegDecoder(Decoder):
+    """Decodes with ``simplejpeg.decode_jpeg``: JPEG only, EXIF ignored.
+
+    simplejpeg is strict: where libjpeg only warns of corrupt data, the file is refused.
+    """
+
+    def _rgb(self, image: Encoded) -> U8:
+        if image.format != "jpeg":
+            raise SampleError(f"TurboJPEG decodes JPEG only, not {image.format}")
+        rgb: U8 = simplejpeg.decode_jpeg(
+            image.data,
+            fastdct=self.options["idct"] == "ifast",
+            fastupsample=self.options["chroma_upsampling"] == "plain",
+        )
+        return rgb
+
+
+BACKEND = Backend(
+    name="turbojpeg",
+    summary="TurboJPEG: libjpeg-turbo with the choice of its fast IDCT and plain chroma",
+    library=simplejpeg,
+    offers=(
+        Offer(
+            Stage.DECODE,
+            {
+                "exif": ("ignore",),
+                "idct": ("islow", "ifast"),
+                "chroma_upsampling": ("fancy", "plain"),
+            },
+            TurboJpegDecoder,
+            source="libjpeg-turbo, turbojpeg.h: TJFLAG_FASTDCT, TJFLAG_FASTUPSAMPLE",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What the figures of two runs say: statistics, comparison, the gate."""

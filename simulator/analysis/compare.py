@@ -1,0 +1,137 @@
+"""Two stacks, the same images: what changed, and is it more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.analysis import statistics
+from simulator.errors import DataError
+from simulator.tasks.classification import Answer
+
+RESOLVE = 0.001
+"""The delta, 0.1 points, for which the comparison says how many images it would take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """How often which pair of answers was seen.
+
+    Attributes:
+        samples: images that went through both stacks.
+        labelled: those of them that have a label.
+        flips: images whose prediction differs, labelled or not.
+        train_right: labelled images that the train side gets right.
+        deploy_right: labelled images that the deploy side gets right.
+        right_to_wrong: labelled images right on the train side only.
+        wrong_to_right: labelled images right on the deploy side only.
+        wrong_to_wrong: labelled images wrong on both sides, in different ways.
+    """
+
+    samples: int
+    labelled: int
+    flips: int
+    train_right: int
+    deploy_right: int
+    right_to_wrong: int
+    wrong_to_right: int
+    wrong_to_wrong: int
+
+
+def count(train: Sequence[Answer], deploy: Sequence[Answer]) -> Pair:
+    """Count the pairs of answers.
+
+    Args:
+        train: one answer an image.
+        deploy: the answers to the same images, in the same order.
+
+    Raises:
+        ValueError: the two do not belong together: another length, or a label on one side only.
+    """
+    pairs = list(zip(train, deploy, strict=True))
+    if any((a.correct is None) != (b.correct is None) for a, b in pairs):
+        raise ValueError("an image has a label on one side only; the answers are not paired")
+    judged = [(a, b) for a, b in pairs if a.correct is not None]
+    return Pair(
+        samples=len(pairs),
+        labelled=len(judged),
+        flips=sum(a.prediction != b.prediction for a, b in pairs),
+        train_right=sum(bool(a.correct) for a, _ in judged),
+        deploy_right=sum(bool(b.correct) for _, b in judged),
+        right_to_wrong=sum(bool(a.correct and not b.correct) for a, b in judged),
+        wrong_to_right=sum(bool(b.correct and not a.correct) for a, b in judged),
+        wrong_to_wrong=sum(
+            not a.correct and not b.correct and a.prediction != b.prediction for a, b in judged
+        ),
+    )
+
+
+def compare(train: Sequence[Answer], deploy: Sequence[Answer]) -> dict[str, Any]:
+    """Compare two stacks on the images that went through both.
+
+    Flips are counted over all images. Everything that needs a label (accuracy, delta, the kinds of
+    flips, McNemar) is counted over the labelled ones, and is None where there are none.
+
+    Args:
+        train: one answer an image.
+        deploy: the answers to the same images, in the same order.
+
+    Returns:
+        Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``. Rates
+        and deltas are fractions; a delta is deploy minus train; intervals are [lower, upper].
+
+    Raises:
+        DataError: there is no image.
+        ValueError: the answers are not paired.
+    """
+    pair = count(train, deploy)
+    if pair.samples == 0:
+        raise DataError("no sample went through both stacks")
+    return {
+        "labelled": pair.labelled,
+        "train": {"metric": {"top1": _accuracy(pair.train_right, pair.labelled)}},
+        "deploy": {"metric": {"top1": _accuracy(pair.deploy_right, pair.labelled)}},
+        "delta": {"top1": _delta(pair)},
+        "flips": {
+            "count": pair.flips,
+            "rate": pair.flips / pair.samples,
+            "ci95": list(statistics.clopper_pearson(pair.flips, pair.samples)),
+            "ci95_wilson": list(statistics.wilson(pair.flips, pair.samples)),
+            **_kinds(pair),
+        },
+    }
+
+
+def _accuracy(right: int, labelled: int) -> float | None:
+    return right / labelled if labelled else None
+
+
+def _delta(pair: Pair) -> dict[str, Any] | None:
+    if not pair.labelled:
+        return None
+    lost, won = pair.right_to_wrong, pair.wrong_to_right
+    return {
+        "value": (won - lost) / pair.labelled,
+        "ci95": list(statistics.bonett_price(lost, won, pair.labelled)),
+    }
+
+
+def _kinds(pair: Pair) -> dict[str, Any]:
+    """The part of ``flips`` that needs labels."""
+    lost, won, known = pair.right_to_wrong, pair.wrong_to_right, pair.labelled > 0
+    return {
+        "right_to_wrong": lost if known else None,
+        "wrong_to_right": won if known else None,
+        "wrong_to_wrong": pair.wrong_to_wrong if known else None,
+        "mcnemar_p": statistics.mcnemar_exact(lost, won) if known else None,
+        "mcnemar_midp": statistics.mcnemar_midp(lost, won) if known else None,
+        "samples_for_tenth_point": _samples(lost + won, pair.labelled),
+    }
+
+
+def _samples(discordant: int, labelled: int) -> int | None:
+    """None without labels, and where so few pairs are discordant that no such delta can occur."""
+    if not labelled or discordant / labelled < RESOLVE:
+        return None
+    return statistics.samples_needed(discordant / labelled, RESOLVE)

@@ -1,0 +1,193 @@
+"""The release gate: rules on the figures of a summary.
+
+A rule names what must not be: ``flip_rate > 1%`` fails the gate where more than one percent flip.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from simulator.errors import UserError
+
+OPS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+UNITS: dict[str, tuple[str, Decimal]] = {
+    "": ("", Decimal(1)),
+    "%": ("fraction", Decimal("0.01")),
+    "us": ("time", Decimal("0.001")),
+    "ms": ("time", Decimal(1)),
+    "s": ("time", Decimal(1000)),
+}
+"""What a unit measures, and its size in the unit of the summary (fractions, milliseconds)."""
+
+METRICS = ("top1",)
+"""Names of metrics, which may follow ``train.`` and ``deploy.`` directly."""
+
+ALIASES: tuple[tuple[str, str], ...] = (
+    (r"flip_rate", r"flips.rate"),
+    (rf"delta\.({'|'.join(METRICS)})", r"delta.\1.value"),
+    (rf"(train|deploy)\.({'|'.join(METRICS)})", r"\1.metric.\2"),
+    (r"(train|deploy)\.latency\.([^.]+)", r"latency_ms.\1.total.\2"),
+    (r"(train|deploy)\.latency\.(.+)", r"latency_ms.\1.\2"),
+)
+"""(whole name, path in the summary) as regular expressions; the first that fits is taken."""
+
+_FRACTIONS = r"flips\.(rate|ci95.*)|delta\..*|(train|deploy)\.metric\..*"
+_TIMES = r"latency_ms\..*"
+_RULE = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
+    r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
+    r"\s*(?P<unit>%|us|ms|s|)\s*"
+)
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One condition that fails the gate.
+
+    Attributes:
+        text: as the user wrote it.
+        path: dotted path of the figure in the summary.
+        op: one of ``OPS``.
+        limit: in the unit of the summary: a fraction, a count, or milliseconds.
+    """
+
+    text: str
+    path: str
+    op: str
+    limit: float
+
+
+def parse(rule: str) -> Rule:
+    """Read one rule, ``NAME OP NUMBER[UNIT]``.
+
+    Args:
+        rule: for example ``flip_rate > 1%``, ``delta.top1 < -0.5%``, ``deploy.latency.p90 > 20ms``.
+
+    Raises:
+        UserError: it is not a rule, the unit does not fit the figure, or a fraction is compared
+            with a number that no fraction reaches (``flip_rate > 1`` for ``1%``).
+    """
+    match = _RULE.fullmatch(rule)
+    if match is None:
+        raise UserError(
+            f"cannot read the rule {rule!r}; write NAME {'|'.join(OPS)} NUMBER with %, us, ms, s"
+            " or no unit, for example 'flip_rate > 1%'"
+        )
+    path = _expand(match["name"])
+    measures, size = UNITS[match["unit"]]
+    limit = float(Decimal(match["number"]) * size)
+    if not math.isfinite(limit):
+        raise UserError(f"the number in the rule {rule!r} is too large")
+    _check_unit(rule, path, measures, limit)
+    return Rule(rule.strip(), path, match["op"], limit)
+
+
+def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply rules to a summary; what cannot be judged fails.
+
+    Args:
+        rules: any number; none passes.
+        summary: as in ``summary.json``.
+
+    Returns:
+        ``{"passed": bool, "rules": [{"rule", "value", "limit", "failed", "reason"}]}``; ``value``
+        is None where the figure is not a finite number, and ``reason`` then says why.
+
+    Raises:
+        UserError: a rule names a figure that the summary does not have.
+    """
+    outcomes = [_apply(rule, summary) for rule in rules]
+    return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
+
+
+def _apply(rule: Rule, summary: Mapping[str, Any]) -> dict[str, Any]:
+    found = _find(summary, rule.path.split("."))
+    if found is _MISSING:
+        raise UserError(_unknown(rule, summary))
+    outcome = {"rule": rule.text, "value": None, "limit": rule.limit, "failed": True}
+    if found is None:
+        return {**outcome, "reason": f"{rule.path} has no value in this run"}
+    if isinstance(found, Mapping | list | tuple):
+        inside = ", ".join(path for path, _ in _leaves(found, f"{rule.path}."))
+        return {**outcome, "reason": f"{rule.path} is not one number; name one of: {inside}"}
+    if isinstance(found, bool | str) or not isinstance(found, int | float):
+        return {**outcome, "reason": f"{rule.path} is {found!r}, not a number"}
+    if not math.isfinite(found):
+        return {**outcome, "reason": f"{rule.path} is {found}, not a finite number"}
+    failed = OPS[rule.op](found, rule.limit)
+    return {**outcome, "value": found, "failed": failed, "reason": None}
+
+
+def _expand(name: str) -> str:
+    for alias, path in ALIASES:
+        match = re.fullmatch(alias, name)
+        if match:
+            return match.expand(path)
+    return name
+
+
+def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
+    time = re.fullmatch(_TIMES, path) is not None
+    fraction = re.fullmatch(_FRACTIONS, path) is not None
+    if (measures == "time" and not time) or (measures == "fraction" and time):
+        is_a = "a time: use us, ms or s" if time else "not a time"
+        raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is {is_a}")
+    if fraction and not measures and abs(limit) >= 1:
+        raise UserError(
+            f"the rule {rule!r} compares a fraction between -1 and 1 with {limit:g};"
+            f" for percent write {limit:g}%"
+        )
+
+
+def _find(node: Any, parts: Sequence[str]) -> Any:
+    """What lies at a path; keys may hold dots. None on the way means None at the end."""
+    if not parts or node is None:
+        return node
+    if isinstance(node, list | tuple):
+        inside = parts[0].isascii() and parts[0].isdigit() and int(parts[0]) < len(node)
+        return _find(node[int(parts[0])], parts[1:]) if inside else _MISSING
+    if isinstance(node, Mapping):
+        for length in range(1, len(parts) + 1):
+            key = ".".join(parts[:length])
+            if key in node:
+                found = _find(node[key], parts[length:])
+                if found is not _MISSING:
+                    return found
+    return _MISSING
+
+
+def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """(path, value) of everything in *node* that is not a group itself."""
+    pairs = node.items() if isinstance(node, Mapping) else enumerate(node)
+    for key, value in pairs:
+        if isinstance(value, Mapping | list | tuple):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _unknown(rule: Rule, summary: Mapping[str, Any]) -> str:
+    figures = [
+        path
+        for path, value in _leaves(summary, "")
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    ]
+    near = difflib.get_close_matches(rule.path, [*figures, "flip_rate"], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "see summary.json for what there is"
+    return f"the rule {rule.text!r} names {rule.path}, which this run does not have; {hint}"

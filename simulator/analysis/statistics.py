@@ -1,0 +1,206 @@
+"""Intervals and tests for rates and for paired differences of rates.
+
+Everywhere ``b`` counts the pairs that were right on the train side and wrong on the deploy side,
+``c`` the pairs that were wrong and became right. A delta is always deploy minus train, so
+``delta = (c - b) / n``: negative means that deployment loses accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy import special
+
+MIN_DISCORDANT = 6
+"""With fewer discordant pairs McNemar's exact test cannot reach 0.05: 2 * 0.5**5 = 0.0625."""
+
+
+def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Score interval of a proportion: short and close to nominal on average; for drawing.
+
+    Args:
+        k: successes, 0 to n.
+        n: trials, at least 1.
+        confidence: two-sided, above 0 and below 1.
+
+    Returns:
+        Lower and upper end, within [0, 1].
+
+    Raises:
+        ValueError: an argument is outside its range.
+
+    Source:
+        E. B. Wilson, JASA 22 (1927) 209-212.
+    """
+    _check_rate(k, n)
+    z = _z(confidence)
+    shrink = 1 + z * z / n
+    middle = (k / n + z * z / (2 * n)) / shrink
+    half = z / shrink * math.sqrt(k / n * (1 - k / n) / n + z * z / (4 * n * n))
+    return (
+        0.0 if k == 0 else max(0.0, middle - half),
+        1.0 if k == n else min(1.0, middle + half),
+    )
+
+
+def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact interval of a proportion: covers at least as often as it says; for claims.
+
+    Args:
+        k: successes, 0 to n.
+        n: trials, at least 1.
+        confidence: two-sided, above 0 and below 1.
+
+    Returns:
+        Lower and upper end, within [0, 1].
+
+    Raises:
+        ValueError: an argument is outside its range.
+
+    Source:
+        C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413.
+    """
+    _check_rate(k, n)
+    _check_open("confidence", confidence)
+    tail = (1 - confidence) / 2
+    return (
+        0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail)),
+        1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail)),
+    )
+
+
+def bonett_price(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Interval of the paired difference of proportions, deploy minus train.
+
+    The adjusted Wald interval: one is added to each discordant cell and two to n. It is centred on
+    ``(c - b) / (n + 2)`` and estimates ``delta = (c - b) / n``.
+
+    Args:
+        b: pairs right on the train side and wrong on the deploy side.
+        c: pairs wrong on the train side and right on the deploy side.
+        n: all pairs, concordant ones included; at least 1 and at least b + c.
+        confidence: two-sided, above 0 and below 1.
+
+    Returns:
+        Lower and upper end, clipped to [-1, 1].
+
+    Raises:
+        ValueError: an argument is outside its range.
+
+    Source:
+        D. G. Bonett and R. M. Price, J. Educ. Behav. Stat. 37 (2012) 479-488.
+    """
+    _check_pairs(b, c)
+    if n < 1 or b + c > n:
+        raise ValueError(f"b + c must be at most n, and n at least 1; got b={b}, c={c}, n={n}")
+    z = _z(confidence)
+    lost, won = (b + 1) / (n + 2), (c + 1) / (n + 2)
+    delta = won - lost
+    half = z * math.sqrt((won + lost - delta * delta) / (n + 2))
+    return max(-1.0, delta - half), min(1.0, delta + half)
+
+
+def mcnemar_exact(b: int, c: int) -> float:
+    """Two-sided p-value of McNemar's exact conditional test: twice the smaller binomial tail.
+
+    Args:
+        b: pairs right on the train side and wrong on the deploy side.
+        c: pairs wrong on the train side and right on the deploy side.
+
+    Returns:
+        A p-value in (0, 1]; 1.0 where no pair is discordant.
+
+    Raises:
+        ValueError: a count is negative.
+
+    Source:
+        Q. McNemar, Psychometrika 12 (1947) 153-157; M. W. Fagerland et al., BMC Med. Res.
+        Methodol. 13 (2013) 91.
+    """
+    _check_pairs(b, c)
+    return min(1.0, 2 * _tail(min(b, c), b + c))
+
+
+def mcnemar_midp(b: int, c: int) -> float:
+    """Two-sided mid-p-value of McNemar's test: the exact one less the point probability.
+
+    Args:
+        b: pairs right on the train side and wrong on the deploy side.
+        c: pairs wrong on the train side and right on the deploy side.
+
+    Returns:
+        A p-value in (0, 1], never above the exact one; 1.0 where no pair is discordant.
+
+    Raises:
+        ValueError: a count is negative.
+
+    Source:
+        M. W. Fagerland, S. Lydersen, P. Laake, BMC Med. Res. Methodol. 13 (2013) 91.
+    """
+    _check_pairs(b, c)
+    if b == c:
+        return 1.0
+    fewer = min(b, c)
+    # 2 P(X <= m) - P(X = m), written as a sum so that nothing cancels.
+    return min(1.0, _tail(fewer, b + c) + _tail(fewer - 1, b + c))
+
+
+def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8) -> int:
+    """How many pairs a two-sided McNemar test needs to resolve a delta.
+
+    Args:
+        psi: rate of discordant pairs, (b + c) / n, at most 1.
+        d: the delta to resolve as a fraction (0.001 is 0.1 points), above 0 and at most psi.
+        alpha: significance level, above 0 and below 1.
+        power: wanted power, above 0 and below 1.
+
+    Returns:
+        The number of pairs.
+
+    Raises:
+        ValueError: an argument is outside its range; above all a delta larger than the rate of
+            discordant pairs, which cannot occur.
+
+    Source:
+        R. J. Connor, Biometrics 43 (1987) 207-211:
+        n = (z_{1-alpha/2} sqrt(psi) + z_power sqrt(psi - d**2))**2 / d**2.
+    """
+    _check_open("alpha", alpha)
+    _check_open("power", power)
+    if not 0 < d <= 1 or not psi <= 1:
+        raise ValueError(f"d must be above 0 and psi at most 1; got d={d}, psi={psi}")
+    if psi < d:
+        raise ValueError(
+            f"a delta of {d} cannot occur where only {psi} of the pairs are discordant"
+        )
+    z_alpha = float(special.ndtri(1 - alpha / 2))
+    z_power = float(special.ndtri(power))
+    root = z_alpha * math.sqrt(psi) + z_power * math.sqrt(psi - d * d)
+    return math.ceil(root * root / (d * d))
+
+
+def _z(confidence: float) -> float:
+    _check_open("confidence", confidence)
+    return float(special.ndtri((1 + confidence) / 2))
+
+
+def _tail(k: int, n: int) -> float:
+    """P(X <= k) of a fair coin thrown n times."""
+    if k < 0:
+        return 0.0
+    return float(special.bdtr(k, n, 0.5)) if n else 1.0
+
+
+def _check_rate(k: int, n: int) -> None:
+    if n < 1 or not 0 <= k <= n:
+        raise ValueError(f"k must be 0 to n, and n at least 1; got k={k}, n={n}")
+
+
+def _check_pairs(b: int, c: int) -> None:
+    if b < 0 or c < 0:
+        raise ValueError(f"counts cannot be negative; got b={b}, c={c}")
+
+
+def _check_open(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1; got {value}")

@@ -1,0 +1,171 @@
+"""The content of ``summary.json``: one pair of stacks, one honest answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simulator.analysis.compare import compare
+from simulator.analysis.statistics import MIN_DISCORDANT
+from simulator.execute import Done
+from simulator.latency.percentiles import percentile, samples_needed
+from simulator.model.card import Card
+from simulator.profile import axes
+from simulator.stack import Stack
+from simulator.store import STAGES
+from simulator.tasks.classification import Answer
+
+SCHEMA = 1
+SIDES = ("train", "deploy")
+WORST = 10
+SKIPPED_LISTED = 20
+
+
+def summarize(
+    stacks: Sequence[Stack],
+    done: Sequence[Done],
+    card: Card,
+    differing: Sequence[str],
+    effects: Mapping[str, Any],
+    self_check: Mapping[str, Any],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Bring a pair's results together.
+
+    Args:
+        stacks: train and deploy.
+        done: every sample.
+        card: the model card, for names of classes.
+        differing: the axes on which the profiles differ.
+        effects: see :func:`simulator.analysis.controls.axis_effects`.
+        self_check: see :func:`simulator.analysis.controls.self_check`.
+        notes: what the data set has to say.
+
+    Returns:
+        ``summary.json`` without ``gate``.
+    """
+    ran = [d for d in done if d.skipped is None]
+    skipped = [d for d in done if d.skipped is not None]
+    compared = compare(*([d.outcomes[i].answer for d in ran] for i in range(2)))
+    summary: dict[str, Any] = {
+        "schema": SCHEMA,
+        "task": card.spec.task,
+        "model": card.spec.name,
+        "samples": len(ran),
+        "skipped": len(skipped),
+        "skipped_samples": [
+            {"sample": d.item.name, "why": d.skipped} for d in skipped[:SKIPPED_LISTED]
+        ],
+        **compared,
+        "axes": [_axis(axis, stacks, effects.get(axis)) for axis in differing],
+        "worst_flips": _worst(ran, card),
+        "latency_ms": latency([[d.outcomes[i].ns for d in ran] for i in range(2)]),
+        "controls": {"self": dict(self_check)},
+        "warnings": [],
+    }
+    for stack in stacks:
+        summary[stack.side] = {"profile": stack.profile.name, **compared[stack.side]}
+        summary[stack.side]["effective"] = {
+            "compute": stack.effective.compute,
+            **stack.effective.options,
+        }
+    summary["warnings"] = [
+        *(warning for stack in stacks for warning in stack.warnings),
+        *notes,
+        *_findings(summary),
+    ]
+    return summary
+
+
+def template() -> dict[str, Any]:
+    """Return a summary of the right shape and no meaning, to check gate rules before a run."""
+    answer = Answer(0, True, 1.0, 1.0)
+    compared = compare([answer], [answer])
+    times = {stage: 0 for stage in STAGES}
+    return {
+        "samples": 1,
+        "skipped": 0,
+        **compared,
+        "latency_ms": latency([[times], [times]]),
+    }
+
+
+def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> dict[str, Any]:
+    """Return p50 and p90 per side and stage in milliseconds; None where n is too small."""
+    table: dict[str, Any] = {}
+    for side, samples in zip(SIDES, sides, strict=True):
+        columns = {"total": [sum(times.values()) for times in samples]}
+        for stage in STAGES:
+            if any(stage in times for times in samples):
+                columns[stage] = [times[stage] for times in samples]
+        table[side] = {
+            stage: {"p50": _ms(percentile(ns, 0.5)), "p90": _ms(percentile(ns, 0.9))}
+            for stage, ns in columns.items()
+        }
+    return table
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else round(ns / 1e6, 4)
+
+
+def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
+    entry: dict[str, Any] = {"axis": axis, "effect": effect}
+    flats = [axes.flat(axes.value(s.profile, s.choices, axis)) for s in stacks]
+    for stack, own, other in zip(stacks, flats, reversed(flats), strict=True):
+        kind, source = axes.evidence(stack.profile, stack.choices, axis)
+        differs = {k: v for k, v in own.items() if k not in other or other[k] != v}
+        entry[stack.side] = {"values": differs, "evidence": str(kind), "source": source}
+    return entry
+
+
+def _worst(ran: Sequence[Done], card: Card) -> list[dict[str, Any]]:
+    """The flips that both stacks were surest of."""
+    flips = [
+        d for d in ran if d.outcomes[0].answer.prediction != d.outcomes[1].answer.prediction
+    ]
+    flips.sort(key=lambda d: -sum(o.answer.margin for o in d.outcomes))
+    return [
+        {
+            "sample": d.item.name,
+            "label": None if d.item.label is None else card.label(d.item.label),
+            **{
+                side: {
+                    "prediction": card.label(outcome.answer.prediction),
+                    "score": outcome.answer.score,
+                    "margin": outcome.answer.margin,
+                    "correct": outcome.answer.correct,
+                }
+                for side, outcome in zip(SIDES, d.outcomes, strict=True)
+            },
+        }
+        for d in flips[:WORST]
+    ]
+
+
+def _findings(summary: Mapping[str, Any]) -> list[str]:
+    found = []
+    check = summary["controls"]["self"]
+    if not check["bit_equal"]:
+        found.append(
+            f"a side against itself is not bit-equal over {check['samples']} samples "
+            f"({check['flips']} flips): part of every figure here is noise of the stack itself"
+        )
+    if summary["labelled"] == 0:
+        found.append("no labels: top-1, delta and right/wrong flips are left out")
+    elif (discordant := _discordant(summary)) < MIN_DISCORDANT:
+        found.append(
+            f"{discordant} discordant pairs: fewer than {MIN_DISCORDANT} can never be "
+            "significant at 5 %; use more images"
+        )
+    if summary["samples"] < samples_needed(0.9):
+        found.append(
+            f"{summary['samples']} samples cannot carry a p90 latency; it needs "
+            f"{samples_needed(0.9)}"
+        )
+    return found
+
+
+def _discordant(summary: Mapping[str, Any]) -> int:
+    flips = summary["flips"]
+    return int(flips["right_to_wrong"] + flips["wrong_to_right"])

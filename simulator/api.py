@@ -1,0 +1,251 @@
+"""The main job: two stacks, one model, one honest answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from simulator import machine
+from simulator.analysis import controls, gate
+from simulator.analysis.summary import SIDES, summarize, template
+from simulator.data import example
+from simulator.data.folder import Dataset, load_folder, subset
+from simulator.errors import DataError, ProfileError, UserError
+from simulator.execute import Done, execute
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
+from simulator.plan import plan
+from simulator.profile import axes
+from simulator.profile.choose import Choices, choose
+from simulator.profile.load import Profile, load
+from simulator.stack import Stack, Workshop, effective_dict
+from simulator.store import STAGES, RunWriter
+
+
+class Progress(Protocol):
+    """What a caller may show while a run goes on."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run found.
+
+    Attributes:
+        summary: the content of ``summary.json``.
+        folder: the run folder.
+    """
+
+    summary: dict[str, Any]
+    folder: Path
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate rule failed."""
+        return bool(self.summary["gate"]["passed"])
+
+
+def simulate(
+    train: str,
+    deploy: str,
+    *,
+    model: str | Path | None = None,
+    data: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Run the same model on the same images through two stacks, and compare.
+
+    Args:
+        train: the training stack: a profile's path, or a built-in name.
+        deploy: the deployment stack, likewise.
+        model: a model card; the built-in model by default.
+        data: a folder of images; the built-in images by default.
+        overrides: ``SIDE.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
+        fail_on: gate rules; a rule whose condition holds fails the gate.
+        limit: take a random subset of this many images.
+        seed: of the subset and of the calibration images.
+        out: the run folder; ``runs/<time>-<train>-vs-<deploy>`` by default.
+        overwrite: replace a run that is already in *out*.
+        workers: samples in flight; the number of cores by default.
+        strict: a difference between what was asked for and what is in force is an error.
+        progress: told how the run goes.
+
+    Returns:
+        The summary, and where the run was written.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    show = progress or Silent()
+    started = time.time()
+    rules = [gate.parse(rule) for rule in fail_on]
+    gate.evaluate(rules, template())
+    sides = _sides(train, deploy, overrides)
+    show.say("preparing the model and the images")
+    card = Card(Path(model)) if model else Card(example.model_card())
+    source = check(card)
+    whole = load_folder(Path(data), card.labels) if data else example.images()
+    dataset = subset(whole, limit, seed)
+    differing = axes.differing(sides["train"], sides["deploy"])
+    folder = Path(out) if out else _default_folder(sides, started)
+    show.say("preparing the stacks")
+    workshop = Workshop(card, source, dataset, sides, seed, show.say)
+    try:
+        stacks = [workshop.stack(side) for side in SIDES]
+        if strict:
+            _refuse_differences(stacks)
+        merged = plan([stack.steps for stack in stacks])
+        manifest = _manifest(stacks, card, source.digest, dataset, overrides, seed, limit)
+        manifest["shared_stages"] = merged.shared()
+        with RunWriter(folder, manifest, overwrite) as run:
+            done = []
+            count = workers or os.cpu_count() or 1
+            for result in execute(merged, dataset.items, count):
+                run.add(_rows(result))
+                done.append(result)
+                show.advance(len(done), len(dataset.items))
+            if all(result.skipped for result in done):
+                raise DataError(
+                    f"{dataset.root}: none of {len(done)} images could go through both stacks; "
+                    f"the first: {done[0].item.name}: {done[0].skipped}"
+                )
+            show.say("controls")
+            same = controls.self_check(merged, done)
+            effects = controls.axis_effects(differing, *stacks, card, source, dataset.items)
+            summary = summarize(stacks, done, card, differing, effects, same, whole.notes)
+            summary["gate"] = gate.evaluate(rules, summary)
+            summary["seconds"] = round(time.time() - started, 3)
+            summary["workers"] = count
+            run.finish(summary, {"seconds": summary["seconds"], "workers": count})
+    finally:
+        workshop.close()
+    return Result(summary, folder)
+
+
+def _sides(
+    train: str, deploy: str, overrides: Sequence[str]
+) -> dict[str, tuple[Profile, Choices]]:
+    mine: dict[str, list[str]] = {side: [] for side in SIDES}
+    for override in overrides:
+        side, _, rest = override.partition(".")
+        if side not in mine or not rest:
+            raise UserError(
+                f"--set {override}: SIDE.KEY=VALUE expected with SIDE train or deploy, "
+                "for example deploy.resize.backend=opencv"
+            )
+        mine[side].append(rest)
+    found: dict[str, tuple[Profile, Choices]] = {}
+    problems: list[str] = []
+    for side, reference in zip(SIDES, (train, deploy), strict=True):
+        try:
+            profile = load(reference, mine[side])
+            choices = choose(profile)
+            problems += axes.claims_problem(profile, choices)
+            found[side] = profile, choices
+        except ProfileError as error:
+            problems += error.problems
+    if problems:
+        raise ProfileError(list(dict.fromkeys(problems)))
+    return found
+
+
+def _refuse_differences(stacks: Sequence[Stack]) -> None:
+    lines = [w for s in stacks for w in s.warnings if "was asked for" in w]
+    if lines:
+        raise UserError("\n".join(f"--strict: {line}" for line in lines))
+
+
+def _default_folder(sides: dict[str, tuple[Profile, Choices]], started: float) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
+    names = [re.sub(r"[^\w.-]+", "_", sides[side][0].name) for side in SIDES]
+    base = Path("runs") / f"{stamp}-{names[0]}-vs-{names[1]}"
+    folder, count = base, 1
+    while folder.exists():
+        count += 1
+        folder = base.with_name(f"{base.name}-{count}")
+    return folder
+
+
+def _manifest(
+    stacks: Sequence[Stack],
+    card: Card,
+    model_digest: str,
+    dataset: Dataset,
+    overrides: Sequence[str],
+    seed: int,
+    limit: int | None,
+) -> dict[str, Any]:
+    libraries = [lib for stack in stacks for lib in stack.libraries]
+    return {
+        "schema": 1,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "machine": machine.describe(libraries),
+        "model": {
+            "card": str(card.path.resolve()),
+            "spec": card.spec.model_dump(by_alias=True, exclude_none=True),
+            "sha256": model_digest,
+        },
+        "data": {
+            "root": str(dataset.root.resolve()),
+            "images": {item.name: machine.sha256(item.path) for item in dataset.items},
+        },
+        "seed": seed,
+        "limit": limit,
+        "overrides": list(overrides),
+        "stacks": {
+            stack.side: {
+                "profile": stack.profile.spec.model_dump(by_alias=True, exclude_none=True),
+                "choices": [choice.identity() for choice in stack.choices.values()],
+                "artifact": {"key": stack.artifact.key, "sha256": machine.sha256(stack.artifact.path)},
+                "effective": effective_dict(stack.effective),
+            }
+            for stack in stacks
+        },
+    }
+
+
+def _rows(done: Done) -> list[dict[str, Any]]:
+    shared = {"sample": done.item.name, "label": done.item.label, "skipped": done.skipped}
+    if done.skipped is not None:
+        return [{**shared, "side": side} for side in SIDES]
+    return [
+        {
+            **shared,
+            "side": side,
+            "prediction": outcome.answer.prediction,
+            "correct": outcome.answer.correct,
+            "score": outcome.answer.score,
+            "margin": outcome.answer.margin,
+            "digest": outcome.digest,
+            **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES},
+        }
+        for side, outcome in zip(SIDES, done.outcomes, strict=True)
+    ]

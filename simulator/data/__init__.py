@@ -1,0 +1,1 @@
+"""Where the images and their labels come from."""

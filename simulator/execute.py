@@ -1,0 +1,124 @@
+"""Runs a plan over samples: a stream, in order, with bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.contract import Array
+from simulator.data.folder import Item, read
+from simulator.errors import SampleError
+from simulator.plan import Plan
+from simulator.tasks.classification import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one stack made of one sample.
+
+    Attributes:
+        answer: the prediction.
+        digest: BLAKE2b of the network's output bytes.
+        ns: wall-clock time of each stage, in nanoseconds; a shared stage counts for each
+            stack that uses it.
+    """
+
+    answer: Answer
+    digest: str
+    ns: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A sample that went through every stack, or did not.
+
+    Attributes:
+        item: the sample.
+        outcomes: one per stack, in the plan's order; empty if it was skipped.
+        skipped: why it was skipped, stage first; None if it was not.
+    """
+
+    item: Item
+    outcomes: tuple[Outcome, ...]
+    skipped: str | None = None
+
+
+def execute(plan: Plan, items: Iterable[Item], workers: int) -> Iterator[Done]:
+    """Run every sample through every stack.
+
+    Args:
+        plan: the DAG.
+        items: the samples.
+        workers: samples in flight; each runs in a thread of its own, and the libraries
+            release the interpreter while they work. At most twice as many samples are held.
+
+    Yields:
+        One result per sample, in the order of *items*, whatever the number of workers.
+    """
+    with ThreadPoolExecutor(workers, thread_name_prefix="sample") as pool:
+        pending: deque[Future[Done]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(run_sample, plan, item))
+                if len(pending) >= 2 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def run_sample(plan: Plan, item: Item) -> Done:
+    """Run one sample; a :class:`SampleError` skips it, any other error is a bug of ours."""
+    stage = "read"
+    try:
+        image = read(item)
+        values: list[Any] = [None] * len(plan.nodes)
+        left = [node.children for node in plan.nodes]
+        ns = [0] * len(plan.nodes)
+        for index, node in enumerate(plan.nodes):
+            stage = node.step.stage
+            given = image if node.parent is None else values[node.parent]
+            start = time.perf_counter_ns()
+            values[index] = node.step.apply(given, item)
+            ns[index] = time.perf_counter_ns() - start
+            if node.parent is not None:
+                left[node.parent] -= 1
+                if not left[node.parent]:
+                    values[node.parent] = None
+    except SampleError as error:
+        return Done(item, (), f"{stage}: {error}")
+    return Done(item, tuple(_outcome(plan, path, values, ns) for path in plan.paths))
+
+
+def tensors(plan: Plan, item: Item) -> list[Array] | None:
+    """Return the value at the end of each path, or None if the sample must be skipped."""
+    try:
+        image = read(item)
+        values: list[Any] = []
+        for node in plan.nodes:
+            given = image if node.parent is None else values[node.parent]
+            values.append(node.step.apply(given, item))
+    except SampleError:
+        return None
+    return [values[path[-1]] for path in plan.paths]
+
+
+def _outcome(plan: Plan, path: Sequence[int], values: list[Any], ns: list[int]) -> Outcome:
+    outputs, answer = values[path[-1]]
+    times: dict[str, int] = {}
+    for index in path:
+        stage = plan.nodes[index].step.stage
+        times[stage] = times.get(stage, 0) + ns[index]
+    return Outcome(answer, output_digest(outputs), times)
+
+
+def output_digest(outputs: Array) -> str:
+    """Return a digest of an array's bytes: equal digests, equal bits."""
+    return hashlib.blake2b(outputs.tobytes(), digest_size=16).hexdigest()

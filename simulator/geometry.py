@@ -1,0 +1,107 @@
+"""From an image of any size to the network's size: where pixels go, with which rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import U8
+from simulator.errors import SampleError
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A geometry with every number known: a profile's rule over a model card's sizes.
+
+    Attributes:
+        kind: ``short_side_crop``: scale the short side to ``short_side``, crop the center;
+            ``squash``: scale both sides to the network's size;
+            ``letterbox``: scale the long side to fit, pad the rest with ``value``.
+        height: rows that the network takes.
+        width: columns that the network takes.
+        rounding: ``torchvision``: the long side is int(short · long / short side) and the crop
+            starts at int(round((size - crop) / 2)), ties to even (torchvision
+            ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
+            both round down.
+        short_side: pixels, for ``short_side_crop``.
+        position: ``center`` or ``top_left``, for ``letterbox``.
+        value: gray level of the padding, for ``letterbox``.
+    """
+
+    kind: str
+    height: int
+    width: int
+    rounding: str = "torchvision"
+    short_side: int = 0
+    position: str = "center"
+    value: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this geometry from another."""
+        return asdict(self)
+
+    def resized(self, height: int, width: int) -> tuple[int, int]:
+        """Return (rows, columns) to which an image of this size is resampled."""
+        if self.kind == "squash":
+            return self.height, self.width
+        fraction = _SIZE_ROUNDING[self.rounding]
+        if self.kind == "short_side_crop":
+            short, long = sorted((height, width))
+            other = fraction(self.short_side * long / short)
+            return (self.short_side, other) if height <= width else (other, self.short_side)
+        scale = min(self.height / height, self.width / width)
+        return (
+            min(self.height, max(1, fraction(height * scale))),
+            min(self.width, max(1, fraction(width * scale))),
+        )
+
+    def fit(self, rgb: U8) -> U8:
+        """Crop or pad a resampled image to the network's size.
+
+        Args:
+            rgb: (rows, columns, 3) uint8 of about ``resized`` size.
+
+        Returns:
+            (height, width, 3) uint8; a view where nothing had to be padded.
+
+        Raises:
+            SampleError: the image is smaller than what has to be cropped out of it.
+        """
+        rows, columns = rgb.shape[:2]
+        if (rows, columns) == (self.height, self.width):
+            return rgb
+        if self.kind == "letterbox":
+            out = np.full((self.height, self.width, 3), self.value, np.uint8)
+            centered = self.position == "center"
+            top = (self.height - rows) // 2 if centered else 0
+            left = (self.width - columns) // 2 if centered else 0
+            out[top : top + rows, left : left + columns] = rgb
+            return out
+        if rows < self.height or columns < self.width:
+            raise SampleError(
+                f"{rows}x{columns} pixels after resize are too few for {self.height}x{self.width}"
+            )
+        offset = _OFFSET_ROUNDING[self.rounding]
+        top = offset((rows - self.height) / 2)
+        left = offset((columns - self.width) / 2)
+        return rgb[top : top + self.height, left : left + self.width]
+
+
+def _half_up(value: float) -> int:
+    return math.floor(value + 0.5)
+
+
+_SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
+    "torchvision": int,
+    "dali": _half_up,
+    "floor": math.floor,
+}
+_OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
+    "torchvision": round,
+    "dali": _half_up,
+    "floor": math.floor,
+}

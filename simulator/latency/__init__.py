@@ -1,0 +1,1 @@
+"""Latency: percentiles that the sample can carry."""

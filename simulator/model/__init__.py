@@ -1,0 +1,1 @@
+"""Models: their cards, their files, and the artifacts made of them."""

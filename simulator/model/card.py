@@ -1,0 +1,147 @@
+"""Model cards: what travels with the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from simulator.data.labels import Labels, load_labels
+from simulator.errors import ModelError, ProfileError, unknown
+from simulator.geometry import Geometry
+from simulator.profile.document import read
+from simulator.profile.load import Profile
+
+Pixels = Annotated[int, Field(ge=1, le=16384)]
+PerChannel = Annotated[list[float], Field(min_length=3, max_length=3)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Input(_Section):
+    """The tensor that the network takes.
+
+    ``mean`` and ``std`` apply to pixels scaled to 0…``top``.
+    """
+
+    height: Pixels
+    width: Pixels
+    layout: Literal["NCHW", "NHWC"]
+    order: Literal["rgb", "bgr"]
+    top: Literal[1, 255]
+    mean: PerChannel
+    std: PerChannel
+
+
+class CardGeometry(_Section):
+    """How the network's training cut images to size; see :class:`simulator.geometry.Geometry`."""
+
+    kind: Literal["short_side_crop", "squash", "letterbox"]
+    rounding: Literal["torchvision", "dali", "floor"] = "torchvision"
+    short_side: Pixels | None = None
+    position: Literal["center", "top_left"] = "center"
+    value: Annotated[int, Field(ge=0, le=255)] = 0
+
+    @model_validator(mode="after")
+    def _short_side(self) -> CardGeometry:
+        if (self.kind == "short_side_crop") != (self.short_side is not None):
+            raise ValueError("kind short_side_crop and a short_side go together")
+        return self
+
+
+class Output(_Section):
+    """What the network gives.
+
+    ``background`` leading classes are not in the label file and never predicted.
+    """
+
+    kind: Literal["logits", "probabilities"]
+    background: Annotated[int, Field(ge=0)] = 0
+
+
+class CardSpec(_Section):
+    """The document beside an ``.onnx`` file."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    summary: str = ""
+    task: Literal["classification"]
+    model: str
+    torch_export: str | None = None
+    input: Input
+    geometry: CardGeometry
+    output: Output
+    labels: str | None = None
+
+
+class Card:
+    """A model card, with its files found.
+
+    Args:
+        path: the YAML document.
+
+    Raises:
+        ModelError: the card cannot be read, or names a file that is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if path.suffix == ".onnx":
+            raise ModelError(
+                f"{path}: an ONNX file does not say how images become its input; "
+                f"write a model card beside it (docs/model-cards.md) and give that"
+            )
+        try:
+            document = read(path)
+            self.spec = CardSpec.model_validate(document.values)
+        except ProfileError as error:
+            raise ModelError(str(error)) from error
+        except ValidationError as error:
+            raise ModelError("\n".join(_problem(document, e) for e in error.errors())) from error
+        self.model = self._file("model", self.spec.model)
+        export = self.spec.torch_export
+        self.torch_export = self._file("torch_export", export) if export else None
+        labels = self.spec.labels
+        self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
+
+    def _file(self, key: str, name: str) -> Path:
+        file = self.path.parent / name
+        if not file.is_file():
+            raise ModelError(f"{self.path}: {key}: there is no file {file}")
+        return file
+
+    def geometry(self, profile: Profile) -> Geometry:
+        """Fill a profile's geometry with the card's sizes."""
+        own, asked = self.spec.geometry, profile.spec.geometry
+        chosen: Any = own if asked.kind == "model" else asked
+        rounding = asked.rounding
+        if rounding in (None, "model"):
+            rounding = own.rounding
+        return Geometry(
+            kind=chosen.kind,
+            height=self.spec.input.height,
+            width=self.spec.input.width,
+            rounding=rounding,
+            short_side=chosen.short_side or 0,
+            position=chosen.position or "center",
+            value=chosen.value or 0,
+        )
+
+    def label(self, index: int) -> str:
+        """Return a class's name, or its index where the card names no label file."""
+        return self.labels.name(index) if self.labels else str(index)
+
+
+def _problem(document: Any, problem: Any) -> str:
+    key = problem["loc"]
+    dotted = ".".join(map(str, key)) or "card"
+    what = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        fields = CardSpec.model_fields if len(key) == 1 else {}
+        what = unknown("key", key[-1], [f.alias or n for n, f in fields.items()])
+    elif problem["type"] != "missing":
+        what = f"{what}, got {problem.get('input')!r}"
+    return f"{document.where(key)}: {dotted}: {what}"

@@ -1,0 +1,1 @@
+"""ONNX to ONNX rewrites, one axis a file."""

@@ -1,0 +1,130 @@
+"""ONNX files: opened with suspicion."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from simulator.errors import ModelError
+from simulator.model.card import Card
+from simulator.model.graph.pooling import POOLS
+
+
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFile:
+    """A file that passed the checks.
+
+    Attributes:
+        path: where it is.
+        digest: SHA-256 of the file and of its external data.
+        input: the name of its one input.
+        output: the name of its first output.
+        pools: how many MaxPool and AveragePool nodes it has.
+    """
+
+    path: Path
+    digest: str
+    input: str
+    output: str
+    pools: int
+
+
+def load(path: Path) -> onnx.ModelProto:
+    """Load a model with its external data, which must lie inside the model's folder.
+
+    Raises:
+        ModelError: the file is no ONNX model, or names data outside its folder.
+    """
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except (DecodeError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: not an ONNX model: {_line(error)}") from error
+    if not model.graph.node:
+        raise ModelError(f"{path}: not an ONNX model, or an empty one: it has no nodes")
+    for file in _external_files(path, model):
+        if not file.is_file():
+            raise ModelError(f"{path}: its external data {file.name} is missing; copy it along")
+    onnx.load_external_data_for_model(model, str(path.parent))
+    return model
+
+
+def check(card: Card) -> OnnxFile:
+    """Check that a card's model is sound and fits the card.
+
+    Raises:
+        ModelError: saying which expectation does not hold, expected and got.
+    """
+    path = card.model
+    model = load(path)
+    try:
+        onnx.checker.check_model(str(path))
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: not a valid ONNX model: {_line(error)}") from error
+    graph = model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in constants]
+    if len(inputs) != 1:
+        names = ", ".join(value.name for value in inputs) or "none"
+        raise ModelError(f"{path}: one input expected, got {len(inputs)} ({names})")
+    _check_input(card, inputs[0])
+    digest = hashlib.sha256(path.read_bytes())
+    for file in sorted(set(_external_files(path, model))):
+        digest.update(file.read_bytes())
+    return OnnxFile(
+        path,
+        digest.hexdigest(),
+        inputs[0].name,
+        graph.output[0].name,
+        sum(node.op_type in POOLS for node in graph.node),
+    )
+
+
+def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
+    tensor = value.type.tensor_type
+    if tensor.elem_type != onnx.TensorProto.FLOAT:
+        got = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        raise ModelError(f"{card.model}: input {value.name!r} is {got}; float32 expected")
+    wanted = card.spec.input
+    size = (3, wanted.height, wanted.width)
+    shape = size if wanted.layout == "NCHW" else (*size[1:], 3)
+    got_shape = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    fits = len(got_shape) == 4 and all(
+        got in (None, want) for got, want in zip(got_shape, (1, *shape), strict=True)
+    )
+    if not fits:
+        raise ModelError(
+            f"{card.model}: input {value.name!r} is {_shape(got_shape)}, "
+            f"the card {card.path.name} makes {_shape([1, *shape])} ({wanted.layout})"
+        )
+
+
+def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
+    folder = path.parent.resolve()
+    files = []
+    for tensor in model.graph.initializer:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        location = next((e.value for e in tensor.external_data if e.key == "location"), "")
+        file = (folder / location).resolve()
+        if not location or not file.is_relative_to(folder):
+            raise ModelError(
+                f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, outside the "
+                "model's folder; refused"
+            )
+        files.append(file)
+    return files
+
+
+def _shape(dims: list[int | None]) -> str:
+    return "x".join("?" if d is None else str(d) for d in dims)
+
+
+def _line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

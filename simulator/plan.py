@@ -1,0 +1,255 @@
+"""The DAG of unique computations that a set of stacks needs.
+
+Each stack is a chain of steps; chains that begin alike share their nodes, so what two stacks
+have in common is computed once per image. The set may have any number of stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import (
+    Array,
+    Converter,
+    Decoder,
+    Encoder,
+    Frame,
+    PixelFormat,
+    Resizer,
+    Runtime,
+    Stage,
+    even,
+    subsample,
+)
+from simulator.data.folder import Item
+from simulator.errors import ModelError
+from simulator.geometry import Geometry
+from simulator.model.artifact import digest
+from simulator.model.card import Card, Input
+from simulator.profile.choose import Choices
+from simulator.profile.load import Profile
+from simulator.tasks.classification import postprocess
+
+Apply = Callable[[Any, Item], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage of one stack.
+
+    Attributes:
+        stage: the name that latency and messages use.
+        identity: everything that its result depends on, besides its input; JSON.
+        apply: the computation, from the previous step's value and the sample.
+    """
+
+    stage: str
+    identity: Any
+    apply: Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step at its place in the DAG.
+
+    Attributes:
+        key: the digest of the step and of all steps before it.
+        step: what is computed.
+        parent: the index of the node whose value it takes; None: the encoded image.
+        children: how many nodes take its value.
+    """
+
+    key: str
+    step: Step
+    parent: int | None
+    children: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Nodes in an order in which every parent comes first, and each stack's path through them.
+
+    Attributes:
+        nodes: the unique computations.
+        paths: for each stack the indices of its nodes, first to last.
+    """
+
+    nodes: tuple[Node, ...]
+    paths: tuple[tuple[int, ...], ...]
+
+    def shared(self) -> list[str]:
+        """Return the stages that all stacks share, computed once per image."""
+        together = set(self.paths[0]).intersection(*self.paths[1:])
+        stages = [self.nodes[i].step.stage for i in self.paths[0] if i in together]
+        return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
+
+
+def plan(chains: Sequence[Sequence[Step]]) -> Plan:
+    """Merge chains of steps into one DAG."""
+    index: dict[str, int] = {}
+    steps: list[tuple[str, Step, int | None]] = []
+    paths = []
+    for chain in chains:
+        parent: int | None = None
+        path = []
+        for step in chain:
+            key = digest([steps[parent][0] if parent is not None else None, step.identity])
+            if key not in index:
+                index[key] = len(steps)
+                steps.append((key, step, parent))
+            parent = index[key]
+            path.append(parent)
+        paths.append(tuple(path))
+    uses = [sum(p == i for _, _, p in steps) for i in range(len(steps))]
+    nodes = tuple(Node(k, s, p, n) for (k, s, p), n in zip(steps, uses, strict=True))
+    return Plan(nodes, tuple(paths))
+
+
+def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
+    """Return the steps from a file's bytes to the network's input tensor.
+
+    Args:
+        profile: the stack.
+        choices: the implementations behind it; their libraries are imported here.
+        card: the model card.
+    """
+    color, resize = profile.spec.color, profile.spec.resize
+    geometry = card.geometry(profile)
+    decoder: Decoder = choices[Stage.DECODE].make()
+    resizer: Resizer = choices[Stage.RESIZE].make()
+    planes = color.source == "planes"
+    steps = [
+        Step(
+            "decode",
+            ["decode", planes, choices[Stage.DECODE].identity()],
+            lambda image, _: decoder.planes(image) if planes else decoder.rgb(image),
+        )
+    ]
+    resampling = Step(
+        "resize",
+        ["resize", choices[Stage.RESIZE].identity(), geometry.identity(), color.odd_size],
+        lambda frame, _: _resample(resizer, geometry, frame, color.odd_size),
+    )
+    if color.format == "rgb":
+        steps.append(resampling)
+    else:
+        converter: Converter = choices[Stage.CONVERT].make()
+        converting = Step(
+            "color",
+            ["convert", choices[Stage.CONVERT].identity()],
+            lambda frame, _: converter.convert(frame),
+        )
+        steps.append(_to_yuv(profile, choices, planes))
+        inside = resize.domain == "yuv"
+        steps += [resampling, converting] if inside else [converting, resampling]
+    mean, std = _statistics(profile, card.spec.input)
+    order = color.order if color.order != "model" else card.spec.input.order
+    layout = card.spec.input.layout
+    return [
+        *steps,
+        Step(
+            "geometry",
+            ["fit", geometry.identity()],
+            lambda frame, _: geometry.fit(frame.rgb),
+        ),
+        Step(
+            "normalize",
+            ["normalize", mean.tolist(), std.tolist(), order, layout],
+            lambda rgb, _: normalize(rgb, mean, std, order, layout),
+        ),
+    ]
+
+
+def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) -> list[Step]:
+    """Return the steps from the input tensor to the answer.
+
+    Args:
+        runtime: the opened runtime.
+        artifact_key: the digest of the file that it opened.
+        identity: the runtime's options.
+        card: says how outputs become a prediction.
+    """
+    name, output = runtime.inputs[0].name, runtime.outputs[0].name
+    spec = card.spec.output
+    return [
+        Step(
+            "infer",
+            ["infer", artifact_key, identity],
+            lambda tensor, _: runtime.run({name: tensor})[output],
+        ),
+        Step(
+            "postprocess",
+            ["postprocess", spec.kind, spec.background],
+            lambda outputs, item: (
+                outputs,
+                postprocess(outputs, spec.kind, item.label, spec.background),
+            ),
+        ),
+    ]
+
+
+def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> Array:
+    """Turn pixels into the network's input: (x - mean) / std in float32.
+
+    Args:
+        rgb: (H, W, 3) uint8 in R, G, B order.
+        mean: (3,) float32 on 0-255, in the order of the tensor's channels.
+        std: (3,) float32 on 0-255, likewise.
+        order: ``rgb`` or ``bgr``, the channel order of the tensor.
+        layout: ``NCHW`` or ``NHWC``.
+
+    Returns:
+        (1, 3, H, W) or (1, H, W, 3) float32, C-contiguous.
+    """
+    pixels = rgb if order == "rgb" else rgb[..., ::-1]
+    if layout == "NCHW":
+        planes = np.empty((1, 3, *rgb.shape[:2]), np.float32)
+        np.subtract(pixels.transpose(2, 0, 1), mean[:, None, None], out=planes[0])
+        planes[0] /= std[:, None, None]
+        return planes
+    rows = np.subtract(pixels, mean, dtype=np.float32)
+    rows /= std
+    return rows[None]
+
+
+def _statistics(profile: Profile, card: Input) -> tuple[Array, Array]:
+    """Mean and std on 0-255, whatever scale the card uses."""
+    scale = 255 / card.top
+    values = []
+    for asked, own in ((profile.spec.normalize.mean, card.mean), (profile.spec.normalize.std, card.std)):
+        chosen = [v * scale for v in own] if asked == "model" else asked
+        if len(chosen) != 3 or (asked is profile.spec.normalize.std and 0 in chosen):
+            raise ModelError(f"{profile.name}: normalize: three numbers expected, std not zero")
+        values.append(np.array(chosen, np.float32))
+    return values[0], values[1]
+
+
+def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Step:
+    color = profile.spec.color
+    assert color.encode is not None and color.odd_size is not None
+    odd_size, format = color.odd_size, PixelFormat(color.format)
+    choice = choices[Stage.ENCODE]
+    if planes:
+        how = choice.options["chroma_downsampling"]
+        return Step(
+            "color",
+            ["subsample", color.format, how, odd_size],
+            lambda frame, _: even(subsample(frame, format, how), odd_size),
+        )
+    encoder: Encoder = choice.make()
+    return Step(
+        "color",
+        ["encode", choice.identity(), odd_size],
+        lambda frame, _: encoder.encode(even(frame, odd_size)),
+    )
+
+
+def _resample(resizer: Resizer, geometry: Geometry, frame: Frame, odd_size: str | None) -> Frame:
+    height, width = geometry.resized(frame.height, frame.width)
+    if frame.format.subsampling != (1, 1) and odd_size == "drop":
+        height, width = height & ~1, width & ~1
+    return resizer.frame(frame, height, width)

@@ -1,0 +1,1 @@
+"""Profiles: declarative descriptions of stacks."""

@@ -1,0 +1,107 @@
+"""Axes: what differs between two profiles, and profiles with one axis swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from simulator import registry
+from simulator.contract import Evidence, Stage
+from simulator.profile.choose import Choices, choose
+from simulator.profile.load import Profile
+from simulator.profile.schema import AXES
+
+_STAGES = {
+    "decoder": (Stage.DECODE,),
+    "color": (Stage.ENCODE, Stage.CONVERT),
+    "resize": (Stage.RESIZE,),
+    "precision": (Stage.CAST, Stage.QUANTIZE),
+    "runtime": (Stage.RUNTIME,),
+}
+PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
+
+
+def value(profile: Profile, choices: Choices, axis: str) -> Any:
+    """Return everything that an axis says in one profile, facts of the backends included."""
+    found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
+    for part in AXES[axis]:
+        found = found[part]
+    facts = {}
+    for stage in _STAGES.get(axis, ()):
+        choice = choices.get(stage)
+        if choice:
+            prefix = f"{stage}." if stage in (Stage.ENCODE, Stage.CONVERT) else ""
+            facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
+    return found | facts if isinstance(found, dict) else found
+
+
+def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -> list[str]:
+    """Return the axes on which two profiles differ, in pipeline order."""
+    return [axis for axis in AXES if value(*train, axis) != value(*deploy, axis)]
+
+
+def flat(found: Any, prefix: str = "") -> dict[str, Any]:
+    """Flatten an axis' value to dotted leaves."""
+    if not isinstance(found, Mapping):
+        return {prefix or "value": found}
+    leaves: dict[str, Any] = {}
+    for name, inner in found.items():
+        leaves |= flat(inner, f"{prefix}.{name}" if prefix else name)
+    return leaves
+
+
+def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, str]:
+    """Return how we know an axis of a profile, and the source.
+
+    The profile's own claim holds; where it makes none, the weakest of the backends' does.
+    """
+    section = AXES[axis][0]
+    claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
+    if claim is not None:
+        return Evidence(claim.kind), claim.source
+    offers = [choices[stage].offer for stage in _STAGES.get(axis, ()) if stage in choices]
+    if not offers:
+        return Evidence.NATIVE, "the simulator's own arithmetic, as documented"
+    order = list(Evidence)
+    weakest = max(offers, key=lambda offer: order.index(offer.evidence))
+    return weakest.evidence, weakest.source
+
+
+def swap(base: Profile, other: Profile, axes: Iterable[str]) -> tuple[Profile, Choices]:
+    """Return *base* with some axes taken from *other*.
+
+    Two rules make axes independent of each other: where the decoder gives no YUV planes, a
+    color axis that wants them encodes the decoder's RGB as it says; where no YUV is left, a
+    resize in the YUV domain is done in RGB.
+
+    Raises:
+        ProfileError: the mixture cannot run, for example a precision that the runtime lacks.
+    """
+    update: dict[str, Any] = {AXES[axis][0]: getattr(other.spec, AXES[axis][0]) for axis in axes}
+    spec = base.spec.model_copy(update=update)
+    mixed = Profile(f"{base.name}+{'+'.join(axes)}", spec, {})
+    if spec.color.source == "planes":
+        offer = registry.backend(spec.decode.backend).of(Stage.DECODE)[0]
+        if not getattr(offer.make, "gives_planes", False):
+            update["color"] = spec.color.model_copy(update={"source": "encode"})
+    if spec.color.format == "rgb" and spec.resize.domain == "yuv":
+        update["resize"] = spec.resize.model_copy(update={"domain": "rgb"})
+    mixed = Profile(mixed.name, base.spec.model_copy(update=update), {})
+    return mixed, choose(mixed)
+
+
+def claims_problem(profile: Profile, choices: Choices) -> list[str]:
+    """Return a line for every claim that is stronger than its backend's own evidence."""
+    order = list(Evidence)
+    problems = []
+    for axis in _STAGES:
+        section = AXES[axis][0]
+        claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
+        offers = [choices[stage].offer for stage in _STAGES[axis] if stage in choices]
+        for offer in offers if claim else ():
+            if order.index(Evidence(claim.kind)) < order.index(offer.evidence):
+                problems.append(
+                    f"{profile.where(('evidence', section))}: evidence.{section}: claims "
+                    f"{claim.kind}, but the implementation here is {offer.evidence}"
+                )
+    return list(dict.fromkeys(problems))

@@ -1,0 +1,149 @@
+"""Valid means it will run: every section is held against the backend that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from simulator import registry
+from simulator.contract import Backend, Offer, Stage
+from simulator.errors import ProfileError, UserError
+from simulator.profile.document import Key
+from simulator.profile.load import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One implementation, with every option that it needs.
+
+    Attributes:
+        stage: the place that it fills.
+        backend: who offers it.
+        offer: which of the backend's offers it is.
+        options: every field of the offer with its value.
+        facts: the fields that were not written, because the offer has one value for them.
+    """
+
+    stage: Stage
+    backend: Backend
+    offer: Offer
+    options: Mapping[str, Any]
+    facts: tuple[str, ...]
+
+    def make(self, *args: Any) -> Any:
+        """Build the implementation; its library is imported here at the latest."""
+        return self.offer.make(*args, self.options)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this choice from another, for keys and digests."""
+        return {
+            "stage": str(self.stage),
+            "backend": self.backend.name,
+            "options": {k: self.options[k] for k in sorted(self.options)},
+            "versions": {lib.distribution: lib.version for lib in self.backend.libraries},
+        }
+
+
+Choices = Mapping[Stage, Choice]
+
+
+def choose(profile: Profile) -> Choices:
+    """Find the implementation of every section of a profile.
+
+    Raises:
+        ProfileError: a backend is unknown, or does not offer what is written; all at once.
+    """
+    choices: dict[Stage, Choice] = {}
+    problems: list[str] = []
+    for stage, key, name, fields in _sections(profile):
+        try:
+            choices[stage] = _choose(stage, registry.backend(name), fields)
+        except UserError as error:
+            for problem in str(error).splitlines():
+                field, _, what = problem.rpartition("\t")
+                full = (*key, field or "backend")
+                problems.append(f"{profile.where(full)}: {'.'.join(map(str, full))}: {what}")
+    color = profile.spec.color
+    if color.source == "planes" and Stage.DECODE in choices:
+        make = choices[Stage.DECODE].offer.make
+        if not getattr(make, "gives_planes", False):
+            problems.append(
+                f"{profile.where(('color', 'source'))}: color.source: "
+                f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
+            )
+    if problems:
+        raise ProfileError(problems)
+    return choices
+
+
+def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any]]]:
+    spec = profile.spec
+
+    def written(section: BaseModel, *leave: str) -> dict[str, Any]:
+        values = section.model_dump(exclude={"backend", *leave})
+        return {name: value for name, value in values.items() if value is not None}
+
+    yield Stage.DECODE, ("decode",), spec.decode.backend, written(spec.decode)
+    format = {"format": spec.color.format}
+    if spec.color.encode is not None:
+        encode = spec.color.encode
+        yield Stage.ENCODE, ("color", "encode"), encode.backend, written(encode) | format
+    if spec.color.convert is not None:
+        convert = spec.color.convert
+        yield Stage.CONVERT, ("color", "convert"), convert.backend, written(convert) | format
+    yield Stage.RESIZE, ("resize",), spec.resize.backend, written(spec.resize, "domain")
+    precision = spec.precision
+    if precision.cast is not None:
+        fields = {"storage": precision.storage}
+        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, fields
+    if precision.quantizer is not None:
+        quantizer = precision.quantizer
+        key = ("precision", "quantizer")
+        yield Stage.QUANTIZE, key, quantizer.backend, written(quantizer, "calibration")
+    fields = written(spec.runtime)
+    fields |= {"storage": precision.storage, "compute": precision.compute}
+    yield Stage.RUNTIME, ("runtime",), spec.runtime.backend, fields
+
+
+def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice:
+    offers = backend.of(stage)
+    if not offers:
+        able = [b.name for b in registry.backends() if b.of(stage)]
+        raise UserError(f"\t{backend.name} does not {stage}; these do: {', '.join(able)}")
+    failures = []
+    for offer in offers:
+        problems = _mismatches(backend, offer, fields)
+        if not problems:
+            facts = tuple(name for name in offer.options if name not in fields)
+            filled = {name: offer.options[name][0] for name in facts}  # type: ignore[index]
+            options = dict(fields) | filled
+            return Choice(stage, backend, offer, options, facts)
+        failures.append(problems)
+    raise UserError("\n".join(min(failures, key=len)))
+
+
+def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for name, value in fields.items():
+        if name not in offer.options:
+            problems.append(f"{name}\t{backend.name} has no such field; leave it out")
+        elif value not in offer.options[name]:
+            admits = offer.options[name]
+            offered = _words(admits) if isinstance(admits, tuple) else str(admits)
+            problems.append(f"{name}\t{backend.name} offers {offered} here, got {_word(value)}")
+    for name, admits in offer.options.items():
+        if name not in fields and not (isinstance(admits, tuple) and len(admits) == 1):
+            offered = _words(admits) if isinstance(admits, tuple) else str(admits)
+            problems.append(f"{name}\trequired by {backend.name}: {offered}")
+    return problems
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _words(values: tuple[Any, ...]) -> str:
+    return ", ".join(_word(value) for value in values)

@@ -1,0 +1,132 @@
+"""YAML documents whose values know the line they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.errors import ProfileError
+
+Key = tuple[str | int, ...]
+MAX_BYTES = 1_000_000
+MAX_NODES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML mapping.
+
+    Attributes:
+        path: the file.
+        values: the mapping, as plain Python values.
+        lines: the line of every key and list item, from 1.
+    """
+
+    path: Path
+    values: dict[str, Any]
+    lines: dict[Key, int]
+
+    def where(self, key: Key) -> str:
+        """Return ``file:line`` of *key*, or of the nearest section that holds it."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return f"{self.path}:{self.lines.get(key, 1)}"
+
+
+def read(path: Path) -> Document:
+    """Read a YAML mapping; nothing is executed, and no key may come twice.
+
+    Raises:
+        ProfileError: the file cannot be read or parsed, each problem as ``file:line: what``.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ProfileError([f"{path}: cannot be read: {error.strerror}"]) from error
+    if len(raw) > MAX_BYTES:
+        raise ProfileError([f"{path}: {len(raw):,} bytes; a document has at most {MAX_BYTES:,}"])
+    try:
+        loader = yaml.SafeLoader(raw.decode("utf-8"))
+        root = loader.get_single_node()
+    except UnicodeDecodeError as error:
+        raise ProfileError([f"{path}: not UTF-8 text (byte {error.start})"]) from error
+    except yaml.MarkedYAMLError as error:
+        raise ProfileError([_syntax(path, error)]) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ProfileError([f"{path}: {str(error).splitlines()[0]}"]) from error
+    except RecursionError as error:
+        raise ProfileError([f"{path}: nested too deeply"]) from error
+    if not isinstance(root, yaml.MappingNode):
+        raise ProfileError([f"{path}:1: a mapping of keys to values expected"])
+    walker = _Walker(path, loader)
+    values = walker.value(root, ())
+    if walker.problems:
+        raise ProfileError(walker.problems)
+    return Document(path, values, walker.lines)
+
+
+def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else 1
+    what = error.problem or error.context or "not valid YAML"
+    if "\\t" in what:
+        what = "a tab; YAML indents with spaces"
+    return f"{path}:{line}: {what}"
+
+
+class _Walker:
+    def __init__(self, path: Path, loader: yaml.SafeLoader) -> None:
+        self.path = path
+        self.loader = loader
+        self.lines: dict[Key, int] = {}
+        self.problems: list[str] = []
+        self.nodes = 0
+        self.open: set[int] = set()
+
+    def value(self, node: yaml.Node, key: Key) -> Any:
+        self.nodes += 1
+        line = node.start_mark.line + 1
+        self.lines.setdefault(key, line)
+        if id(node) in self.open:
+            raise ProfileError([f"{self.path}:{line}: an anchor that contains itself"])
+        if self.nodes > MAX_NODES:
+            raise ProfileError([f"{self.path}:{line}: more than {MAX_NODES:,} values"])
+        self.open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return dict(self._pairs(node, key))
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(child, (*key, i)) for i, child in enumerate(node.value)]
+            return self._scalar(node, line)
+        finally:
+            self.open.discard(id(node))
+
+    def _pairs(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, Any]]:
+        first: dict[str, int] = {}
+        for name_node, child in node.value:
+            line = name_node.start_mark.line + 1
+            if not isinstance(name_node, yaml.ScalarNode):
+                self.problems.append(f"{self.path}:{line}: a key must be a plain word")
+                continue
+            name = str(name_node.value)
+            if name in first:
+                dotted = ".".join(map(str, (*key, name)))
+                self.problems.append(
+                    f"{self.path}:{line}: {dotted}: given twice, first on line {first[name]}"
+                )
+                continue
+            first[name] = line
+            self.lines[(*key, name)] = line
+            yield name, self.value(child, (*key, name))
+
+    def _scalar(self, node: yaml.Node, line: int) -> Any:
+        try:
+            return self.loader.construct_object(node)  # type: ignore[no-untyped-call]
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            what = getattr(error, "problem", None) or str(error)
+            self.problems.append(f"{self.path}:{line}: {what}")
+            return None

@@ -1,0 +1,243 @@
+"""Profile documents: found, merged along ``extends``, validated, all problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from simulator.errors import ProfileError, UserError, unknown
+from simulator.profile.document import Document, Key, read
+from simulator.profile.paper_names import RESIZE
+from simulator.profile.schema import ProfileSpec
+
+_IDENTITY = ("schema", "name", "summary", "extends")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A document that is complete and well-formed.
+
+    Attributes:
+        name: its name.
+        spec: the merged values.
+        origins: for every leaf, where its value was written: ``file:line`` or ``--set``.
+        overrides: the ``KEY=VALUE`` of every ``--set``.
+    """
+
+    name: str
+    spec: ProfileSpec
+    origins: dict[Key, str]
+    overrides: tuple[str, ...] = ()
+
+    def where(self, key: Key) -> str:
+        """Return the origin of *key*, or of the nearest section that holds it."""
+        while key and key not in self.origins:
+            key = key[:-1]
+        return self.origins.get(key, self.name)
+
+
+def builtin_folder() -> Path:
+    """Return the folder of the built-in profiles: in the wheel, or in the checkout."""
+    package = Path(str(resources.files("simulator")))
+    shipped = package / "builtin_profiles"
+    return shipped if shipped.is_dir() else package.parent / "profiles"
+
+
+def builtin_names() -> list[str]:
+    """Return the names of the built-in profiles; a vendor's folder is part of the name."""
+    folder = builtin_folder()
+    return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.yaml"))
+
+
+def find(reference: str, base: Path | None = None) -> Path:
+    """Resolve what a person wrote: a path with or without ``.yaml``, or a built-in name.
+
+    Args:
+        reference: what was written.
+        base: the folder that relative paths start from; the current one by default.
+
+    Raises:
+        ProfileError: there is no such file and no such built-in profile.
+    """
+    written = (base or Path()) / Path(reference).expanduser()
+    builtin = builtin_folder()
+    name = Path(reference)
+    if name.parts[:1] == ("profiles",):
+        name = name.relative_to("profiles")
+    for candidate in (written, Path(f"{written}.yaml"), builtin / f"{name}.yaml", builtin / name):
+        if candidate.is_file():
+            return candidate
+    raise ProfileError([f"{unknown('profile', reference, builtin_names())}; or give a path"])
+
+
+def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
+    """Load one profile.
+
+    Args:
+        reference: a path or a built-in name, see :func:`find`.
+        overrides: ``KEY=VALUE`` with a dotted key and a YAML value; ``null`` removes.
+
+    Raises:
+        ProfileError: with every problem found.
+    """
+    values, origins = _merged(find(reference), ())
+    for override in overrides:
+        _override(values, origins, override)
+    try:
+        spec = ProfileSpec.model_validate(values)
+    except ValidationError as error:
+        raise ProfileError(_problems(error, values, origins)) from error
+    return Profile(spec.name, spec, origins, tuple(overrides))
+
+
+def _merged(path: Path, chain: tuple[Path, ...]) -> tuple[dict[str, Any], dict[Key, str]]:
+    if path.resolve() in chain:
+        raise ProfileError([f"{path}: extends itself by way of {chain[-1]}"])
+    document = read(path)
+    problems = _alias_problems(document)
+    if problems:
+        raise ProfileError(problems)
+    parent = document.values.get("extends")
+    if parent is None:
+        values: dict[str, Any] = {}
+        origins: dict[Key, str] = {}
+    elif isinstance(parent, str):
+        try:
+            above = find(parent, path.parent)
+        except ProfileError as error:
+            raise ProfileError([f"{document.where(('extends',))}: extends: {error}"]) from error
+        values, origins = _merged(above, (*chain, path.resolve()))
+    else:
+        raise ProfileError([f"{document.where(('extends',))}: extends: a profile's name expected"])
+    for name in _IDENTITY:
+        values.pop(name, None)
+    _inherit(values, origins, document.values, document)
+    return values, origins
+
+
+def _inherit(
+    values: dict[str, Any], origins: dict[Key, str], new: dict[str, Any], document: Document
+) -> None:
+    """Lay *new* over *values*; a claim about a section that changed is not inherited."""
+    claims = values.get("evidence", {})
+    for section in set(claims) & set(new):
+        del claims[section]
+        _forget(origins, ("evidence", section))
+    _merge(values, origins, new, (), document)
+
+
+def _alias_problems(document: Document) -> list[str]:
+    resize = document.values.get("resize")
+    if isinstance(resize, str):
+        if resize not in RESIZE:
+            where = document.where(("resize",))
+            return [f"{where}: resize: {unknown('resize', resize, RESIZE)}"]
+        document.values["resize"] = dict(RESIZE[resize])
+    return []
+
+
+def _merge(
+    values: dict[str, Any],
+    origins: dict[Key, str],
+    new: dict[str, Any],
+    key: Key,
+    document: Document,
+) -> None:
+    for name, value in new.items():
+        here = (*key, name)
+        if isinstance(value, dict):
+            inner = values.get(name)
+            values[name] = inner if isinstance(inner, dict) else {}
+            origins.setdefault(here, document.where(here))
+            _merge(values[name], origins, value, here, document)
+        elif value is None and key:
+            values.pop(name, None)
+            _forget(origins, here)
+        else:
+            values[name] = value
+            _forget(origins, here)
+            origins[here] = document.where(here)
+
+
+def _forget(origins: dict[Key, str], key: Key) -> None:
+    for known in [known for known in origins if known[: len(key)] == key]:
+        del origins[known]
+
+
+def _override(values: dict[str, Any], origins: dict[Key, str], text: str) -> None:
+    dotted, equals, written = text.partition("=")
+    names = dotted.split(".")
+    if not equals or not all(names):
+        raise UserError(f"--set {text}: KEY=VALUE expected, for example resize.backend=opencv")
+    try:
+        value = yaml.safe_load(written)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {text}: {written!r} is not a YAML value") from error
+    if names == ["resize"] and isinstance(value, str):
+        if value not in RESIZE:
+            raise UserError(f"--set {text}: {unknown('resize', value, RESIZE)}")
+        value = dict(RESIZE[value])
+    new: Any = value
+    for name in reversed(names):
+        new = {name: new}
+    _inherit(values, origins, new, _Override(Path(f"--set {text}"), {}, {}))
+
+
+class _Override(Document):
+    def where(self, key: Key) -> str:  # noqa: ARG002
+        return str(self.path)
+
+
+def _problems(
+    error: ValidationError, values: dict[str, Any], origins: dict[Key, str]
+) -> list[str]:
+    lines = []
+    for problem in error.errors():
+        key = tuple(part for part in problem["loc"] if part not in _INTERNAL)
+        where = _nearest(key, origins)
+        dotted = ".".join(map(str, key)) or "profile"
+        lines.append(f"{where}: {dotted}: {_what(problem, key)}")
+    return list(dict.fromkeys(lines))
+
+
+_INTERNAL = ("[key]", "literal['model']", "constrained-list[float]")
+
+
+def _nearest(key: Key, origins: dict[Key, str]) -> str:
+    while key and key not in origins:
+        key = key[:-1]
+    if key:
+        return origins[key]
+    files = [origin for origin in origins.values() if not origin.startswith("--set")]
+    return files[-1].rsplit(":", 1)[0] if files else "profile"
+
+
+def _what(problem: Any, key: Key) -> str:
+    kind, got = problem["type"], problem.get("input")
+    if kind == "missing":
+        return "required, and not written (nothing that changes a pixel has a default)"
+    if kind == "extra_forbidden":
+        return unknown("key", key[-1], _siblings(key[:-1]))
+    if kind == "literal_error":
+        expected = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        return unknown("value", got, expected)
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{message[:1].lower()}{message[1:]}, got {got!r}" if kind != "value_error" else message
+
+
+def _siblings(section: Key) -> list[str]:
+    model: Any = ProfileSpec
+    for name in section:
+        field = model.model_fields.get(name)
+        options = getattr(field.annotation, "__args__", (field.annotation,)) if field else ()
+        models = [option for option in options if hasattr(option, "model_fields")]
+        if not models:
+            return []
+        model = models[0]
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,19 @@
+"""The short names of SysNoise's resizers (MLSys 2023, Table 1) for ``resize``."""
+
+from __future__ import annotations
+
+RESIZE: dict[str, dict[str, str]] = {
+    "pil-bilinear": {"backend": "pillow", "interpolation": "bilinear"},
+    "pil-nearest": {"backend": "pillow", "interpolation": "nearest"},
+    "pil-box": {"backend": "pillow", "interpolation": "box"},
+    "pil-hamming": {"backend": "pillow", "interpolation": "hamming"},
+    "pil-cubic": {"backend": "pillow", "interpolation": "bicubic"},
+    "pil-bicubic": {"backend": "pillow", "interpolation": "bicubic"},
+    "pil-lanczos": {"backend": "pillow", "interpolation": "lanczos"},
+    "opencv-nearest": {"backend": "opencv", "interpolation": "nearest"},
+    "opencv-bilinear": {"backend": "opencv", "interpolation": "bilinear"},
+    "opencv-area": {"backend": "opencv", "interpolation": "area"},
+    "opencv-cubic": {"backend": "opencv", "interpolation": "bicubic"},
+    "opencv-bicubic": {"backend": "opencv", "interpolation": "bicubic"},
+    "opencv-lanczos": {"backend": "opencv", "interpolation": "lanczos4"},
+}

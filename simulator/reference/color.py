@@ -1,0 +1,82 @@
+"""RGB and YUV in float64, straight from the standards: the yardstick, slow and short."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+# ITU-R BT.601-7 2.5.1 and BT.709-6 3.2: E'Y = Kr E'R + Kg E'G + Kb E'B.
+_LUMA = {"bt601": (0.299, 0.587, 0.114), "bt709": (0.2126, 0.7152, 0.0722)}
+# BT.601-7 2.5.3 / BT.709-6 3.4 (limited), ITU-T T.871 7 (full): offset, luma and chroma spans.
+_RANGE = {"limited": (16.0, 219.0, 224.0), "full": (0.0, 255.0, 255.0)}
+
+
+def rgb_to_yuv(rgb: NDArray[np.uint8], matrix: str, range: str) -> F64:
+    """Convert without subsampling and without rounding.
+
+    Args:
+        rgb: (..., 3) uint8.
+        matrix: ``bt601`` or ``bt709``.
+        range: ``full`` or ``limited``.
+
+    Returns:
+        (..., 3) float64 Y, U, V on the 8-bit scale, not clipped.
+    """
+    return rgb.astype(np.float64) / 255 @ _forward(matrix, range).T + _offset(range)
+
+
+def yuv_to_rgb(yuv: F64, matrix: str, range: str) -> F64:
+    """Invert `rgb_to_yuv`, without rounding and clipping."""
+    inverse = np.linalg.inv(_forward(matrix, range))
+    return np.asarray((yuv.astype(np.float64) - _offset(range)) @ inverse.T * 255)
+
+
+def downsample(plane: F64, v: int, h: int, how: str) -> F64:
+    """Reduce a chroma plane: ``average`` of each (v, h) block, or ``nearest``, its top left.
+
+    A block that the edge cuts is completed by repeating the last row and column.
+    """
+    if how == "nearest":
+        return plane[::v, ::h]
+    pad = ((0, -plane.shape[0] % v), (0, -plane.shape[1] % h))
+    full = np.pad(plane, pad, mode="edge")
+    return np.asarray(full.reshape(full.shape[0] // v, v, -1, h).mean(axis=(1, 3)))
+
+
+def upsample(plane: F64, v: int, h: int, size: tuple[int, int], how: str) -> F64:
+    """Enlarge a chroma plane: ``nearest`` or ``linear`` between centred samples.
+
+    Linear is what libjpeg-turbo calls fancy upsampling (jdsample.c): samples sit in the
+    middle of the luma that they cover, edges are repeated.
+    """
+    rows, columns = _weights(plane.shape[0], v, how), _weights(plane.shape[1], h, how)
+    return np.asarray((rows @ plane @ columns.T)[: size[0], : size[1]])
+
+
+def _weights(size: int, factor: int, how: str) -> F64:
+    out = np.zeros((size * factor, size))
+    for index in np.arange(size * factor):
+        if how == "nearest":
+            out[index, index // factor] = 1
+            continue
+        at = (index + 0.5) / factor - 0.5
+        low = int(np.floor(at))
+        out[index, max(low, 0)] += 1 - (at - low)
+        out[index, min(low + 1, size - 1)] += at - low
+    return out
+
+
+def _forward(matrix: str, range: str) -> F64:
+    """The 3x3 matrix from R, G, B on 0-1 to Y, U, V on the 8-bit scale, without offsets."""
+    kr, kg, kb = _LUMA[matrix]
+    _, luma, chroma = _RANGE[range]
+    y = np.array((kr, kg, kb))
+    u = (np.array((0, 0, 1)) - y) / (2 * (1 - kb))
+    v = (np.array((1, 0, 0)) - y) / (2 * (1 - kr))
+    return np.stack((y * luma, u * chroma, v * chroma))
+
+
+def _offset(range: str) -> F64:
+    return np.array((_RANGE[range][0], 128.0, 128.0))

@@ -1,0 +1,192 @@
+"""Stacks: a profile, its implementations, its artifact and its opened runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.contract import Array, Effective, Library, Matrix, Range, Runtime, Stage
+from simulator.data.folder import Dataset, Item, load_folder, subset
+from simulator.errors import DataError, ModelError, SimulatorError
+from simulator.execute import tensors
+from simulator.machine import sha256
+from simulator.model.artifact import Artifact, Feeds, build
+from simulator.model.card import Card
+from simulator.model.onnxfile import OnnxFile
+from simulator.plan import Step, inference, plan, preprocessing
+from simulator.profile.choose import Choices
+from simulator.profile.load import Profile
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One side, ready to run.
+
+    Attributes:
+        side: ``train`` or ``deploy``.
+        profile: its document.
+        choices: the implementations behind it.
+        steps: from a file's bytes to an answer.
+        artifact: the model file that its runtime opened.
+        effective: what the runtime says is in force.
+        warnings: what the person should know about it.
+    """
+
+    side: str
+    profile: Profile
+    choices: Choices
+    steps: tuple[Step, ...]
+    artifact: Artifact
+    effective: Effective
+    warnings: tuple[str, ...]
+
+    @property
+    def libraries(self) -> list[Library]:
+        """Every library that the stack uses."""
+        return [lib for choice in self.choices.values() for lib in choice.backend.libraries]
+
+
+class Workshop:
+    """Makes stacks for one model and one data set; equal runtimes are opened once.
+
+    Args:
+        card: the model card.
+        source: its checked ONNX file.
+        dataset: the evaluated images, for calibration.
+        sides: the profiles of both sides, for calibration ``through`` one of them.
+        seed: draws the calibration images.
+        report: told what is being made.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        source: OnnxFile,
+        dataset: Dataset,
+        sides: Mapping[str, tuple[Profile, Choices]],
+        seed: int,
+        report: Report,
+    ) -> None:
+        self.card, self.source, self.dataset = card, source, dataset
+        self.sides, self.seed, self.report = sides, seed, report
+        self._runtimes: dict[str, Runtime] = {}
+
+    def stack(self, side: str) -> Stack:
+        """Build one side's artifact, open its runtime and read back what is in force.
+
+        Raises:
+            UserError: a library is missing, or the model does not fit.
+        """
+        profile, choices = self.sides[side]
+        before = preprocessing(profile, choices, self.card)
+        warnings: list[str] = []
+        feeds = None
+        if profile.spec.precision.quantizer:
+            self.report(f"{side}: INT8 artifact (quantized once, then cached)")
+            feeds, warnings = self._feeds(side)
+        artifact = build(self.card, self.source, profile, choices, feeds)
+        runtime = self._runtime(side, artifact)
+        effective = runtime.effective()
+        warnings += _differences(profile, choices, effective)
+        warnings += _wrong_color(choices, profile)
+        warnings += artifact.notes
+        identity = choices[Stage.RUNTIME].identity()
+        after = inference(runtime, artifact.key, identity, self.card)
+        lines = tuple(f"{side}: {warning}" for warning in warnings)
+        return Stack(side, profile, choices, (*before, *after), artifact, effective, lines)
+
+    def close(self) -> None:
+        """Close every runtime."""
+        for runtime in self._runtimes.values():
+            runtime.close()
+
+    def _runtime(self, side: str, artifact: Artifact) -> Runtime:
+        profile, choices = self.sides[side]
+        choice = choices[Stage.RUNTIME]
+        key = f"{artifact.key}{choice.identity()}"
+        if key not in self._runtimes:
+            self.report(f"{side}: opening {choice.backend.name}")
+            try:
+                self._runtimes[key] = choice.make(artifact.path)
+            except SimulatorError:
+                raise
+            except Exception as error:  # whatever the library raises is about this model
+                reason = " ".join(str(error).split())[:300]
+                raise ModelError(
+                    f"{choice.backend.name} cannot open {artifact.path}: {reason}"
+                ) from error
+        return self._runtimes[key]
+
+    def _feeds(self, side: str) -> tuple[Feeds, list[str]]:
+        quantizer = self.sides[side][0].spec.precision.quantizer
+        assert quantizer is not None
+        wanted = quantizer.calibration
+        if wanted.source == "data":
+            images = self.dataset
+        else:
+            images = load_folder(Path(wanted.source), None)
+        chosen = subset(images, wanted.samples, self.seed).items
+        through = preprocessing(*self.sides[wanted.through], self.card)
+        warnings = []
+        if len(chosen) < wanted.samples:
+            warnings.append(
+                f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
+                f"{wanted.samples}, and there are no more"
+            )
+        if wanted.source == "data":
+            warnings.append("INT8 is calibrated on images that are also evaluated")
+        identity = [[sha256(item.path) for item in chosen], [s.identity for s in through]]
+        return Feeds(identity, lambda: self._tensors(through, chosen)), warnings
+
+    def _tensors(
+        self, through: Sequence[Step], items: Sequence[Item]
+    ) -> Iterator[Mapping[str, Array]]:
+        chain = plan([through])
+        made = 0
+        for item in items:
+            values = tensors(chain, item)
+            if values is not None:
+                made += 1
+                yield {self.source.input: values[0]}
+        if not made:
+            raise DataError("INT8 calibration: none of the calibration images can be decoded")
+
+
+def _differences(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
+    backend = choices[Stage.RUNTIME].backend.name
+    asked = {**choices[Stage.RUNTIME].options, "compute": profile.spec.precision.compute}
+    got = {**effective.options, "compute": effective.compute}
+    return [
+        f"{name} {asked[name]} was asked for, {backend} is running {got[name]}"
+        for name in got
+        if name in asked and asked[name] != got[name]
+    ]
+
+
+def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
+    """Say when the converter takes the pixels for something that they are not."""
+    if Stage.CONVERT not in choices:
+        return []
+    encode = choices[Stage.ENCODE].options
+    if profile.spec.color.source == "planes":
+        made = (Matrix.BT601, Range.FULL)  # JFIF 1.02
+    elif "matrix" in encode and "range" in encode:
+        made = (Matrix(encode["matrix"]), Range(encode["range"]))
+    else:
+        return []
+    assumed = choices[Stage.CONVERT].make().assumes
+    if made == assumed:
+        return []
+    return [
+        f"color: the pixels are {made[0]} {made[1]} range, and {choices[Stage.CONVERT].backend.name}"
+        f" takes them for {assumed[0]} {assumed[1]} range"
+    ]
+
+
+def effective_dict(effective: Effective) -> dict[str, Any]:
+    """Return what is in force, for the manifest."""
+    return {"compute": effective.compute, **effective.options, "details": effective.details}

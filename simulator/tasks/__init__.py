@@ -1,0 +1,1 @@
+"""What a model's outputs mean, one file a task."""

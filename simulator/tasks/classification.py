@@ -1,0 +1,106 @@
+"""Image classification: from the model's outputs to one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract.frame import Array
+from simulator.errors import ModelError, SampleError, unknown
+
+KINDS = ("logits", "probabilities")
+_SLACK = 0.01
+"""How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one stack says about one image.
+
+    Attributes:
+        prediction: class index, after the background classes were dropped.
+        correct: whether it is the label; None where the image has no label.
+        score: probability of the prediction, in [0, 1]; for integer probabilities in their units.
+        margin: score less that of the runner-up, at least 0; the score itself where there is none.
+    """
+
+    prediction: int
+    correct: bool | None
+    score: float
+    margin: float
+
+
+def postprocess(outputs: Array, kind: str, label: int | None, offset: int) -> Answer:
+    """Turn the model's output into an answer.
+
+    Args:
+        outputs: (1, C) or (C,), float or integer.
+        kind: ``logits`` (a float64 softmax over the classes that are kept gives the score) or
+            ``probabilities`` (taken as they are).
+        label: class index that would be right, 0 to C - offset - 1, or None.
+        offset: how many leading classes are background and dropped, at least 0.
+
+    Returns:
+        The answer; of equal outputs the lowest class wins.
+
+    Raises:
+        ModelError: the output's shape, type or range is not what the model card promises.
+        SampleError: the model gave NaN or an infinity.
+    """
+    values = _kept(outputs, kind, offset)
+    if label is not None and not 0 <= label < values.size:
+        raise ModelError(
+            f"the label is class {label}, and the model knows 0 to {values.size - 1};"
+            " the labels, or the card's offset, belong to another model"
+        )
+    if np.isnan(values).any():
+        raise SampleError("the model gave NaN")
+    if np.isinf(values).any():
+        raise SampleError("the model gave an infinity")
+    if kind == "logits":
+        scores = _softmax(values)
+    else:
+        _check_probabilities(values, outputs.dtype)
+        scores = values
+    # The winner is read from the raw values: a softmax can round two of them to one.
+    best = int(values.argmax())
+    score = float(scores[best])
+    others = np.delete(scores, best)
+    margin = score - float(others.max()) if others.size else score
+    return Answer(best, None if label is None else best == label, score, margin)
+
+
+def _kept(outputs: Array, kind: str, offset: int) -> NDArray[np.float64]:
+    """The classes that count, as (C - offset,) float64."""
+    if kind not in KINDS:
+        raise ModelError(unknown("kind of output", kind, KINDS))
+    shape = outputs.shape
+    if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):
+        raise ModelError(f"classification expects an output (1, C) or (C,), got {shape}")
+    if outputs.dtype.kind in "cOSUMm":
+        raise ModelError(f"classification expects numbers, got an output of {outputs.dtype}")
+    if not 0 <= offset < shape[-1]:
+        raise ModelError(f"offset {offset} leaves no class of an output {shape}")
+    values: NDArray[np.float64] = outputs.reshape(-1)[offset:].astype(np.float64)
+    return values
+
+
+def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Float64 softmax of (C,) finite values; the maximum is taken off first."""
+    with np.errstate(over="ignore"):  # -1e308 - 1e308 is -inf, and its exp 0: as it should be
+        powers = np.exp(values - values.max())
+    total: NDArray[np.float64] = powers / powers.sum()
+    return total
+
+
+def _check_probabilities(values: NDArray[np.float64], dtype: np.dtype[np.generic]) -> None:
+    if dtype.kind in "iu":
+        return
+    low, high = float(values.min()), float(values.max())
+    if low < -_SLACK or high > 1 + _SLACK:
+        raise ModelError(
+            f"the model card says probabilities, and the model gave {low:.3g} to {high:.3g};"
+            " if these are logits, say so in the card"
+        )

@@ -1,0 +1,124 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from simulator.errors import ModelError, SampleError
+from simulator.tasks.classification import Answer, postprocess
+
+
+def logits(*values, dtype=np.float32, label=None, offset=0):
+    return postprocess(np.array([values], dtype), "logits", label, offset)
+
+
+def test_softmax_by_hand():
+    """Logits ln 1, ln 2, ln 5: probabilities 1/8, 2/8, 5/8."""
+    got = logits(0.0, math.log(2), math.log(5), dtype=np.float64, label=2)
+
+    assert (got.prediction, got.correct) == (2, True)
+    assert (got.score, got.margin) == pytest.approx((5 / 8, 3 / 8), abs=1e-15)
+
+
+def test_probabilities_are_taken_as_they_are():
+    got = postprocess(np.array([0.25, 0.125, 0.625]), "probabilities", 0, 0)
+
+    assert got == Answer(2, False, 0.625, 0.375)
+
+
+def test_integer_logits():
+    """Int8 logits 3 and 3 + 1: 1 / (1 + e**-1) = 0.731059."""
+    got = logits(3, 4, dtype=np.int8)
+
+    assert (got.prediction, got.correct) == (1, None)
+    assert got.score == pytest.approx(0.731059, abs=1e-6)
+
+
+def test_integer_probabilities_keep_their_units():
+    assert postprocess(np.array([[55, 200]], np.uint8), "probabilities", 1, 0).margin == 145
+
+
+def test_the_background_class_is_dropped_before_the_softmax():
+    got = logits(99.0, 1.0, 1.0 + math.log(3), dtype=np.float64, label=1, offset=1)
+
+    assert (got.prediction, got.correct) == (1, True)
+    assert got.score == pytest.approx(3 / 4)
+
+
+def test_of_equal_outputs_the_lowest_class_wins():
+    got = logits(1.0, 7.0, 7.0)
+
+    assert (got.prediction, got.margin) == (1, 0.0)
+
+
+def test_logits_that_softmax_cannot_tell_apart_are_told_apart():
+    """Two logits one ulp apart have equal float64 probabilities; the larger still wins."""
+    low = np.nextafter(0.5, 0)
+    assert logits(low, 0.5, dtype=np.float64).prediction == 1
+
+
+def test_huge_logits_do_not_overflow():
+    got = logits(-1e308, 1e308, dtype=np.float64)
+
+    assert (got.prediction, got.score, got.margin) == (1, 1.0, 1.0)
+
+
+def test_a_single_class_has_no_runner_up():
+    assert logits(-3.0) == Answer(0, None, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [(np.nan, "gave NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_what_is_not_finite_skips_the_sample(value, says, kind):
+    with pytest.raises(SampleError, match=says):
+        postprocess(np.array([[0.5, value]], np.float16), kind, None, 0)
+
+
+def test_nan_in_the_background_class_does_not_matter():
+    assert logits(np.nan, 0.0, 1.0, offset=1).prediction == 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind", "label", "offset", "says"),
+    [
+        (
+            np.zeros((2, 3)),
+            "logits",
+            None,
+            0,
+            r"expects an output \(1, C\) or \(C,\), got \(2, 3\)",
+        ),
+        (np.zeros((1, 3, 1, 1)), "logits", None, 0, r"got \(1, 3, 1, 1\)"),
+        (np.zeros(()), "logits", None, 0, r"got \(\)"),
+        (np.zeros((1, 0)), "logits", None, 0, "leaves no class"),
+        (np.zeros((1, 3)), "logits", None, 3, "offset 3 leaves no class"),
+        (np.zeros((1, 3)), "logits", None, -1, "offset -1"),
+        (np.zeros((1, 3)), "logits", 3, 0, "label is class 3, and the model knows 0 to 2"),
+        (np.zeros((1, 3)), "logits", 2, 1, "knows 0 to 1"),
+        (np.zeros((1, 3), complex), "logits", None, 0, "expects numbers, got .* complex128"),
+        (np.array([["a", "b"]]), "logits", None, 0, "expects numbers"),
+        (np.zeros((1, 3)), "logit", None, 0, "did you mean 'logits'"),
+        (np.array([[-4.0, 13.0]]), "probabilities", None, 0, "gave -4 to 13; if these are logits"),
+    ],
+)
+def test_a_model_that_is_not_what_its_card_says(outputs, kind, label, offset, says):
+    with pytest.raises(ModelError, match=says):
+        postprocess(outputs, kind, label, offset)
+
+
+@given(
+    hnp.arrays(np.float32, st.integers(1, 20), elements=st.floats(-(2.0**100), 2.0**100, width=32)),
+    st.integers(0, 3),
+)
+def test_agrees_with_argmax_and_stays_a_probability(values, offset):
+    if offset >= values.size:
+        return
+    got = postprocess(values, "logits", None, offset)
+
+    assert got.prediction == values[offset:].tolist().index(max(values[offset:].tolist()))
+    assert 0 <= got.margin <= got.score <= 1
+    assert got == postprocess(values[None], "logits", None, offset)

@@ -64,7 +64,11 @@ def summarize(
         "warnings": [],
     }
     for stack in stacks:
-        summary[stack.side] = {"profile": stack.profile.name, **compared[stack.side]}
+        summary[stack.side] = {
+            "profile": stack.profile.name,
+            "overrides": list(stack.profile.overrides),
+            **compared[stack.side],
+        }
         summary[stack.side]["effective"] = {
             "compute": stack.effective.compute,
             **stack.effective.options,
@@ -91,13 +95,15 @@ def template() -> dict[str, Any]:
 
 
 def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> dict[str, Any]:
-    """Return p50 and p90 per side and stage in milliseconds; None where n is too small."""
+    """Return p50 and p90 per side and stage in milliseconds.
+
+    None where the stack has no such stage, or too few samples to carry the percentile.
+    """
     table: dict[str, Any] = {}
     for side, samples in zip(SIDES, sides, strict=True):
         columns = {"total": [sum(times.values()) for times in samples]}
         for stage in STAGES:
-            if any(stage in times for times in samples):
-                columns[stage] = [times[stage] for times in samples]
+            columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {
             stage: {"p50": _ms(percentile(ns, 0.5)), "p90": _ms(percentile(ns, 0.9))}
             for stage, ns in columns.items()

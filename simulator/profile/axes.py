@@ -59,12 +59,13 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
     claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
     if claim is not None:
         return Evidence(claim.kind), claim.source
-    offers = [choices[stage].offer for stage in _STAGES.get(axis, ()) if stage in choices]
-    if not offers:
+    stages = (*_STAGES.get(axis, ()), *((Stage.RUNTIME,) if axis == "precision" else ()))
+    made = [choices[stage] for stage in stages if stage in choices]
+    if not made:
         return Evidence.NATIVE, "the simulator's own arithmetic, as documented"
     order = list(Evidence)
-    weakest = max(offers, key=lambda offer: order.index(offer.evidence))
-    return weakest.evidence, weakest.source
+    weakest = max(made, key=lambda choice: order.index(choice.offer.evidence))
+    return weakest.offer.evidence, weakest.offer.source or weakest.backend.summary
 
 
 def swap(base: Profile, other: Profile, axes: Iterable[str]) -> tuple[Profile, Choices]:

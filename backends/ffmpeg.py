@@ -51,8 +51,8 @@ _PLANES = {
 class FFmpegDecoder(Decoder):
     """Decodes with FFmpeg's ``mjpeg`` and ``png``, and converts to RGB with swscale.
 
-    swscale has a shortcut (measured, x86-64): where width and height are even it repeats 4:2:0
-    and 4:2:2 chroma, whatever the interpolation, unless ``accurate_rnd`` is given; and an odd
+    swscale has a shortcut (measured, x86-64): where the height is even it repeats 4:2:0 and
+    4:2:2 chroma, whatever the interpolation, unless ``accurate_rnd`` is given. Past it, an odd
     width implies ``full_chroma_int``. Corrupt pixel data is concealed, not refused.
 
     Args:

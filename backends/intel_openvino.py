@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import (
+    Admits,
     Array,
     AtLeast,
     Backend,
@@ -96,7 +97,7 @@ def _port(port: Any) -> Port:
     return Port(port.get_any_name(), np.dtype(port.get_element_type().to_dtype()), shape)
 
 
-_RUN = {"device": ("cpu",), "threads": AtLeast(1)}
+_RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
 
 BACKEND = Backend(
     name="openvino",

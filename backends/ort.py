@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import (
+    Admits,
     Array,
     AtLeast,
     Backend,
@@ -26,9 +27,7 @@ from simulator.contract import (
 )
 
 ort = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
-quantization = Library(
-    "onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime"
-)
+quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
 
 _DTYPES = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"}
 _LEVELS = {
@@ -38,7 +37,13 @@ _LEVELS = {
     "layout": "ORT_ENABLE_LAYOUT",
     "all": "ORT_ENABLE_ALL",
 }
-_COMPUTES = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8", "int8": "int8"}
+_COMPUTES = {
+    "float": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "uint8": "int8",
+    "int8": "int8",
+}
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 _HEAVY = ("Conv", "Gemm", "MatMul")
 
@@ -159,7 +164,9 @@ class OrtQuantizer(Quantizer):
 
 
 def _reader(feeds: Iterator[Mapping[str, Array]]) -> Any:
-    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+    base: Any = quantization.CalibrationDataReader
+
+    class Reader(base):  # type: ignore[misc]
         def get_next(self) -> Any:
             return next(feeds, None)
 
@@ -174,12 +181,12 @@ def _port(node: Any) -> Port:
 
 
 _CPU = "CPUExecutionProvider"
-_RUN = {
+_RUN: dict[str, Admits] = {
     "device": ("cpu",),
     "threads": AtLeast(1),
     "graph_optimization_level": tuple(_LEVELS),
 }
-_QUANTIZE = {
+_QUANTIZE: dict[str, Admits] = {
     "weights": ("per_channel", "per_tensor"),
     "activations": ("uint8", "int8"),
     "symmetric": (False, True),

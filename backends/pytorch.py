@@ -62,7 +62,9 @@ class TorchRuntime(Runtime):
         heavy = ("convolution", "addmm", "mm", "bmm")
         seen = Counter[str]()
 
-        class Watch(TorchDispatchMode):  # type: ignore[misc]
+        base: Any = TorchDispatchMode
+
+        class Watch(base):  # type: ignore[misc]
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:

@@ -139,7 +139,9 @@ def simulate(
                 )
             show.say("controls")
             same = controls.self_check(merged, done)
-            effects = controls.axis_effects(differing, *stacks, card, source, dataset.items)
+            effects = controls.axis_effects(
+                differing, stacks[0], stacks[1], card, source, dataset.items
+            )
             summary = summarize(stacks, done, card, differing, effects, same, whole.notes)
             summary["gate"] = gate.evaluate(rules, summary)
             summary["seconds"] = round(time.time() - started, 3)
@@ -150,9 +152,7 @@ def simulate(
     return Result(summary, folder)
 
 
-def _sides(
-    train: str, deploy: str, overrides: Sequence[str]
-) -> dict[str, tuple[Profile, Choices]]:
+def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple[Profile, Choices]]:
     mine: dict[str, list[str]] = {side: [] for side in SIDES}
     for override in overrides:
         side, _, rest = override.partition(".")
@@ -224,7 +224,10 @@ def _manifest(
             stack.side: {
                 "profile": stack.profile.spec.model_dump(by_alias=True, exclude_none=True),
                 "choices": [choice.identity() for choice in stack.choices.values()],
-                "artifact": {"key": stack.artifact.key, "sha256": machine.sha256(stack.artifact.path)},
+                "artifact": {
+                    "key": stack.artifact.key,
+                    "sha256": machine.sha256(stack.artifact.path),
+                },
                 "effective": effective_dict(stack.effective),
             }
             for stack in stacks

@@ -220,7 +220,10 @@ def _statistics(profile: Profile, card: Input) -> tuple[Array, Array]:
     """Mean and std on 0-255, whatever scale the card uses."""
     scale = 255 / card.top
     values = []
-    for asked, own in ((profile.spec.normalize.mean, card.mean), (profile.spec.normalize.std, card.std)):
+    for asked, own in (
+        (profile.spec.normalize.mean, card.mean),
+        (profile.spec.normalize.std, card.std),
+    ):
         chosen = [v * scale for v in own] if asked == "model" else asked
         if len(chosen) != 3 or (asked is profile.spec.normalize.std and 0 in chosen):
             raise ModelError(f"{profile.name}: normalize: three numbers expected, std not zero")

@@ -105,8 +105,7 @@ class Workshop:
             runtime.close()
 
     def _runtime(self, side: str, artifact: Artifact) -> Runtime:
-        profile, choices = self.sides[side]
-        choice = choices[Stage.RUNTIME]
+        choice = self.sides[side][1][Stage.RUNTIME]
         key = f"{artifact.key}{choice.identity()}"
         if key not in self._runtimes:
             self.report(f"{side}: opening {choice.backend.name}")
@@ -125,10 +124,8 @@ class Workshop:
         quantizer = self.sides[side][0].spec.precision.quantizer
         assert quantizer is not None
         wanted = quantizer.calibration
-        if wanted.source == "data":
-            images = self.dataset
-        else:
-            images = load_folder(Path(wanted.source), None)
+        shared = wanted.source == "data"
+        images = self.dataset if shared else load_folder(Path(wanted.source), None)
         chosen = subset(images, wanted.samples, self.seed).items
         through = preprocessing(*self.sides[wanted.through], self.card)
         warnings = []
@@ -137,7 +134,7 @@ class Workshop:
                 f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
                 f"{wanted.samples}, and there are no more"
             )
-        if wanted.source == "data":
+        if shared:
             warnings.append("INT8 is calibrated on images that are also evaluated")
         identity = [[sha256(item.path) for item in chosen], [s.identity for s in through]]
         return Feeds(identity, lambda: self._tensors(through, chosen)), warnings
@@ -181,8 +178,9 @@ def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
     assumed = choices[Stage.CONVERT].make().assumes
     if made == assumed:
         return []
+    name = choices[Stage.CONVERT].backend.name
     return [
-        f"color: the pixels are {made[0]} {made[1]} range, and {choices[Stage.CONVERT].backend.name}"
+        f"color: the pixels are {made[0]} {made[1]} range, and {name}"
         f" takes them for {assumed[0]} {assumed[1]} range"
     ]
 

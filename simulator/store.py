@@ -159,6 +159,4 @@ def finite(value: Any) -> Any:
 
 
 def _cannot(folder: Path, error: OSError) -> RunError:
-    return RunError(
-        f"{folder}: cannot be written: {error.strerror or error}; choose another --out"
-    )
+    return RunError(f"{folder}: cannot be written: {error.strerror or error}; choose another --out")

@@ -40,7 +40,12 @@ def self_check(whole: Plan, done: Sequence[Done]) -> dict[str, Any]:
 
 
 def axis_effects(
-    axes: Sequence[str], train: Stack, deploy: Stack, card: Card, source: OnnxFile, items: Sequence[Item]
+    axes: Sequence[str],
+    train: Stack,
+    deploy: Stack,
+    card: Card,
+    source: OnnxFile,
+    items: Sequence[Item],
 ) -> dict[str, dict[str, Any]]:
     """Swap each pixel axis alone into the training stack and compare the input tensors.
 

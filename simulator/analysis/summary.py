@@ -85,7 +85,7 @@ def template() -> dict[str, Any]:
     """Return a summary of the right shape and no meaning, to check gate rules before a run."""
     answer = Answer(0, True, 1.0, 1.0)
     compared = compare([answer], [answer])
-    times = {stage: 0 for stage in STAGES}
+    times = dict.fromkeys(STAGES, 0)
     return {
         "samples": 1,
         "skipped": 0,
@@ -127,9 +127,7 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
 
 def _worst(ran: Sequence[Done], card: Card) -> list[dict[str, Any]]:
     """The flips that both stacks were surest of."""
-    flips = [
-        d for d in ran if d.outcomes[0].answer.prediction != d.outcomes[1].answer.prediction
-    ]
+    flips = [d for d in ran if d.outcomes[0].answer.prediction != d.outcomes[1].answer.prediction]
     flips.sort(key=lambda d: -sum(o.answer.margin for o in d.outcomes))
     return [
         {

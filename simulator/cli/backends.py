@@ -31,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
         library = row["library"] or "(our own arithmetic)"
         version = row["version"] or ""
         if row["missing"]:
-            version = f"[yellow]not installed: pip install 'pipeline-simulator\\[{row['extra']}]'[/]"
+            version = (
+                f"[yellow]not installed: pip install 'pipeline-simulator\\[{row['extra']}]'[/]"
+            )
         offers = "\n".join(f"{stage}: {what}" for stage, what in row["offers"].items())
         table.add_row(row["name"], f"{library} {version}", offers, ", ".join(row["evidence"]))
     console = Console()

@@ -1,9 +1,9 @@
-"""What does a network lose between the stack it was trained on and the stack it runs on?
+r"""What does a network lose between the stack it was trained on and the stack it runs on?
 
 Runs the same model on the same images through two stacks and compares the answers:
 
   simulate --train pillow_fp32 --deploy ascend_nv12_int8
-  simulate --train pillow_fp32 --deploy openvino_int8 --model model.yaml --data val/ \\
+  simulate --train pillow_fp32 --deploy openvino_int8 --model model.yaml --data val/ \
            --fail-on "flip_rate > 1%" --fail-on "delta.top1 < -0.5%"
 """
 

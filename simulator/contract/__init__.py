@@ -1,6 +1,7 @@
 """What a backend sees of the simulator: everything here, and nothing else."""
 
 from simulator.contract.backend import (
+    Admits,
     AtLeast,
     Backend,
     Evidence,
@@ -30,6 +31,7 @@ from simulator.errors import MissingLibrary, SampleError, Unsupported
 __all__ = [
     "MAX_PIXELS",
     "U8",
+    "Admits",
     "Array",
     "AtLeast",
     "Backend",

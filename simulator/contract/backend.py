@@ -89,7 +89,7 @@ class Offer:
 
     stage: Stage
     options: Mapping[str, Admits]
-    make: Callable[[Options], Any]
+    make: Callable[..., Any]
     evidence: Evidence = Evidence.NATIVE
     source: str = ""
 

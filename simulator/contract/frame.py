@@ -116,9 +116,7 @@ def rgb_frame(array: U8) -> Frame:
     return Frame(PixelFormat.RGB, (array,))
 
 
-def yuv_frame(
-    format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: Range
-) -> Frame:
+def yuv_frame(format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: Range) -> Frame:
     """Lay out Y, U and V planes as *format* wants them.
 
     Args:

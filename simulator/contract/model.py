@@ -33,9 +33,7 @@ class Port:
         return (
             array.dtype == self.dtype
             and array.ndim == len(self.shape)
-            and all(
-                want in (None, got) for want, got in zip(self.shape, array.shape, strict=True)
-            )
+            and all(want in (None, got) for want, got in zip(self.shape, array.shape, strict=True))
         )
 
 

@@ -256,4 +256,5 @@ def _reduce(plane: U8, step: tuple[int, int], how: str) -> U8:
     full = np.pad(plane, ((0, pad[0]), (0, pad[1])), mode="edge").astype(np.uint16)
     blocks = full.reshape(full.shape[0] // v, v, full.shape[1] // h, h)
     count = v * h
-    return ((blocks.sum(axis=(1, 3)) + count // 2) // count).astype(np.uint8)
+    reduced: U8 = ((blocks.sum(axis=(1, 3)) + count // 2) // count).astype(np.uint8)
+    return reduced

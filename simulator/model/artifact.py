@@ -124,7 +124,5 @@ def _torch_export(card: Card, source: OnnxFile, profile: Profile) -> Artifact:
 
 def _cached(card: Card, key: str, make: Callable[[Path], None]) -> Path:
     name = "model.onnx"
-    entry = cache.entry(
-        f"artifacts/{card.spec.name}-{key[:24]}", lambda draft: make(draft / name)
-    )
+    entry = cache.entry(f"artifacts/{card.spec.name}-{key[:24]}", lambda draft: make(draft / name))
     return entry / name

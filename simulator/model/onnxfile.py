@@ -14,8 +14,6 @@ from simulator.model.card import Card
 from simulator.model.graph.pooling import POOLS
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
     """A file that passed the checks.

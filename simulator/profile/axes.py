@@ -26,7 +26,7 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
     for part in AXES[axis]:
         found = found[part]
-    facts = {}
+    facts: dict[str, Any] = {}
     for stage in _STAGES.get(axis, ()):
         choice = choices.get(stage)
         if choice:
@@ -95,10 +95,10 @@ def claims_problem(profile: Profile, choices: Choices) -> list[str]:
     """Return a line for every claim that is stronger than its backend's own evidence."""
     order = list(Evidence)
     problems = []
-    for axis in _STAGES:
+    for axis, stages in _STAGES.items():
         section = AXES[axis][0]
         claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
-        offers = [choices[stage].offer for stage in _STAGES[axis] if stage in choices]
+        offers = [choices[stage].offer for stage in stages if stage in choices]
         for offer in offers if claim else ():
             if order.index(Evidence(claim.kind)) < order.index(offer.evidence):
                 problems.append(

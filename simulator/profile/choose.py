@@ -97,14 +97,13 @@ def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any
     yield Stage.RESIZE, ("resize",), spec.resize.backend, written(spec.resize, "domain")
     precision = spec.precision
     if precision.cast is not None:
-        fields = {"storage": precision.storage}
-        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, fields
+        storage = {"storage": precision.storage}
+        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, storage
     if precision.quantizer is not None:
         quantizer = precision.quantizer
         key = ("precision", "quantizer")
         yield Stage.QUANTIZE, key, quantizer.backend, written(quantizer, "calibration")
-    fields = written(spec.runtime)
-    fields |= {"storage": precision.storage, "compute": precision.compute}
+    fields = written(spec.runtime) | {"storage": precision.storage, "compute": precision.compute}
     yield Stage.RUNTIME, ("runtime",), spec.runtime.backend, fields
 
 
@@ -113,7 +112,7 @@ def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice
     if not offers:
         able = [b.name for b in registry.backends() if b.of(stage)]
         raise UserError(f"\t{backend.name} does not {stage}; these do: {', '.join(able)}")
-    failures = []
+    failures: list[list[str]] = []
     for offer in offers:
         problems = _mismatches(backend, offer, fields)
         if not problems:
@@ -122,7 +121,7 @@ def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice
             options = dict(fields) | filled
             return Choice(stage, backend, offer, options, facts)
         failures.append(problems)
-    raise UserError("\n".join(min(failures, key=len)))
+    raise UserError("\n".join(min(failures, key=lambda problems: len(problems))))
 
 
 def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:

@@ -125,7 +125,7 @@ class _Walker:
 
     def _scalar(self, node: yaml.Node, line: int) -> Any:
         try:
-            return self.loader.construct_object(node)  # type: ignore[no-untyped-call]
+            return self.loader.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             what = getattr(error, "problem", None) or str(error)
             self.problems.append(f"{self.path}:{line}: {what}")

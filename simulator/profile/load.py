@@ -190,13 +190,11 @@ def _override(values: dict[str, Any], origins: dict[Key, str], text: str) -> Non
 
 
 class _Override(Document):
-    def where(self, key: Key) -> str:  # noqa: ARG002
+    def where(self, key: Key) -> str:
         return str(self.path)
 
 
-def _problems(
-    error: ValidationError, values: dict[str, Any], origins: dict[Key, str]
-) -> list[str]:
+def _problems(error: ValidationError, values: dict[str, Any], origins: dict[Key, str]) -> list[str]:
     lines = []
     for problem in error.errors():
         key = tuple(part for part in problem["loc"] if part not in _INTERNAL)

@@ -51,21 +51,23 @@ def upsample(plane: F64, v: int, h: int, size: tuple[int, int], how: str) -> F64
     Linear is what libjpeg-turbo calls fancy upsampling (jdsample.c): samples sit in the
     middle of the luma that they cover, edges are repeated.
     """
-    rows, columns = _weights(plane.shape[0], v, how), _weights(plane.shape[1], h, how)
-    return np.asarray((rows @ plane @ columns.T)[: size[0], : size[1]])
+    stretch = _repeat if how == "nearest" else _interpolate
+    full = stretch(stretch(plane, v).T, h).T
+    return full[: size[0], : size[1]]
 
 
-def _weights(size: int, factor: int, how: str) -> F64:
-    out = np.zeros((size * factor, size))
-    for index in np.arange(size * factor):
-        if how == "nearest":
-            out[index, index // factor] = 1
-            continue
-        at = (index + 0.5) / factor - 0.5
-        low = int(np.floor(at))
-        out[index, max(low, 0)] += 1 - (at - low)
-        out[index, min(low + 1, size - 1)] += at - low
-    return out
+def _repeat(rows: F64, factor: int) -> F64:
+    return np.repeat(rows, factor, axis=0)
+
+
+def _interpolate(rows: F64, factor: int) -> F64:
+    """Interpolate between rows whose centres are *factor* apart."""
+    last = rows.shape[0] - 1
+    at = (np.arange(rows.shape[0] * factor) + 0.5) / factor - 0.5
+    low = np.floor(at).astype(int)
+    share = (at - low)[:, None]
+    above, below = rows[low.clip(0, last)], rows[(low + 1).clip(0, last)]
+    return np.asarray(above * (1 - share) + below * share)
 
 
 def _forward(matrix: str, range: str) -> F64:

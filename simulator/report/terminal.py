@@ -62,11 +62,15 @@ def _axes(summary: Mapping[str, Any], console: Console) -> None:
 
 
 def _side(side: Mapping[str, Any]) -> str:
-    values = side["values"].items()
-    text = ", ".join(
-        _value(value) if name in ("value", "backend") else f"{name} {_value(value)}"
-        for name, value in values
-    )
+    """Say an axis in words: names stand for themselves, numbers and switches with their key."""
+    groups: dict[str, list[str]] = {}
+    for key, value in side["values"].items():
+        section, _, name = key.rpartition(".")
+        words = _value(value)
+        if isinstance(value, (bool, int, float)):
+            words = f"{name} {words}"
+        groups.setdefault(section.rpartition(".")[2], []).append(words)
+    text = "; ".join(f"{section} {' '.join(words)}".strip() for section, words in groups.items())
     return f"{escape(text or NOTHING)} [dim]({side['evidence']})[/]"
 
 
@@ -121,9 +125,7 @@ def _labelled(summary: Mapping[str, Any], table: Table) -> None:
         f"[bold]{delta['value'] * 100:+.2f} points[/]   95 % interval {low * 100:+.2f} to "
         f"{high * 100:+.2f} (Bonett-Price)",
     )
-    table.add_row(
-        "McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"
-    )
+    table.add_row("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}")
     needed = flips["samples_for_tenth_point"]
     if needed:
         table.add_row(

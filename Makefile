@@ -1,0 +1,40 @@
+# make demo    set everything up and run the main job on the built-in model and images
+# make test    set everything up and run the tests
+# make check   lint, types, import rules, generated files
+# make bench   speed and memory, as ratios within one run
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench install format clean
+
+demo: install
+	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
+
+test: install
+	$(BIN)/python -m pytest
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/schema.py --check
+
+bench: install
+	$(BIN)/python tools/bench.py
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
+	touch $@
+
+format:
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

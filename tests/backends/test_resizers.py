@@ -1,0 +1,196 @@
+"""Every resizer against the float64 reference, against the others, and by hand."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import images
+import numpy as np
+import pytest
+
+from backends import dali, opencv, pillow
+from simulator.contract import Backend, PixelFormat, Resizer, Stage
+from simulator.contract.frame import Matrix, Range, yuv_frame
+from simulator.reference.resize import resize
+
+BACKENDS = {module.BACKEND.name: module.BACKEND for module in (pillow, opencv, dali)}
+EVERY = [
+    (name, kernel, antialias)
+    for name, backend in BACKENDS.items()
+    for offer in backend.of(Stage.RESIZE)
+    for kernel in offer.options["interpolation"]
+    for antialias in offer.options["antialias"]
+]
+# (library, its name, antialias) -> (the reference's name, what happens at the edge).
+KNOWN = {
+    **{
+        ("pillow", kernel, True): (kernel, "drop")
+        for kernel in ("bilinear", "bicubic", "box", "hamming", "lanczos")
+    },
+    ("pillow", "nearest", False): ("nearest", "drop"),
+    ("opencv", "bilinear", False): ("bilinear", "repeat"),
+    ("opencv", "linear_exact", False): ("bilinear", "repeat"),
+    ("opencv", "bicubic", False): ("bicubic_75", "repeat"),
+    ("opencv", "nearest_exact", False): ("nearest", "repeat"),
+    ("dali", "nearest", False): ("nearest", "repeat"),
+    **{
+        ("dali", kernel, antialias): (reference, "repeat")
+        for kernel, reference in (
+            ("bilinear", "bilinear"),
+            ("triangular", "bilinear"),
+            ("bicubic", "bicubic"),
+            ("lanczos3", "lanczos"),
+        )
+        for antialias in (True, False)
+    },
+}
+# 101 x 121 are odd: no centre of an output pixel falls on a border, so `nearest` has no ties.
+PICTURE = images.picture(101, 121)
+SIZES = [(41, 37), (150, 170), (41, 170), (1, 1), (51, 121)]
+
+
+def resizer(name: str, interpolation: str, antialias: bool) -> Resizer:
+    backend: Backend = BACKENDS[name]
+    (offer,) = (
+        offer
+        for offer in backend.of(Stage.RESIZE)
+        if interpolation in offer.options["interpolation"]
+        and antialias in offer.options["antialias"]
+    )
+    return offer.make({"interpolation": interpolation, "antialias": antialias})
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("which", KNOWN, ids=str)
+def test_within_a_level_of_the_reference(which, size):
+    """Pillow rounds between its two passes, so a kernel with negative lobes adds a little."""
+    reference, edge = KNOWN[which]
+    want = resize(PICTURE, *size, reference, antialias=which[2], edge=edge).clip(0, 255)
+
+    got = resizer(*which).resize(PICTURE, *size)
+
+    assert np.abs(got - want).max() <= (0 if reference == "nearest" else 1.25)
+    assert np.abs(got - want).mean() < 0.55
+
+
+def test_every_kernel_that_the_reference_knows_is_compared():
+    beyond = {which for which in EVERY if which not in KNOWN}
+
+    assert set(KNOWN) <= set(EVERY)
+    assert beyond == {
+        ("opencv", "nearest", False),
+        ("opencv", "lanczos4", False),
+        ("opencv", "area", True),
+        ("dali", "gaussian", True),
+        ("dali", "gaussian", False),
+    }
+
+
+def test_opencv_nearest_takes_the_left_pixel():
+    """Index floor(i x scale), not the centre: OpenCV issue 9096; here 0, 2, 5, 7 of 10."""
+    row = np.arange(0, 100, 10, dtype=np.uint8)[None]
+
+    assert resizer("opencv", "nearest", False).resize(row, 1, 4).tolist() == [[0, 20, 50, 70]]
+    # Centres at 1.25, 3.75, 6.25, 8.75.
+    for name, kernel in (("opencv", "nearest_exact"), ("pillow", "nearest"), ("dali", "nearest")):
+        got = resizer(name, kernel, False).resize(row, 1, 4)
+        assert got.tolist() == [[10, 30, 60, 80]]
+
+
+def test_opencv_area_is_the_mean_when_halving():
+    block = np.array([[0, 10, 100, 104], [20, 30, 108, 112]], np.uint8)
+
+    assert resizer("opencv", "area", True).resize(block, 1, 2).tolist() == [[15, 106]]
+
+
+def test_halving_without_antialias_averages_two():
+    """Half-pixel centres lie between two source pixels: (0 + 10) / 2, (20 + 30) / 2."""
+    row = np.array([[0, 10, 20, 30]], np.uint8)
+
+    for name in ("opencv", "dali"):
+        got = resizer(name, "bilinear", False).resize(row, 1, 2)
+        assert got.tolist() == [[5, 25]]
+
+
+def test_halving_with_antialias_weighs_four():
+    """Weights 1/8 3/8 3/8 1/8: Pillow drops what is outside, DALI repeats the edge.
+
+    Pillow (3 x 0 + 3 x 10 + 1 x 20) / 7 = 7.14; DALI (1 x 0 + 3 x 0 + 3 x 10 + 20) / 8 = 6.25.
+    """
+    row = np.array([[0, 10, 20, 30]], np.uint8)
+
+    assert resizer("pillow", "bilinear", True).resize(row, 1, 2).tolist() == [[7, 23]]
+    assert resizer("dali", "bilinear", True).resize(row, 1, 2).tolist() == [[6, 24]]
+
+
+def test_triangular_is_dalis_old_name_for_bilinear():
+    for antialias in (True, False):
+        old, new = (resizer("dali", name, antialias) for name in ("triangular", "bilinear"))
+        assert np.array_equal(old.resize(PICTURE, 41, 37), new.resize(PICTURE, 41, 37))
+
+
+@pytest.mark.parametrize("kernel", ["bilinear", "bicubic", "lanczos3", "gaussian", "triangular"])
+def test_dali_obeys_antialias_when_shrinking_only(kernel):
+    wide, narrow = (resizer("dali", kernel, antialias) for antialias in (True, False))
+
+    assert not np.array_equal(wide.resize(PICTURE, 41, 37), narrow.resize(PICTURE, 41, 37))
+    assert np.array_equal(wide.resize(PICTURE, 150, 170), narrow.resize(PICTURE, 150, 170))
+
+
+@pytest.mark.parametrize("which", EVERY, ids=str)
+def test_channels_do_not_mix(which):
+    """Two channels are U and V, not gray and alpha; OpenCV's bicubic rounds by the count."""
+    shared = resizer(*which)
+    alone = [shared.resize(np.ascontiguousarray(PICTURE[..., i]), 41, 37) for i in range(3)]
+    allowed = 1 if which[:2] == ("opencv", "bicubic") else 0
+
+    for count in (2, 3):
+        got = shared.resize(PICTURE[..., :count], 41, 37).astype(int)
+        assert np.abs(got - np.stack(alone[:count], axis=-1)).max() <= allowed
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (17, 11), (8191, 3), (3, 8191)], ids=str)
+@pytest.mark.parametrize("which", EVERY, ids=str)
+def test_odd_shapes_keep_a_flat_color(which, shape):
+    shared, color = resizer(*which), np.array((0, 77, 255), np.uint8)
+    flat = np.broadcast_to(color, (*shape, 3))
+
+    for size in ((1, 1), (7, 5), (31, 64)):
+        assert (shared.resize(flat, *size) == color).all()
+
+
+@pytest.mark.parametrize("which", EVERY, ids=str)
+def test_inputs_are_left_alone(which):
+    frozen = PICTURE.copy()
+    frozen.flags.writeable = False
+    strided = frozen[::-2, 1::3]
+
+    got = resizer(*which).resize(strided, 20, 20)
+
+    assert np.array_equal(frozen, PICTURE)
+    assert np.array_equal(got, resizer(*which).resize(strided.copy(), 20, 20))
+
+
+@pytest.mark.parametrize("which", EVERY, ids=str)
+def test_four_threads_see_the_same(which):
+    shared = resizer(*which)
+    jobs = [(images.picture(40, 50, seed=i), 20 + i, 60 - i) for i in range(12)] * 2
+    want = [resizer(*which).resize(*job) for job in jobs]
+
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda job: shared.resize(*job), jobs))
+
+    assert all(map(np.array_equal, got, want))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_frame_resizes_every_plane(name):
+    u, v = images.picture(50, 61, seed=1)[..., 0], images.picture(50, 61, seed=2)[..., 0]
+    nv12 = yuv_frame(PixelFormat.NV12, PICTURE[:99, :, 0], u, v, Matrix.BT601, Range.FULL)
+    shared = resizer(name, "bilinear", name == "pillow")
+
+    got = shared.frame(nv12, 33, 45)
+
+    assert [plane.shape for plane in got.planes] == [(33, 45), (17, 23, 2)]
+    for plane, alone in zip(got.chroma, (u, v), strict=True):
+        assert np.array_equal(plane, shared.resize(alone, 17, 23))

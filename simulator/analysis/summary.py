@@ -159,7 +159,7 @@ def _findings(summary: Mapping[str, Any]) -> list[str]:
         found.append("no labels: top-1, delta and right/wrong flips are left out")
     elif (discordant := _discordant(summary)) < MIN_DISCORDANT:
         found.append(
-            f"{discordant} discordant pairs: fewer than {MIN_DISCORDANT} can never be "
+            f"discordant pairs: {discordant}; fewer than {MIN_DISCORDANT} can never be "
             "significant at 5 %; use more images"
         )
     if summary["samples"] < samples_needed(0.9):

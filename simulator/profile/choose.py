@@ -121,7 +121,8 @@ def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice
             options = dict(fields) | filled
             return Choice(stage, backend, offer, options, facts)
         failures.append(problems)
-    raise UserError("\n".join(min(failures, key=lambda problems: len(problems))))
+    nearest: list[str] = min(failures, key=len)
+    raise UserError("\n".join(nearest))
 
 
 def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 NOTHING = "-"
+KEYED = ("idct", "source", "odd_size", "domain", "storage", "compute", "rounding", "through")
+"""Fields whose values do not speak for themselves."""
 
 
 def render(summary: Mapping[str, Any], folder: str, console: Console) -> None:
@@ -67,7 +69,7 @@ def _side(side: Mapping[str, Any]) -> str:
     for key, value in side["values"].items():
         section, _, name = key.rpartition(".")
         words = _value(value)
-        if isinstance(value, (bool, int, float)):
+        if isinstance(value, (bool, int, float)) or name in KEYED:
             words = f"{name} {words}"
         groups.setdefault(section.rpartition(".")[2], []).append(words)
     text = "; ".join(f"{section} {' '.join(words)}".strip() for section, words in groups.items())

@@ -1,0 +1,70 @@
+"""Runs every command that README.md shows, and holds what it prints against what is shown.
+
+python tools/readme.py           run the commands and write their output into README.md
+python tools/readme.py --check   exit 1 if a command fails or prints something else
+
+Numbers and spacing are not compared: latencies and run folders differ from run to run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
+GATE_FAILED = 1
+
+
+def output(command: str, kind: str) -> str:
+    """Run one shell command or Python program in the checkout and return what it prints."""
+    path = f"{ROOT / '.venv/bin'}:{os.environ['PATH']}"
+    run = ["bash", "-c", command] if kind == "console" else [sys.executable, "-c", command]
+    done = subprocess.run(
+        run, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, GATE_FAILED):
+        sys.exit(f"{command}\nexit {done.returncode}\n{done.stdout}{done.stderr}")
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+def rerun(block: re.Match[str]) -> str:
+    """Return a block with the output that its commands print now."""
+    kind, body = block.groups()
+    if kind == "python":
+        program = body.partition("\n# prints\n")[0]
+        printed = "".join(f"# {line}\n" for line in output(program, kind).splitlines())
+        return f"```python\n{program}\n# prints\n{printed}```"
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", body, re.MULTILINE)
+    return "```console\n" + "".join(f"$ {c}\n{output(c, kind)}\n" for c in commands) + "```"
+
+
+def masked(text: str) -> str:
+    """Leave only what is the same from run to run."""
+    text = re.sub(r"[-+]?\d[\d.,:e-]*", "#", text)
+    return re.sub(r"[\s─]+", " ", text)
+
+
+def main() -> int:
+    """Rewrite or check README.md."""
+    old = README.read_text()
+    new = BLOCK.sub(rerun, old)
+    if "--check" not in sys.argv:
+        README.write_text(new)
+        return 0
+    if masked(old) == masked(new):
+        return 0
+    for shown, got in zip(old.splitlines(), new.splitlines(), strict=False):
+        if masked(shown) != masked(got):
+            print(f"README.md shows: {shown}\nit prints:       {got}", file=sys.stderr)
+            break
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

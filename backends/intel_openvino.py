@@ -77,7 +77,7 @@ class OpenVinoRuntime(Runtime):
             if kind in _HEAVY:
                 heavy[_COMPUTES.get(precision, precision)] += count
         return Effective(
-            compute=heavy.most_common(1)[0][0] if heavy else "fp32",
+            compute=heavy.most_common(1)[0][0] if heavy else None,
             options={
                 "device": "cpu",
                 "threads": self._model.get_property("INFERENCE_NUM_THREADS"),

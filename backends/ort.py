@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ _COMPUTES = {
     "uint8": "int8",
     "int8": "int8",
 }
+HISTOGRAM_BATCH = 16
+"""Samples whose activations are all held at once by the histogram methods, about 1.2 GB."""
+
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 _HEAVY = ("Conv", "Gemm", "MatMul")
 
@@ -84,7 +88,7 @@ class OrtRuntime(Runtime):
             if any(name in op for name in _HEAVY):
                 heavy[_COMPUTES.get(kind, kind)] += count
         return Effective(
-            compute=heavy.most_common(1)[0][0] if heavy else "fp32",
+            compute=heavy.most_common(1)[0][0] if heavy else None,
             options={
                 "device": "cpu" if self._session.get_providers()[:1] == [_CPU] else "other",
                 "threads": options.intra_op_num_threads,
@@ -147,7 +151,11 @@ class OrtQuantizer(Quantizer):
                 calibrate_method=method,
                 extra_options={k: options[k] for k in ("num_bins", "percentile") if k in options},
             )
-            calibrator.collect_data(_reader(feeds))
+            if options["method"] == "minmax":
+                calibrator.collect_data(_reader(feeds))
+            else:
+                while batch := list(islice(feeds, HISTOGRAM_BATCH)):
+                    calibrator.collect_data(_reader(iter(batch)))
             save_tensors_data(calibrator.compute_data(), ranges)
             quantization.quantize_static(
                 str(prepared),

@@ -59,7 +59,7 @@ class TorchRuntime(Runtime):
         """Watch which types reach the convolutions and matrix products."""
         from torch.utils._python_dispatch import TorchDispatchMode
 
-        heavy = ("convolution", "addmm", "mm", "bmm")
+        heavy = ("convolution", "conv2d", "linear", "matmul", "addmm", "mm", "bmm")
         seen = Counter[str]()
 
         base: Any = TorchDispatchMode
@@ -69,16 +69,16 @@ class TorchRuntime(Runtime):
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
                 if func.overloadpacket.__name__ in heavy:
-                    seen[str(args[-1 if "mm" in func.__name__ else 0].dtype)] += 1
+                    seen[str(args[1].dtype)] += 1
                 return func(*args, **(kwargs or {}))
 
         zeros = {p.name: np.zeros([d or 1 for d in p.shape], p.dtype) for p in self.inputs}
         with Watch():
             self._run(zeros)
         names = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
-        most = seen.most_common(1)[0][0] if seen else "torch.float32"
+        most = seen.most_common(1)[0][0] if seen else None
         return Effective(
-            compute=names.get(most, most),
+            compute=names.get(most, most) if most else None,
             options={"device": "cpu", "threads": torch.get_num_threads()},
             details={"products": dict(sorted(seen.items()))},
         )
@@ -95,7 +95,7 @@ class TorchResizer(Resizer):
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:
         channels = plane if plane.ndim == 3 else plane[..., None]
-        tensor = torch.from_numpy(np.ascontiguousarray(channels)).permute(2, 0, 1)[None]
+        tensor = torch.from_numpy(np.require(channels, requirements=("C", "W"))).permute(2, 0, 1)[None]
         mode = self.options["interpolation"].replace("_", "-")
         smooth = mode in ("bilinear", "bicubic")
         out = torch.nn.functional.interpolate(

@@ -166,7 +166,7 @@ def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple
     problems: list[str] = []
     for side, reference in zip(SIDES, (train, deploy), strict=True):
         try:
-            profile = load(reference, mine[side])
+            profile = load(reference, mine[side], side)
             choices = choose(profile)
             problems += axes.claims_problem(profile, choices)
             found[side] = profile, choices

@@ -160,7 +160,7 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
     return [
         f"{name} {asked[name]} was asked for, {backend} is running {got[name]}"
         for name in got
-        if name in asked and asked[name] != got[name]
+        if name in asked and got[name] is not None and asked[name] != got[name]
     ]
 
 

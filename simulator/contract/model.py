@@ -43,12 +43,12 @@ class Effective:
 
     Attributes:
         compute: the precision that the arithmetic of the convolutions and matrix products ran
-            in, as read back from the runtime.
+            in, as read back from the runtime; None where it ran none, or does not tell.
         options: every other option by its profile name, as read back.
         details: what else the runtime tells (fused kernels, counts by precision).
     """
 
-    compute: str
+    compute: str | None
     options: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
 

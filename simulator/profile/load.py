@@ -76,19 +76,20 @@ def find(reference: str, base: Path | None = None) -> Path:
     raise ProfileError([f"{unknown('profile', reference, builtin_names())}; or give a path"])
 
 
-def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
+def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profile:
     """Load one profile.
 
     Args:
         reference: a path or a built-in name, see :func:`find`.
         overrides: ``KEY=VALUE`` with a dotted key and a YAML value; ``null`` removes.
+        side: ``train`` or ``deploy`` where the profile is one of a pair, for messages.
 
     Raises:
         ProfileError: with every problem found.
     """
     values, origins = _merged(find(reference), ())
     for override in overrides:
-        _override(values, origins, override)
+        _override(values, origins, override, f"{side}." if side else "")
     try:
         spec = ProfileSpec.model_validate(values)
     except ValidationError as error:
@@ -170,8 +171,11 @@ def _forget(origins: dict[Key, str], key: Key) -> None:
         del origins[known]
 
 
-def _override(values: dict[str, Any], origins: dict[Key, str], text: str) -> None:
-    dotted, equals, written = text.partition("=")
+def _override(
+    values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str
+) -> None:
+    text = prefix + override
+    dotted, equals, written = override.partition("=")
     names = dotted.split(".")
     if not equals or not all(names):
         raise UserError(f"--set {text}: KEY=VALUE expected, for example resize.backend=opencv")

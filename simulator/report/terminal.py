@@ -56,7 +56,7 @@ def _axes(summary: Mapping[str, Any], console: Console) -> None:
     if not summary["axes"]:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
-    table = _table("What differs", "axis", "train", "deploy", "alone, on input pixels")
+    table = _table("What differs", "axis", "train", "deploy", "swapped alone: input pixels")
     for entry in summary["axes"]:
         sides = [_side(entry[side]) for side in ("train", "deploy")]
         table.add_row(entry["axis"], *sides, _effect(entry["effect"]))

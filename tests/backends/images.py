@@ -61,6 +61,16 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+def resealed(data: bytes) -> bytes:
+    """A damaged PNG with right checksums again, so that the damage reaches the libraries."""
+    out, at = data[:8], 8
+    while at + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        out += chunk(data[at + 4 : at + 8], data[at + 8 : at + 8 + length])
+        at += 12 + length
+    return out
+
+
 def ycbcr(data: bytes) -> U8:
     """The (H, W, 3) Y, Cb, Cr that libjpeg decodes to before it makes RGB."""
     with Image.open(io.BytesIO(data)) as opened:

@@ -1,0 +1,216 @@
+"""Runtimes, casts and quantizers on models small enough to work out by hand."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from simulator import registry
+from simulator.contract import Stage
+from simulator.errors import ProfileError
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+
+ORT = {"device": "cpu", "threads": 1, "graph_optimization_level": "all"}
+PLAIN = {"device": "cpu", "threads": 1}
+RUNS = {
+    "onnxruntime": ORT,
+    "openvino": PLAIN,
+    "pytorch": PLAIN,
+}
+
+
+def save_conv(path, weights):
+    """A 1x1 convolution: y[k] = sum over c of weights[k, c] x[c]."""
+    weights = np.asarray(weights, np.float32)[..., None, None]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, weights.shape[1], 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, weights.shape[0], 8, 8])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, str(path))
+    return path
+
+
+def save_program(path, weights):
+    conv = torch.nn.Conv2d(len(weights[0]), len(weights), 1, bias=False).eval()
+    conv.weight.data = torch.tensor(weights, dtype=torch.float32)[..., None, None]
+    program = torch.export.export(conv, (torch.zeros(1, len(weights[0]), 8, 8),))
+    torch.export.save(program, str(path))
+    return path
+
+
+@pytest.fixture(params=sorted(RUNS))
+def opened(request, tmp_path):
+    def open_with(weights, compute="fp32"):
+        save = save_program if request.param == "pytorch" else save_conv
+        path = save(tmp_path / f"model.{'pt2' if request.param == 'pytorch' else 'onnx'}", weights)
+        offer = registry.backend(request.param).of(Stage.RUNTIME)[0]
+        options = {**RUNS[request.param], "storage": "fp32", "compute": compute}
+        return offer.make(path, options)
+
+    return open_with
+
+
+def feed(runtime, *channels):
+    x = np.zeros((1, len(channels), 8, 8), np.float32)
+    x[0] = np.reshape(channels, (-1, 1, 1))
+    return {runtime.inputs[0].name: x}
+
+
+def only(outputs):
+    (array,) = outputs.values()
+    return array
+
+
+def test_answers_by_hand(opened):
+    """(1, 2) through [[1, 10], [-1, 0.5]] is (21, 0)."""
+    runtime = opened([[1, 10], [-1, 0.5]])
+
+    out = only(runtime.run(feed(runtime, 1, 2)))
+
+    assert out.shape == (1, 2, 8, 8)
+    assert out.dtype == np.float32
+    assert out[0, :, 3, 4].tolist() == [21, 0]
+
+
+def test_manners(opened):
+    """Inputs stay as they were, outputs are kept, threads do not mix."""
+    runtime = opened([[2, 0]])
+    first = feed(runtime, 3, 0)
+    before = {name: array.copy() for name, array in first.items()}
+    kept = only(runtime.run(first))
+    runtime.run(feed(runtime, 5, 0))
+
+    assert all((first[name] == before[name]).all() for name in first)
+    assert kept[0, 0, 0, 0] == 6
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda i: only(runtime.run(feed(runtime, i, 0)))[0, 0, 0, 0], range(64)))
+    assert got == [2 * i for i in range(64)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"x": np.zeros((1, 2, 8, 8), np.float64)},
+        {"x": np.zeros((1, 2, 8, 9), np.float32)},
+        {"x": np.zeros((2, 8, 8), np.float32)},
+        {"z": np.zeros((1, 2, 8, 8), np.float32)},
+        {},
+    ],
+    ids=["dtype", "shape", "rank", "name", "nothing"],
+)
+def test_what_does_not_fit_is_refused(opened, wrong):
+    runtime = opened([[1, 1]])
+    name = runtime.inputs[0].name
+
+    with pytest.raises(ValueError, match="expected|got"):
+        runtime.run({name if key == "x" else key: array for key, array in wrong.items()})
+
+
+def test_a_closed_runtime_says_so(opened):
+    runtime = opened([[1]])
+    runtime.close()
+    runtime.close()
+
+    with pytest.raises(ValueError, match="closed"):
+        runtime.run({"x": np.zeros((1, 1, 8, 8), np.float32)})
+
+
+def test_options_are_read_back(opened):
+    effective = opened([[1, 1]]).effective()
+
+    assert effective.compute == "fp32"
+    assert effective.options["threads"] == 1
+    assert effective.options["device"] == "cpu"
+
+
+@pytest.mark.parametrize("level", ["disable_all", "basic", "extended", "layout", "all"])
+def test_onnxruntime_reads_its_level_back(tmp_path, level):
+    path = save_conv(tmp_path / "m.onnx", [[1, 1]])
+    offer = registry.backend("onnxruntime").of(Stage.RUNTIME)[0]
+
+    runtime = offer.make(path, {**ORT, "graph_optimization_level": level, "compute": "fp32"})
+
+    assert runtime.effective().options["graph_optimization_level"] == level
+
+
+def test_pytorch_bf16_rounds_the_operands(tmp_path):
+    """bfloat16 has 8 bits of mantissa: 1 + 2**-9 is stored as 1, and 1 + 2**-7 as it is."""
+    path = save_program(tmp_path / "m.pt2", [[1.0]])
+    offer = registry.backend("pytorch").of(Stage.RUNTIME)[0]
+    runtime = offer.make(path, {**PLAIN, "storage": "fp32", "compute": "bf16"})
+
+    assert only(runtime.run(feed(runtime, 1 + 2**-9)))[0, 0, 0, 0] == 1
+    assert only(runtime.run(feed(runtime, 1 + 2**-7)))[0, 0, 0, 0] == 1 + 2**-7
+    assert runtime.effective().compute == "bf16"
+
+
+def test_fp16_storage_rounds_weights_and_computes_in_fp32(tmp_path):
+    """0.1 as a half is 0.0999755859375; times 3 in FP32, rounded to half on no way."""
+    source, target = save_conv(tmp_path / "m.onnx", [[0.1]]), tmp_path / "half.onnx"
+    registry.backend("onnxconverter").of(Stage.CAST)[0].make({"storage": "fp16"}).cast(
+        source, target
+    )
+    stored = numpy_helper.to_array(onnx.load(str(target)).graph.initializer[0])
+    runtime = registry.backend("onnxruntime").of(Stage.RUNTIME)[0].make(target, ORT)
+
+    assert stored.dtype == np.float16
+    assert float(stored.ravel()[0]) == 0.0999755859375
+    assert runtime.inputs[0].dtype == np.float32
+    assert only(runtime.run(feed(runtime, 3)))[0, 0, 0, 0] == pytest.approx(0.3, abs=3e-4)
+    assert runtime.effective().compute == "fp32"
+
+
+QUANTIZERS = [
+    ("onnxruntime", {"method": "minmax"}),
+    ("onnxruntime", {"method": "entropy", "num_bins": 512}),
+    ("onnxruntime", {"method": "percentile", "num_bins": 512, "percentile": 99.99}),
+    ("nncf", {"method": "minmax"}),
+    ("nncf", {"method": "mean_minmax"}),
+]
+
+
+@pytest.mark.parametrize(("backend", "how"), QUANTIZERS, ids=str)
+def test_int8_stays_within_a_step_of_the_truth(tmp_path, backend, how):
+    """
+    Inputs in [-1, 1] and weights of +-1: an 8-bit step is 2/255 = 0.0078 for the input, and
+    the output lies in [-2, 2] with a step of 4/255; the sum of rounding errors stays below 0.05.
+    """
+    source, target = save_conv(tmp_path / "m.onnx", [[1, -1], [1, 1]]), tmp_path / "q.onnx"
+    rng = np.random.default_rng(0)
+    samples = [rng.uniform(-1, 1, (1, 2, 8, 8)).astype(np.float32) for _ in range(20)]
+    options = {
+        "weights": "per_channel",
+        "activations": "uint8",
+        "symmetric": False,
+        "bias_correction": False,
+        **how,
+    }
+    offer = registry.backend(backend).of(Stage.QUANTIZE)[0]
+
+    offer.make(options).quantize(source, target, iter([{"x": sample} for sample in samples]))
+
+    kinds = {node.op_type for node in onnx.load(str(target)).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds
+    if "mean" not in how["method"] and how["method"] != "entropy":
+        x = samples[0]
+        truth = np.stack([x[0, 0] - x[0, 1], x[0, 0] + x[0, 1]])
+        runtime = registry.backend("onnxruntime").of(Stage.RUNTIME)[1].make(target, ORT)
+        assert np.abs(only(runtime.run({"x": x}))[0] - truth).max() < 0.05
+        if backend == "onnxruntime":  # NNCF leaves the last output in float, so ORT fuses nothing
+            assert runtime.effective().compute == "int8"
+
+
+def test_entropy_at_onnxruntimes_default_bins_is_refused():
+    """At num_bins = num_quantized_bins = 128 it equals MinMax (measured: all scales equal)."""
+    override = "precision.quantizer={method: entropy, num_bins: 128}"
+
+    with pytest.raises(ProfileError, match="from 129 up"):
+        choose(load("ort_int8", [override]))

@@ -80,7 +80,7 @@ class _Pipelines(threading.local):
 
 def _reason(message: str) -> str:
     """Take the cause out of DALI's report, which also quotes our own source."""
-    lines = [line.strip() for line in message.partition("encountered:")[2].splitlines()]
+    lines = [line.strip(" :") for line in message.partition("encountered:")[2].splitlines()]
     return next(filter(None, lines), "the operator failed without saying why")
 
 

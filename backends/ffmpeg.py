@@ -105,7 +105,10 @@ def _decode(image: Encoded) -> Any:
     """Return the first ``av.VideoFrame`` of the file, in the codec's own pixel format."""
     codec = av.CodecContext.create(_CODECS[image.format], "r")
     codec.thread_count = 1
-    frames = codec.decode(av.Packet(image.data)) or codec.decode(None)
+    try:
+        frames = codec.decode(av.Packet(image.data)) or codec.decode(None)
+    except av.FFmpegError as error:
+        raise SampleError(f"FFmpeg: {error.strerror}") from error
     if not frames:
         raise SampleError(f"FFmpeg found no picture in this {image.format} file")
     return frames[0]

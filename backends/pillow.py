@@ -16,6 +16,7 @@ from simulator.contract import (
     Offer,
     Options,
     Resizer,
+    SampleError,
     Stage,
 )
 
@@ -38,16 +39,20 @@ class PillowDecoder(Decoder):
         warnings.filterwarnings("ignore", module=r"PIL\.")
 
     def _rgb(self, image: Encoded) -> U8:
-        with Image.open(io.BytesIO(image.data), formats=("JPEG", "PNG")) as opened:
+        try:
+            opened = Image.open(io.BytesIO(image.data), formats=("JPEG", "PNG"))
+        except Image.UnidentifiedImageError as error:  # its text is an address in memory
+            raise SampleError(f"Pillow cannot read the header of this {image.format}") from error
+        with opened:
+            opened.load()
             picture = opened
-            picture.load()
             if self.options["exif"] == "apply":
                 picture = ImageOps.exif_transpose(picture)
             if picture.mode.startswith("I"):
                 gray = (np.asarray(picture) >> 8).astype(np.uint8)
                 return np.repeat(gray[..., None], 3, axis=2)
             picture.info.pop("transparency", None)
-            return np.asarray(picture.convert("RGB"))
+            return np.array(picture.convert("RGB"))  # a copy: the view would be read-only
 
 
 class PillowResizer(Resizer):
@@ -63,7 +68,7 @@ class PillowResizer(Resizer):
             return np.stack(halves, axis=-1)
         kernel = Image.Resampling[self.options["interpolation"].upper()]
         picture = Image.fromarray(np.ascontiguousarray(plane))
-        return np.asarray(picture.resize((width, height), kernel))
+        return np.array(picture.resize((width, height), kernel))
 
 
 BACKEND = Backend(

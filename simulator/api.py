@@ -15,7 +15,7 @@ from simulator.analysis import controls, gate
 from simulator.analysis.summary import SIDES, summarize, template
 from simulator.data import example
 from simulator.data.folder import Dataset, load_folder, subset
-from simulator.errors import DataError, ProfileError, UserError
+from simulator.errors import DataError, MissingLibrary, ProfileError, UserError
 from simulator.execute import Done, execute
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
@@ -109,6 +109,7 @@ def simulate(
     rules = [gate.parse(rule) for rule in fail_on]
     gate.evaluate(rules, template())
     sides = _sides(train, deploy, overrides)
+    _refuse_missing(sides)
     show.say("preparing the model and the images")
     card = Card(Path(model)) if model else Card(example.model_card())
     source = check(card)
@@ -175,6 +176,20 @@ def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple
     if problems:
         raise ProfileError(list(dict.fromkeys(problems)))
     return found
+
+
+def _refuse_missing(sides: dict[str, tuple[Profile, Choices]]) -> None:
+    """Import every library that will be needed, and name all that are missing at once."""
+    problems = []
+    for _, choices in sides.values():
+        for choice in choices.values():
+            for library in choice.backend.libraries:
+                try:
+                    library.load()
+                except MissingLibrary as error:
+                    problems.append(str(error))
+    if problems:
+        raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:

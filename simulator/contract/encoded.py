@@ -142,8 +142,8 @@ def _png(name: str, data: bytes) -> Encoded:
 def _png_exif(data: bytes) -> bytes:
     """The eXIf chunk, or nothing; every chunk's checksum is checked on the way.
 
-    Libraries disagree on wrong checksums outside the pixels (Pillow and OpenCV carry on), and
-    on one in eXIf the libpng inside DALI 2.4 corrupts the heap.
+    Pillow and OpenCV carry on with a wrong checksum outside the pixels; on an eXIf chunk that
+    libpng rejects, for its checksum or its first bytes, DALI 2.4 corrupts the heap.
     """
     at, exif, kind = 8, b"", b""
     while kind != b"IEND":
@@ -156,6 +156,8 @@ def _png_exif(data: bytes) -> bytes:
         if zlib.crc32(memoryview(data)[at + 4 : end]) != checksum:
             raise SampleError(f"corrupt PNG: wrong checksum in the chunk at byte {at}")
         if kind == b"eXIf":
+            if exif or data[at + 8 : at + 10] not in (b"II", b"MM"):
+                raise SampleError("corrupt PNG: its eXIf is repeated, or not EXIF")
             exif = data[at + 8 : end]
         at = end + 4
     return exif

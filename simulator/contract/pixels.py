@@ -253,8 +253,9 @@ def _reduce(plane: U8, step: tuple[int, int], how: str) -> U8:
     if how == "nearest":
         return plane[::v, ::h]
     pad = (-plane.shape[0] % v, -plane.shape[1] % h)
-    full = np.pad(plane, ((0, pad[0]), (0, pad[1])), mode="edge").astype(np.uint16)
-    blocks = full.reshape(full.shape[0] // v, v, full.shape[1] // h, h)
-    count = v * h
-    reduced: U8 = ((blocks.sum(axis=(1, 3)) + count // 2) // count).astype(np.uint8)
-    return reduced
+    full = np.pad(plane, ((0, pad[0]), (0, pad[1])), mode="edge")
+    total = np.full((full.shape[0] // v, full.shape[1] // h), v * h // 2, np.uint16)
+    for row in range(v):
+        for column in range(h):
+            total += full[row::v, column::h]
+    return (total // (v * h)).astype(np.uint8)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from simulator.data.labels import Labels, load_labels
-from simulator.errors import ModelError, ProfileError, unknown
+from simulator.errors import ModelError, ProfileError
 from simulator.geometry import Geometry
-from simulator.profile.document import read
+from simulator.profile import messages
+from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
-PerChannel = Annotated[list[float], Field(min_length=3, max_length=3)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+PerChannel = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 
 
 class _Section(BaseModel):
@@ -109,7 +112,7 @@ class Card:
 
     def _file(self, key: str, name: str) -> Path:
         file = self.path.parent / name
-        if not file.is_file():
+        if not os.path.isfile(file):  # unlike Path.is_file, no error where a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
 
@@ -135,13 +138,7 @@ class Card:
         return self.labels.name(index) if self.labels else str(index)
 
 
-def _problem(document: Any, problem: Any) -> str:
-    key = problem["loc"]
+def _problem(document: Document, problem: Any) -> str:
+    key = messages.key_of(problem)
     dotted = ".".join(map(str, key)) or "card"
-    what = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        fields = CardSpec.model_fields if len(key) == 1 else {}
-        what = unknown("key", key[-1], [f.alias or n for n, f in fields.items()])
-    elif problem["type"] != "missing":
-        what = f"{what}, got {problem.get('input')!r}"
-    return f"{document.where(key)}: {dotted}: {what}"
+    return f"{document.where(key)}: {dotted}: {messages.what(problem, CardSpec)}"

@@ -142,7 +142,8 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
 
 
 def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    word = str(value).lower() if isinstance(value, bool) else str(value)
+    return word if word.isprintable() else repr(word)
 
 
 def _words(values: tuple[Any, ...]) -> str:

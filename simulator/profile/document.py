@@ -12,8 +12,10 @@ import yaml
 from simulator.errors import ProfileError
 
 Key = tuple[str | int, ...]
-MAX_BYTES = 1_000_000
+MAX_BYTES = 100_000
 MAX_NODES = 10_000
+MAX_DEPTH = 32
+_MAX_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,18 @@ def read(path: Path) -> Document:
         ProfileError: the file cannot be read or parsed, each problem as ``file:line: what``.
     """
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ProfileError([f"{path}: cannot be read: {error.strerror}"]) from error
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
     if len(raw) > MAX_BYTES:
-        raise ProfileError([f"{path}: {len(raw):,} bytes; a document has at most {MAX_BYTES:,}"])
+        raise ProfileError([f"{path}: a document has at most {MAX_BYTES:,} bytes"])
     try:
-        loader = yaml.SafeLoader(raw.decode("utf-8"))
-        root = loader.get_single_node()
+        loader, root = _compose(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ProfileError([f"{path}: not UTF-8 text (byte {error.start})"]) from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ProfileError([f"{path}:{line}: not UTF-8 text (byte {error.start})"]) from error
     except yaml.MarkedYAMLError as error:
         raise ProfileError([_syntax(path, error)]) from error
     except (yaml.YAMLError, ValueError) as error:
@@ -62,11 +66,38 @@ def read(path: Path) -> Document:
         raise ProfileError([f"{path}: nested too deeply"]) from error
     if not isinstance(root, yaml.MappingNode):
         raise ProfileError([f"{path}:1: a mapping of keys to values expected"])
-    walker = _Walker(path, loader)
+    walker = _Walker(str(path), loader)
     values = walker.value(root, ())
     if walker.problems:
         raise ProfileError(walker.problems)
     return Document(path, values, walker.lines)
+
+
+def read_value(text: str) -> Any:
+    """Read one YAML value under the rules of a document.
+
+    Raises:
+        ValueError: it is no YAML value; the message says why.
+    """
+    try:
+        loader, root = _compose(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError("not a YAML value") from error
+    if root is None:
+        return None
+    walker = _Walker("", loader)
+    try:
+        found = walker.value(root, ())
+    except ProfileError as error:
+        walker.problems += error.problems
+    if walker.problems:
+        raise ValueError(walker.problems[0].partition(": ")[2])
+    return found
+
+
+def _compose(text: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
+    loader = yaml.SafeLoader(text)
+    return loader, loader.get_single_node()
 
 
 def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:
@@ -79,7 +110,7 @@ def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:
 
 
 class _Walker:
-    def __init__(self, path: Path, loader: yaml.SafeLoader) -> None:
+    def __init__(self, path: str, loader: yaml.SafeLoader) -> None:
         self.path = path
         self.loader = loader
         self.lines: dict[Key, int] = {}
@@ -95,6 +126,8 @@ class _Walker:
             raise ProfileError([f"{self.path}:{line}: an anchor that contains itself"])
         if self.nodes > MAX_NODES:
             raise ProfileError([f"{self.path}:{line}: more than {MAX_NODES:,} values"])
+        if len(key) > MAX_DEPTH:
+            raise ProfileError([f"{self.path}:{line}: nested more than {MAX_DEPTH} deep"])
         self.open.add(id(node))
         try:
             if isinstance(node, yaml.MappingNode):
@@ -109,7 +142,7 @@ class _Walker:
         first: dict[str, int] = {}
         for name_node, child in node.value:
             line = name_node.start_mark.line + 1
-            if not isinstance(name_node, yaml.ScalarNode):
+            if not isinstance(name_node, yaml.ScalarNode) or not name_node.value.isprintable():
                 self.problems.append(f"{self.path}:{line}: a key must be a plain word")
                 continue
             name = str(name_node.value)
@@ -125,8 +158,16 @@ class _Walker:
 
     def _scalar(self, node: yaml.Node, line: int) -> Any:
         try:
-            return self.loader.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            what = getattr(error, "problem", None) or str(error)
-            self.problems.append(f"{self.path}:{line}: {what}")
-            return None
+            found = self.loader.construct_object(node)
+        except yaml.MarkedYAMLError as error:
+            what = error.problem or error.context or "not valid YAML"
+        except ValueError as error:  # a month of 13, or more digits than Python counts
+            what = "a number of too many digits" if "digits" in str(error) else str(error)
+        except (LookupError, AttributeError):  # what PyYAML raises for !!bool x, !!timestamp x
+            what = f"{str(node.value)[:40]!r} does not fit its tag {node.tag}"
+        else:
+            if not isinstance(found, int) or found.bit_length() <= _MAX_BITS:
+                return found
+            what = f"a number of {found.bit_length()} bits; {_MAX_BITS} at most"
+        self.problems.append(f"{self.path}:{line}: {what}")
+        return None

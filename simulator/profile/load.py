@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from simulator.errors import ProfileError, UserError, unknown
-from simulator.profile.document import Document, Key, read
+from simulator.profile import messages
+from simulator.profile.document import Document, Key, read, read_value
 from simulator.profile.paper_names import RESIZE
 from simulator.profile.schema import ProfileSpec
 
 _IDENTITY = ("schema", "name", "summary", "extends")
+_FIXED = ("schema", "extends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,13 @@ def find(reference: str, base: Path | None = None) -> Path:
     Raises:
         ProfileError: there is no such file and no such built-in profile.
     """
-    written = (base or Path()) / Path(reference).expanduser()
+    written = (base or Path()) / os.path.expanduser(reference)
     builtin = builtin_folder()
     name = Path(reference)
     if name.parts[:1] == ("profiles",):
         name = name.relative_to("profiles")
     for candidate in (written, Path(f"{written}.yaml"), builtin / f"{name}.yaml", builtin / name):
-        if candidate.is_file():
+        if os.path.isfile(candidate):  # unlike Path.is_file, no error where a name is too long
             return candidate
     raise ProfileError([f"{unknown('profile', reference, builtin_names())}; or give a path"])
 
@@ -93,7 +95,7 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
     try:
         spec = ProfileSpec.model_validate(values)
     except ValidationError as error:
-        raise ProfileError(_problems(error, values, origins)) from error
+        raise ProfileError(_problems(error, origins)) from error
     return Profile(spec.name, spec, origins, tuple(overrides))
 
 
@@ -118,6 +120,8 @@ def _merged(path: Path, chain: tuple[Path, ...]) -> tuple[dict[str, Any], dict[K
         raise ProfileError([f"{document.where(('extends',))}: extends: a profile's name expected"])
     for name in _IDENTITY:
         values.pop(name, None)
+        _forget(origins, (name,))
+    origins[()] = document.where(())
     _inherit(values, origins, document.values, document)
     return values, origins
 
@@ -126,7 +130,9 @@ def _inherit(
     values: dict[str, Any], origins: dict[Key, str], new: dict[str, Any], document: Document
 ) -> None:
     """Lay *new* over *values*; a claim about a section that changed is not inherited."""
-    claims = values.get("evidence", {})
+    claims = values.get("evidence")
+    if not isinstance(claims, dict):
+        claims = {}
     for section in set(claims) & set(new):
         del claims[section]
         _forget(origins, ("evidence", section))
@@ -171,18 +177,18 @@ def _forget(origins: dict[Key, str], key: Key) -> None:
         del origins[known]
 
 
-def _override(
-    values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str
-) -> None:
+def _override(values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str) -> None:
     text = prefix + override
     dotted, equals, written = override.partition("=")
     names = dotted.split(".")
     if not equals or not all(names):
         raise UserError(f"--set {text}: KEY=VALUE expected, for example resize.backend=opencv")
+    if names[0] in _FIXED:
+        raise UserError(f"--set {text}: {names[0]} cannot be overridden; write a profile")
     try:
-        value = yaml.safe_load(written)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: {written!r} is not a YAML value") from error
+        value = read_value(written)
+    except ValueError as error:
+        raise UserError(f"--set {text}: {written!r}: {error}") from error
     if names == ["resize"] and isinstance(value, str):
         if value not in RESIZE:
             raise UserError(f"--set {text}: {unknown('resize', value, RESIZE)}")
@@ -198,48 +204,20 @@ class _Override(Document):
         return str(self.path)
 
 
-def _problems(error: ValidationError, values: dict[str, Any], origins: dict[Key, str]) -> list[str]:
+def _problems(error: ValidationError, origins: dict[Key, str]) -> list[str]:
     lines = []
     for problem in error.errors():
-        key = tuple(part for part in problem["loc"] if part not in _INTERNAL)
-        where = _nearest(key, origins)
-        dotted = ".".join(map(str, key)) or "profile"
-        lines.append(f"{where}: {dotted}: {_what(problem, key)}")
+        if not messages.noise(problem):
+            key = messages.key_of(problem)
+            dotted = ".".join(map(str, key)) or "profile"
+            what = messages.what(problem, ProfileSpec)
+            if problem["type"] == "missing":
+                what += " (nothing that changes a pixel has a default)"
+            lines.append(f"{_nearest(key, origins)}: {dotted}: {what}")
     return list(dict.fromkeys(lines))
-
-
-_INTERNAL = ("[key]", "literal['model']", "constrained-list[float]")
 
 
 def _nearest(key: Key, origins: dict[Key, str]) -> str:
     while key and key not in origins:
         key = key[:-1]
-    if key:
-        return origins[key]
-    files = [origin for origin in origins.values() if not origin.startswith("--set")]
-    return files[-1].rsplit(":", 1)[0] if files else "profile"
-
-
-def _what(problem: Any, key: Key) -> str:
-    kind, got = problem["type"], problem.get("input")
-    if kind == "missing":
-        return "required, and not written (nothing that changes a pixel has a default)"
-    if kind == "extra_forbidden":
-        return unknown("key", key[-1], _siblings(key[:-1]))
-    if kind == "literal_error":
-        expected = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-        return unknown("value", got, expected)
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{message[:1].lower()}{message[1:]}, got {got!r}" if kind != "value_error" else message
-
-
-def _siblings(section: Key) -> list[str]:
-    model: Any = ProfileSpec
-    for name in section:
-        field = model.model_fields.get(name)
-        options = getattr(field.annotation, "__args__", (field.annotation,)) if field else ()
-        models = [option for option in options if hasattr(option, "model_fields")]
-        if not models:
-            return []
-        model = models[0]
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return origins.get(key, "profile")

@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(ge=1)]
-Channels = Annotated[list[float], Field(min_length=1, max_length=4)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Channels = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 
 
 class Section(BaseModel):

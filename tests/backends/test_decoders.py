@@ -238,6 +238,15 @@ def test_planes_of_gray_are_neutral():
     assert apart(frame.planes[0], simplejpeg.decode_jpeg(JPEGS["gray"])[..., 0]) <= 1
 
 
+@pytest.mark.parametrize("kind", ["gray", "photo"])
+@pytest.mark.parametrize("name", MAKE)
+def test_the_next_stage_may_write(name, kind):
+    got = rgb(name, JPEGS[kind])
+
+    assert got.flags.writeable
+    assert got.flags.c_contiguous
+
+
 def test_only_ffmpeg_gives_planes():
     assert [name for name, (make, _) in MAKE.items() if make.gives_planes] == ["ffmpeg"]
     with pytest.raises(Unsupported, match="does not give YUV planes"):
@@ -313,6 +322,17 @@ def test_the_front_door_checks_the_sums_of_a_png():
     with pytest.raises(SampleError, match=f"wrong checksum in the chunk at byte {at - 4}"):
         inspect("test", bytes(data))
     assert inspect("test", images.rotated(ODD, 6, format="png")).orientation == 6
+
+
+@pytest.mark.parametrize(
+    "chunks", [[b"MM\0*" + bytes(8)] * 2, [b"XX\0*" + bytes(8)], [b""]], ids=["two", "XX", "none"]
+)
+def test_the_front_door_wants_exif_in_exif(chunks):
+    """The rest of what libpng rejects in eXIf, with the same end in DALI."""
+    data = images.raw_png(ODD, 2, 8, *(images.chunk(b"eXIf", body) for body in chunks))
+
+    with pytest.raises(SampleError, match="its eXIf is repeated, or not EXIF"):
+        inspect("test", data)
 
 
 SEEDS = [

@@ -91,7 +91,9 @@ def test_manners(opened):
     assert all((first[name] == before[name]).all() for name in first)
     assert kept[0, 0, 0, 0] == 6
     with ThreadPoolExecutor(4) as pool:
-        got = list(pool.map(lambda i: only(runtime.run(feed(runtime, i, 0)))[0, 0, 0, 0], range(64)))
+        got = list(
+            pool.map(lambda i: only(runtime.run(feed(runtime, i, 0)))[0, 0, 0, 0], range(64))
+        )
     assert got == [2 * i for i in range(64)]
 
 

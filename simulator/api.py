@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from simulator import machine
 from simulator.analysis import controls, gate
 from simulator.analysis.summary import SIDES, summarize, template
-from simulator.data import example
-from simulator.data.folder import Dataset, load_folder, subset
-from simulator.errors import DataError, MissingLibrary, ProfileError, UserError
-from simulator.execute import Done, execute
-from simulator.model.card import Card
-from simulator.model.onnxfile import check
+from simulator.errors import MissingLibrary, ProfileError, UserError
+from simulator.execute import Done
 from simulator.plan import plan
 from simulator.profile import axes
-from simulator.profile.choose import Choices, choose
-from simulator.profile.load import Profile, load
-from simulator.stack import Stack, Workshop, effective_dict
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+from simulator.stack import Chosen, Stack, effective_dict
 from simulator.store import STAGES, RunWriter
-
-
-class Progress(Protocol):
-    """What a caller may show while a run goes on."""
-
-    def say(self, what: str) -> None:
-        """Tell the stage of the run."""
-
-    def advance(self, done: int, total: int) -> None:
-        """Tell how many samples are through."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def say(self, what: str) -> None:
-        """Tell the stage of the run."""
-
-    def advance(self, done: int, total: int) -> None:
-        """Tell how many samples are through."""
+from simulator.study import Progress, Study, Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,56 +80,35 @@ def simulate(
     Raises:
         UserError: anything that the caller can fix; the message says how.
     """
-    show = progress or Silent()
     started = time.time()
     rules = [gate.parse(rule) for rule in fail_on]
     gate.evaluate(rules, template())
     sides = _sides(train, deploy, overrides)
-    _refuse_missing(sides)
-    show.say("preparing the model and the images")
-    card = Card(Path(model)) if model else Card(example.model_card())
-    source = check(card)
-    whole = load_folder(Path(data), card.labels) if data else example.images()
-    dataset = subset(whole, limit, seed)
+    refuse_missing(sides.values())
     differing = axes.differing(sides["train"], sides["deploy"])
-    folder = Path(out) if out else _default_folder(sides, started)
-    show.say("preparing the stacks")
-    workshop = Workshop(card, source, dataset, sides, seed, show.say)
-    try:
-        stacks = [workshop.stack(side) for side in SIDES]
+    with Study(model, data, limit, seed, workers, progress) as study:
+        folder = Path(out) if out else _default_folder(sides, started)
+        stacks = study.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
         merged = plan([stack.steps for stack in stacks])
-        manifest = _manifest(stacks, card, source.digest, dataset, overrides, seed, limit)
-        manifest["shared_stages"] = merged.shared()
+        manifest = _manifest(stacks, study, overrides) | {"shared_stages": merged.shared()}
         with RunWriter(folder, manifest, overwrite) as run:
-            done = []
-            count = workers or os.cpu_count() or 1
-            for result in execute(merged, dataset.items, count):
-                run.add(_rows(result))
-                done.append(result)
-                show.advance(len(done), len(dataset.items))
-            if all(result.skipped for result in done):
-                raise DataError(
-                    f"{dataset.root}: none of {len(done)} images could go through both stacks; "
-                    f"the first: {done[0].item.name}: {done[0].skipped}"
-                )
-            show.say("controls")
+            done = study.run(merged, lambda result: run.add(_rows(result)))
+            study.show.say("controls")
             same = controls.self_check(merged, done)
             effects = controls.axis_effects(
-                differing, stacks[0], stacks[1], card, source, dataset.items
+                differing, stacks[0], stacks[1], study.card, study.source, study.dataset.items
             )
-            summary = summarize(stacks, done, card, differing, effects, same, whole.notes)
+            summary = summarize(stacks, done, study.card, differing, effects, same, study.notes)
             summary["gate"] = gate.evaluate(rules, summary)
-            summary["seconds"] = round(time.time() - started, 3)
-            summary["workers"] = count
-            run.finish(summary, {"seconds": summary["seconds"], "workers": count})
-    finally:
-        workshop.close()
+            took = {"seconds": round(time.time() - started, 3), "workers": study.workers}
+            summary |= took
+            run.finish(summary, took)
     return Result(summary, folder)
 
 
-def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple[Profile, Choices]]:
+def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
     mine: dict[str, list[str]] = {side: [] for side in SIDES}
     for override in overrides:
         side, _, rest = override.partition(".")
@@ -163,7 +118,7 @@ def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple
                 "for example deploy.resize.backend=opencv"
             )
         mine[side].append(rest)
-    found: dict[str, tuple[Profile, Choices]] = {}
+    found: dict[str, Chosen] = {}
     problems: list[str] = []
     for side, reference in zip(SIDES, (train, deploy), strict=True):
         try:
@@ -178,10 +133,10 @@ def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, tuple
     return found
 
 
-def _refuse_missing(sides: dict[str, tuple[Profile, Choices]]) -> None:
+def refuse_missing(chosen: Iterable[Chosen]) -> None:
     """Import every library that will be needed, and name all that are missing at once."""
     problems = []
-    for _, choices in sides.values():
+    for _, choices in chosen:
         for choice in choices.values():
             for library in choice.backend.libraries:
                 try:
@@ -198,7 +153,7 @@ def _refuse_differences(stacks: Sequence[Stack]) -> None:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
 
 
-def _default_folder(sides: dict[str, tuple[Profile, Choices]], started: float) -> Path:
+def _default_folder(sides: dict[str, Chosen], started: float) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
     names = [re.sub(r"[^\w.-]+", "_", sides[side][0].name) for side in SIDES]
     base = Path("runs") / f"{stamp}-{names[0]}-vs-{names[1]}"
@@ -209,31 +164,23 @@ def _default_folder(sides: dict[str, tuple[Profile, Choices]], started: float) -
     return folder
 
 
-def _manifest(
-    stacks: Sequence[Stack],
-    card: Card,
-    model_digest: str,
-    dataset: Dataset,
-    overrides: Sequence[str],
-    seed: int,
-    limit: int | None,
-) -> dict[str, Any]:
-    libraries = [lib for stack in stacks for lib in stack.libraries]
+def _manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) -> dict[str, Any]:
+    card, dataset = study.card, study.dataset
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "machine": machine.describe(libraries),
+        "machine": machine.describe([lib for stack in stacks for lib in stack.libraries]),
         "model": {
             "card": str(card.path.resolve()),
             "spec": card.spec.model_dump(by_alias=True, exclude_none=True),
-            "sha256": model_digest,
+            "sha256": study.source.digest,
         },
         "data": {
             "root": str(dataset.root.resolve()),
             "images": {item.name: machine.sha256(item.path) for item in dataset.items},
         },
-        "seed": seed,
-        "limit": limit,
+        "seed": study.seed,
+        "limit": study.limit,
         "overrides": list(overrides),
         "stacks": {
             stack.side: {

@@ -47,9 +47,9 @@ def entry(name: str, make: Callable[[Path], None]) -> Path:
         make(draft)
         try:
             draft.rename(place)
-        except OSError:
+        except OSError as error:
             if not place.is_dir():  # else another process was faster
-                raise
+                raise RunError(f"{place} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return place

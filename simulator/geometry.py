@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import U8
+from simulator.contract.encoded import MAX_PIXELS
 from simulator.errors import SampleError
 
 
@@ -45,7 +46,20 @@ class Geometry:
         return asdict(self)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return (rows, columns) to which an image of this size is resampled."""
+        """Return (rows, columns) to which an image of this size is resampled.
+
+        Raises:
+            SampleError: a long thin image would become larger than any image may be.
+        """
+        rows, columns = self._resized(height, width)
+        if rows * columns > MAX_PIXELS:
+            raise SampleError(
+                f"{height}x{width} pixels would be resized to {rows}x{columns}, and "
+                f"{MAX_PIXELS:,} are the limit"
+            )
+        return rows, columns
+
+    def _resized(self, height: int, width: int) -> tuple[int, int]:
         if self.kind == "squash":
             return self.height, self.width
         fraction = _SIZE_ROUNDING[self.rounding]

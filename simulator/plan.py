@@ -45,11 +45,14 @@ class Step:
         stage: the name that latency and messages use.
         identity: everything that its result depends on, besides its input; JSON.
         apply: the computation, from the previous step's value and the sample.
+        same_input: whether equal inputs are worth looking for: identical tensors from
+            different steps are then computed once per sample.
     """
 
     stage: str
     identity: Any
     apply: Apply
+    same_input: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,15 @@ class Node:
         step: what is computed.
         parent: the index of the node whose value it takes; None: the encoded image.
         children: how many nodes take its value.
+        twin: the digest of the step alone, where other nodes run the same step on inputs that
+            may turn out to be equal; else None.
     """
 
     key: str
     step: Step
     parent: int | None
     children: int
+    twin: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,11 @@ def plan(chains: Sequence[Sequence[Step]]) -> Plan:
             path.append(parent)
         paths.append(tuple(path))
     uses = [sum(p == i for _, _, p in steps) for i in range(len(steps))]
-    nodes = tuple(Node(k, s, p, n) for (k, s, p), n in zip(steps, uses, strict=True))
+    alone = [digest(step.identity) if step.same_input else None for _, step, _ in steps]
+    nodes = tuple(
+        Node(key, step, parent, uses[i], alone[i] if alone.count(alone[i]) > 1 else None)
+        for i, (key, step, parent) in enumerate(steps)
+    )
     return Plan(nodes, tuple(paths))
 
 
@@ -180,6 +190,7 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
             "infer",
             ["infer", artifact_key, identity],
             lambda tensor, _: runtime.run({name: tensor})[output],
+            same_input=True,
         ),
         Step(
             "postprocess",

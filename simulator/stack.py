@@ -16,10 +16,12 @@ from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile
 from simulator.plan import Step, inference, plan, preprocessing
-from simulator.profile.choose import Choices
+from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 
 Report = Callable[[str], None]
+Chosen = tuple[Profile, Choices]
+Pair = Mapping[str, Chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Stack:
     """One side, ready to run.
 
     Attributes:
-        side: ``train`` or ``deploy``.
+        side: what it is called; of a pair ``train`` or ``deploy``.
         profile: its document.
         choices: the implementations behind it.
         steps: from a file's bytes to an answer.
@@ -57,7 +59,6 @@ class Workshop:
         card: the model card.
         source: its checked ONNX file.
         dataset: the evaluated images, for calibration.
-        sides: the profiles of both sides, for calibration ``through`` one of them.
         seed: draws the calibration images.
         report: told what is being made.
     """
@@ -67,29 +68,33 @@ class Workshop:
         card: Card,
         source: OnnxFile,
         dataset: Dataset,
-        sides: Mapping[str, tuple[Profile, Choices]],
         seed: int,
         report: Report,
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
-        self.sides, self.seed, self.report = sides, seed, report
+        self.seed, self.report = seed, report
         self._runtimes: dict[str, Runtime] = {}
 
-    def stack(self, side: str) -> Stack:
-        """Build one side's artifact, open its runtime and read back what is in force.
+    def stack(self, side: str, own: Chosen, pair: Pair) -> Stack:
+        """Build a stack's artifact, open its runtime and read back what is in force.
+
+        Args:
+            side: what to call the stack.
+            own: its profile and implementations.
+            pair: the profiles called ``train`` and ``deploy``, for calibration through one.
 
         Raises:
             UserError: a library is missing, or the model does not fit.
         """
-        profile, choices = self.sides[side]
+        profile, choices = own
         before = preprocessing(profile, choices, self.card)
         warnings: list[str] = []
         feeds = None
         if profile.spec.precision.quantizer:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
-            feeds, warnings = self._feeds(side)
+            feeds, warnings = self._feeds(profile, pair)
         artifact = build(self.card, self.source, profile, choices, feeds)
-        runtime = self._runtime(side, artifact)
+        runtime = self._runtime(side, choices[Stage.RUNTIME], artifact)
         effective = runtime.effective()
         warnings += _differences(profile, choices, effective)
         warnings += _wrong_color(choices, profile)
@@ -104,8 +109,7 @@ class Workshop:
         for runtime in self._runtimes.values():
             runtime.close()
 
-    def _runtime(self, side: str, artifact: Artifact) -> Runtime:
-        choice = self.sides[side][1][Stage.RUNTIME]
+    def _runtime(self, side: str, choice: Choice, artifact: Artifact) -> Runtime:
         key = f"{artifact.key}{choice.identity()}"
         if key not in self._runtimes:
             self.report(f"{side}: opening {choice.backend.name}")
@@ -120,14 +124,14 @@ class Workshop:
                 ) from error
         return self._runtimes[key]
 
-    def _feeds(self, side: str) -> tuple[Feeds, list[str]]:
-        quantizer = self.sides[side][0].spec.precision.quantizer
+    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
+        quantizer = profile.spec.precision.quantizer
         assert quantizer is not None
         wanted = quantizer.calibration
         shared = wanted.source == "data"
         images = self.dataset if shared else load_folder(Path(wanted.source), None)
         chosen = subset(images, wanted.samples, self.seed).items
-        through = preprocessing(*self.sides[wanted.through], self.card)
+        through = preprocessing(*pair[wanted.through], self.card)
         warnings = []
         if len(chosen) < wanted.samples:
             warnings.append(

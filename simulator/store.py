@@ -56,9 +56,9 @@ class RunWriter:
         self._manifest = manifest
         self._rows: list[dict[str, Any]] = []
         self._draft = folder / f".{RECORDS}.part"
-        if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-            raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
         try:
+            if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+                raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
             folder.mkdir(parents=True, exist_ok=True)
             for name in (SUMMARY, RECORDS):
                 (folder / name).unlink(missing_ok=True)
@@ -131,10 +131,12 @@ def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pa.Table]:
         RunError: the folder is no run, or one that did not finish.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        if manifest.get("status") != "complete":
-            raise RunError(f"{folder}: the run is {manifest.get('status')}, not complete")
-        summary = json.loads((folder / SUMMARY).read_text())
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict) or "status" not in manifest:
+            raise ValueError(f"{MANIFEST} is not one of ours")
+        if manifest["status"] != "complete":
+            raise RunError(f"{folder}: the run is {manifest['status']}, not complete")
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return manifest, summary, pq.read_table(folder / RECORDS)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
@@ -143,7 +145,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pa.Table]:
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half."""
     draft = path.with_name(f".{path.name}.part")
-    draft.write_text(json.dumps(finite(value), indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False) + "\n"
+    draft.write_text(text, encoding="utf-8")
     os.replace(draft, path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,5 +125,6 @@ def _torch_export(card: Card, source: OnnxFile, profile: Profile) -> Artifact:
 
 def _cached(card: Card, key: str, make: Callable[[Path], None]) -> Path:
     name = "model.onnx"
-    entry = cache.entry(f"artifacts/{card.spec.name}-{key[:24]}", lambda draft: make(draft / name))
+    words = re.sub(r"[^\w.-]+", "_", card.spec.name)[:80]
+    entry = cache.entry(f"artifacts/{words}-{key[:24]}", lambda draft: make(draft / name))
     return entry / name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def load(path: Path) -> onnx.ModelProto:
         ModelError: the file is no ONNX model, or names data outside its folder.
     """
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        model = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
         raise ModelError(f"{path}: not an ONNX model: {_line(error)}") from error
     if not model.graph.node:
@@ -48,7 +49,10 @@ def load(path: Path) -> onnx.ModelProto:
     for file in _external_files(path, model):
         if not file.is_file():
             raise ModelError(f"{path}: its external data {file.name} is missing; copy it along")
-    onnx.load_external_data_for_model(model, str(path.parent))
+    try:
+        onnx.load_external_data_for_model(model, str(path.parent))
+    except (onnx.checker.ValidationError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: its external data cannot be used: {_line(error)}") from error
     return model
 
 
@@ -70,7 +74,10 @@ def check(card: Card) -> OnnxFile:
     if len(inputs) != 1:
         names = ", ".join(value.name for value in inputs) or "none"
         raise ModelError(f"{path}: one input expected, got {len(inputs)} ({names})")
+    if not graph.output:
+        raise ModelError(f"{path}: the model has no output")
     _check_input(card, inputs[0])
+    _check_classes(card, graph.output[0])
     digest = hashlib.sha256(path.read_bytes())
     for file in sorted(set(_external_files(path, model))):
         digest.update(file.read_bytes())
@@ -102,10 +109,23 @@ def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
         )
 
 
+def _check_classes(card: Card, value: onnx.ValueInfoProto) -> None:
+    """Hold the label file against the number of classes, where the model says that."""
+    dims = value.type.tensor_type.shape.dim
+    if not dims or not dims[-1].HasField("dim_value") or card.labels is None:
+        return
+    classes = dims[-1].dim_value - card.spec.output.background
+    if classes != len(card.labels):
+        raise ModelError(
+            f"{card.path}: labels: {len(card.labels)} classes, and {card.model.name} has {classes}"
+            f" (an output of {dims[-1].dim_value}, less {card.spec.output.background} background)"
+        )
+
+
 def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     folder = path.parent.resolve()
     files = []
-    for tensor in model.graph.initializer:
+    for tensor in _tensors(model.graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         location = next((e.value for e in tensor.external_data if e.key == "location"), "")
@@ -119,8 +139,19 @@ def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     return files
 
 
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every constant, those in attributes and in branches of If and Loop included."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        yield from (attribute.t, *attribute.tensors)
+        for inner in (attribute.g, *attribute.graphs):
+            yield from _tensors(inner)
+
+
 def _shape(dims: list[int | None]) -> str:
-    return "x".join("?" if d is None else str(d) for d in dims)
+    return "x".join("?" if d is None else str(d) for d in dims) or "of no known shape"
 
 
 def _line(error: Exception) -> str:

@@ -44,11 +44,16 @@ class Profile:
         return self.origins.get(key, self.name)
 
 
-def builtin_folder() -> Path:
-    """Return the folder of the built-in profiles: in the wheel, or in the checkout."""
+def shipped_folder(name: str) -> Path:
+    """Return the folder of built-in documents: in the wheel, or in the checkout."""
     package = Path(str(resources.files("simulator")))
-    shipped = package / "builtin_profiles"
-    return shipped if shipped.is_dir() else package.parent / "profiles"
+    shipped = package / f"builtin_{name}"
+    return shipped if shipped.is_dir() else package.parent / name
+
+
+def builtin_folder() -> Path:
+    """Return the folder of the built-in profiles."""
+    return shipped_folder("profiles")
 
 
 def builtin_names() -> list[str]:
@@ -145,8 +150,13 @@ def _alias_problems(document: Document) -> list[str]:
         if resize not in RESIZE:
             where = document.where(("resize",))
             return [f"{where}: resize: {unknown('resize', resize, RESIZE)}"]
-        document.values["resize"] = dict(RESIZE[resize])
+        document.values["resize"] = _paper(resize)
     return []
+
+
+def _paper(name: str) -> dict[str, Any]:
+    """Spell a short name out; it names the whole kernel, so no inherited antialias is left."""
+    return {**RESIZE[name], "antialias": None}
 
 
 def _merge(
@@ -192,7 +202,7 @@ def _override(values: dict[str, Any], origins: dict[Key, str], override: str, pr
     if names == ["resize"] and isinstance(value, str):
         if value not in RESIZE:
             raise UserError(f"--set {text}: {unknown('resize', value, RESIZE)}")
-        value = dict(RESIZE[value])
+        value = _paper(value)
     new: Any = value
     for name in reversed(names):
         new = {name: new}

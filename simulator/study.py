@@ -1,0 +1,170 @@
+"""Studies: many stacks over the same images, in one plan and one pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.data import example
+from simulator.data.folder import Dataset, Item, load_folder, subset
+from simulator.errors import DataError
+from simulator.execute import Done, execute
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
+from simulator.plan import Plan
+from simulator.stack import Chosen, Pair, Stack, Workshop
+
+
+class Progress(Protocol):
+    """What a caller may show while a run goes on."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One stack of a study.
+
+    Attributes:
+        name: what tables and records call it.
+        own: its profile and implementations.
+        pair: the profiles that calibration through ``train`` or ``deploy`` means.
+    """
+
+    name: str
+    own: Chosen
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What every stack said about every sample that went through all of them.
+
+    Attributes:
+        names: the stacks.
+        items: the samples.
+        predictions: (stacks, samples) int32.
+        correct: (stacks, samples) float64, 1 right and 0 wrong; None without labels.
+        skipped: how many samples did not go through.
+    """
+
+    names: tuple[str, ...]
+    items: tuple[Item, ...]
+    predictions: NDArray[np.int32]
+    correct: NDArray[np.float64] | None
+    skipped: int
+
+    def row(self, name: str) -> int:
+        """Return the index of a stack."""
+        return self.names.index(name)
+
+
+class Study:
+    """One model and one data set, opened for any number of stacks; a context manager.
+
+    Args:
+        model: a model card; the built-in model by default.
+        data: a folder of images; the built-in images by default.
+        limit: take a random subset of this many images.
+        seed: of the subset and of the calibration images.
+        workers: samples in flight; the number of cores by default.
+        progress: told how it goes.
+
+    Raises:
+        UserError: the model or the data cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None,
+        data: str | Path | None,
+        limit: int | None,
+        seed: int,
+        workers: int | None,
+        progress: Progress | None,
+    ) -> None:
+        self.show = progress or Silent()
+        self.show.say("preparing the model and the images")
+        self.card = Card(Path(model)) if model else Card(example.model_card())
+        self.source = check(self.card)
+        whole = load_folder(Path(data), self.card.labels) if data else example.images()
+        self.notes = whole.notes
+        self.dataset: Dataset = subset(whole, limit, seed)
+        self.seed, self.limit = seed, limit
+        self.workers = workers or os.cpu_count() or 1
+        self._workshop = Workshop(self.card, self.source, self.dataset, seed, self.show.say)
+
+    def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
+        """Build every stack; equal artifacts and runtimes are made once."""
+        self.show.say("preparing the stacks")
+        return [self._workshop.stack(v.name, v.own, v.pair) for v in variants]
+
+    def run(self, merged: Plan, keep: Callable[[Done], None]) -> list[Done]:
+        """Run every sample through a plan.
+
+        Args:
+            merged: the plan of all stacks.
+            keep: told every result, in order.
+
+        Raises:
+            DataError: not one sample went through.
+        """
+        done: list[Done] = []
+        for result in execute(merged, self.dataset.items, self.workers):
+            keep(result)
+            done.append(result)
+            self.show.advance(len(done), len(self.dataset.items))
+        if all(result.skipped for result in done):
+            raise DataError(
+                f"{self.dataset.root}: none of {len(done)} images could go through every stack; "
+                f"the first: {done[0].item.name}: {done[0].skipped}"
+            )
+        return done
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._workshop.close()
+
+
+def answers(names: Sequence[str], done: Sequence[Done]) -> Answers:
+    """Bring the answers of several stacks into matrices."""
+    ran = [d for d in done if d.skipped is None]
+    table = [[d.outcomes[i].answer for d in ran] for i in range(len(names))]
+    labelled = all(d.item.label is not None for d in ran)
+    return Answers(
+        tuple(names),
+        tuple(d.item for d in ran),
+        np.array([[a.prediction for a in row] for row in table], np.int32),
+        np.array([[bool(a.correct) for a in row] for row in table], np.float64)
+        if labelled
+        else None,
+        len(done) - len(ran),
+    )

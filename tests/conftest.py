@@ -1,0 +1,26 @@
+"""What the tests share: a cache of their own, and a tiny classifier with a few photographs."""
+
+import pytest
+import tiny
+
+from simulator.cache import VARIABLE
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache folder that is not the user's."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture
+def card(tmp_path):
+    """The model card of a network that answers with the strongest of red, green and blue."""
+    return tiny.card(tmp_path / "model")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Two labelled JPEGs of each colour."""
+    return tiny.data(tmp_path / "data")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,17 @@ from typing import Any
 from simulator import machine
 from simulator.analysis import controls, gate
 from simulator.analysis.summary import SIDES, summarize, template
+from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError
-from simulator.execute import Done
-from simulator.plan import plan
+from simulator.execute import Done, Outcome
+from simulator.plan import Plan, plan
 from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.stack import Chosen, Stack, effective_dict
-from simulator.store import STAGES, RunWriter
+from simulator.store import STAGES, Rows, RunWriter
 from simulator.study import Progress, Study, Variant
+from simulator.tasks.classification import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def simulate(
     seed: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     workers: int | None = None,
     strict: bool = False,
     progress: Progress | None = None,
@@ -70,6 +73,7 @@ def simulate(
         seed: of the subset and of the calibration images.
         out: the run folder; ``runs/<time>-<train>-vs-<deploy>`` by default.
         overwrite: replace a run that is already in *out*.
+        resume: go on with the run that is in *out*.
         workers: samples in flight; the number of cores by default.
         strict: a difference between what was asked for and what is in force is an error.
         progress: told how the run goes.
@@ -83,18 +87,24 @@ def simulate(
     started = time.time()
     rules = [gate.parse(rule) for rule in fail_on]
     gate.evaluate(rules, template())
-    sides = _sides(train, deploy, overrides)
+    sides = pair_of(train, deploy, overrides)
     refuse_missing(sides.values())
     differing = axes.differing(sides["train"], sides["deploy"])
     with Study(model, data, limit, seed, workers, progress) as study:
-        folder = Path(out) if out else _default_folder(sides, started)
+        folder = Path(out) if out else default_folder("", sides, started)
         stacks = study.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
         merged = plan([stack.steps for stack in stacks])
-        manifest = _manifest(stacks, study, overrides) | {"shared_stages": merged.shared()}
-        with RunWriter(folder, manifest, overwrite) as run:
-            done = study.run(merged, lambda result: run.add(_rows(result)))
+        start = manifest(stacks, study, overrides) | {
+            "shared_stages": merged.shared(),
+            "request": request(
+                "run", train=train, deploy=deploy, model=model, data=data, limit=limit, seed=seed,
+                overrides=overrides, fail_on=fail_on, strict=strict,
+            ),
+        }  # fmt: skip
+        with RunWriter(folder, start, overwrite, resume) as run:
+            done = run_and_keep(study, merged, run, SIDES, timed=True)
             study.show.say("controls")
             same = controls.self_check(merged, done)
             effects = controls.axis_effects(
@@ -108,7 +118,13 @@ def simulate(
     return Result(summary, folder)
 
 
-def _sides(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
+def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
+    """Load both sides of a pair, each with its overrides; all problems of both at once.
+
+    Raises:
+        ProfileError: what is wrong with either profile.
+        UserError: an override is for neither side.
+    """
     mine: dict[str, list[str]] = {side: [] for side in SIDES}
     for override in overrides:
         side, _, rest = override.partition(".")
@@ -153,10 +169,11 @@ def _refuse_differences(stacks: Sequence[Stack]) -> None:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
 
 
-def _default_folder(sides: dict[str, Chosen], started: float) -> Path:
+def default_folder(command: str, sides: Mapping[str, Chosen], started: float) -> Path:
+    """Return a folder below ``runs/`` that is not there yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
-    names = [re.sub(r"[^\w.-]+", "_", sides[side][0].name) for side in SIDES]
-    base = Path("runs") / f"{stamp}-{names[0]}-vs-{names[1]}"
+    names = "-vs-".join(re.sub(r"[^\w.-]+", "_", sides[side][0].name) for side in SIDES)
+    base = Path("runs") / "-".join(filter(None, (stamp, command, names)))
     folder, count = base, 1
     while folder.exists():
         count += 1
@@ -164,7 +181,17 @@ def _default_folder(sides: dict[str, Chosen], started: float) -> Path:
     return folder
 
 
-def _manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) -> dict[str, Any]:
+def request(command: str, **arguments: Any) -> dict[str, Any]:
+    """Return what was asked for, in a form that another process can ask again."""
+    for name in ("train", "deploy", "model", "data", "suite"):
+        written = arguments.get(name)
+        if written is not None and Path(written).exists():
+            arguments[name] = str(Path(written).resolve())
+    return {"command": command, "arguments": arguments}
+
+
+def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return what is known of a run before its first sample."""
     card, dataset = study.card, study.dataset
     return {
         "schema": 1,
@@ -197,10 +224,26 @@ def _manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) -
     }
 
 
-def _rows(done: Done) -> list[dict[str, Any]]:
+def run_and_keep(
+    study: Study, merged: Plan, run: RunWriter, names: Sequence[str], timed: bool
+) -> list[Done]:
+    """Run a plan and write its records, after those that an earlier attempt has written."""
+    items = study.dataset.items
+    before = [_done(item, rows) for item, rows in zip(items, run.kept(), strict=False)]
+    return study.run(merged, lambda result: run.add(_rows(result, names, timed)), before)
+
+
+def _rows(done: Done, names: Sequence[str], timed: bool) -> Rows:
+    """Return a sample's records, one per stack.
+
+    Args:
+        done: the sample.
+        names: the stacks, in the plan's order.
+        timed: whether latencies are kept; they differ from run to run.
+    """
     shared = {"sample": done.item.name, "label": done.item.label, "skipped": done.skipped}
     if done.skipped is not None:
-        return [{**shared, "side": side} for side in SIDES]
+        return [{**shared, "side": side} for side in names]
     return [
         {
             **shared,
@@ -210,7 +253,22 @@ def _rows(done: Done) -> list[dict[str, Any]]:
             "score": outcome.answer.score,
             "margin": outcome.answer.margin,
             "digest": outcome.digest,
-            **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES},
+            **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES if timed},
         }
-        for side, outcome in zip(SIDES, done.outcomes, strict=True)
+        for side, outcome in zip(names, done.outcomes, strict=True)
     ]
+
+
+def _done(item: Item, rows: Rows) -> Done:
+    """Read a sample's records back."""
+    if rows[0]["skipped"] is not None:
+        return Done(item, (), rows[0]["skipped"])
+    outcomes = [
+        Outcome(
+            Answer(row["prediction"], row["correct"], row["score"], row["margin"]),
+            row["digest"],
+            {s: row[f"{s}_ns"] for s in STAGES if row[f"{s}_ns"] is not None},
+        )
+        for row in rows
+    ]
+    return Done(item, tuple(outcomes))

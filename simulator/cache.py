@@ -44,7 +44,12 @@ def entry(name: str, make: Callable[[Path], None]) -> Path:
             f"the cache {folder()} cannot be written: {error.strerror}; set {VARIABLE}"
         ) from error
     try:
-        make(draft)
+        try:
+            make(draft)
+        except OSError as error:
+            raise RunError(
+                f"{place} cannot be made: {error.strerror or error}; make room, or set {VARIABLE}"
+            ) from error
         try:
             draft.rename(place)
         except OSError as error:

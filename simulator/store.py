@@ -1,6 +1,8 @@
 """Runs on disk: ``manifest.json``, ``records.parquet``, ``summary.json``.
 
-A folder is a finished run if and only if its manifest says ``"status": "complete"``.
+A folder is a finished run if and only if its manifest says ``"status": "complete"``. Until then
+its records lie in ``parts/``, a file per chunk of samples, each written beside its place and
+renamed into it: what is there is whole, and a run can be resumed after it.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,14 +20,18 @@ import pyarrow.parquet as pq
 
 from simulator.errors import RunError
 
-MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
+MANIFEST, RECORDS, SUMMARY, PARTS = "manifest.json", "records.parquet", "summary.json", "parts"
 STAGES = ("decode", "color", "resize", "geometry", "normalize", "infer", "postprocess")
-ROWS_PER_GROUP = 2048
+CHUNK = 32
+"""Samples whose records are lost at most when the power goes."""
+ROWS_PER_GROUP = 16384
+_PASSING = ("status", "created", "machine", "request", "seconds", "workers")
+"""What may differ between a run and its resumption."""
 
 SCHEMA = pa.schema(
     [
         pa.field("sample", pa.string(), nullable=False),
-        pa.field("side", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("side", pa.string(), nullable=False),
         pa.field("label", pa.int32()),
         pa.field("prediction", pa.int32()),
         pa.field("correct", pa.bool_()),
@@ -35,8 +42,10 @@ SCHEMA = pa.schema(
         *(pa.field(f"{stage}_ns", pa.int64()) for stage in STAGES),
     ]
 )
-"""One row per sample and side. ``skipped`` holds the reason, else null; ``*_ns`` are
-wall-clock nanoseconds, null where a stack has no such stage."""
+"""One row per sample and stack. ``skipped`` holds the reason, else null; ``*_ns`` are
+wall-clock nanoseconds, null where a stack has no such stage or the run did not time it."""
+
+Rows = list[dict[str, Any]]
 
 
 class RunWriter:
@@ -46,31 +55,53 @@ class RunWriter:
         folder: where the run goes; made if it is not there.
         manifest: what is known before the first sample.
         overwrite: replace a run that is already there.
+        resume: go on after what is already there; the manifest must be that of the same run.
 
     Raises:
-        RunError: the folder holds a run already, or cannot be written.
+        RunError: the folder holds a run already, or another one, or cannot be written.
     """
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], overwrite: bool) -> None:
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], overwrite: bool, resume: bool = False
+    ) -> None:
         self.folder = folder
         self._manifest = manifest
-        self._rows: list[dict[str, Any]] = []
-        self._draft = folder / f".{RECORDS}.part"
+        self._buffer: list[Rows] = []
+        self._written = 0
         try:
-            if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-                raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in (SUMMARY, RECORDS):
-                (folder / name).unlink(missing_ok=True)
+            if resume and (folder / MANIFEST).is_file():
+                _check_same(folder, manifest)
+            elif folder.is_dir() and any(folder.iterdir()):
+                if not overwrite:
+                    raise RunError(
+                        f"{folder} is not empty; choose another --out, or add --overwrite"
+                    )
+                for name in (SUMMARY, RECORDS):
+                    (folder / name).unlink(missing_ok=True)
+                shutil.rmtree(folder / PARTS, ignore_errors=True)
+            (folder / PARTS).mkdir(parents=True, exist_ok=True)
             self._write_manifest("running")
-            self._parquet = pq.ParquetWriter(self._draft, SCHEMA)
         except OSError as error:
-            raise _cannot(folder, error) from error
+            raise self._cannot(error) from error
 
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        """Append rows of :data:`SCHEMA`; they are written in groups."""
-        self._rows += rows
-        if len(self._rows) >= ROWS_PER_GROUP:
+    def kept(self) -> list[Rows]:
+        """Return the records of the samples that an earlier attempt finished, in order."""
+        try:
+            table = self._table()
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{self.folder}: its records are damaged: {error}") from error
+        samples: list[Rows] = []
+        for row in table.to_pylist():
+            if not samples or samples[-1][0]["sample"] != row["sample"]:
+                samples.append([])
+            samples[-1].append(row)
+        self._written = len(samples)
+        return samples
+
+    def add(self, rows: Rows) -> None:
+        """Append one sample's rows of :data:`SCHEMA`; a chunk at a time is made durable."""
+        self._buffer.append(rows)
+        if len(self._buffer) >= CHUNK:
             self._flush()
 
     def finish(self, summary: dict[str, Any], manifest: dict[str, Any]) -> None:
@@ -83,24 +114,50 @@ class RunWriter:
         self._flush()
         self._manifest |= manifest
         try:
-            self._parquet.close()
-            os.replace(self._draft, self.folder / RECORDS)
+            draft = self.folder / f".{RECORDS}.part"
+            pq.write_table(self._table(), draft, row_group_size=ROWS_PER_GROUP)
+            os.replace(draft, self.folder / RECORDS)
             write_json(self.folder / SUMMARY, summary)
             self._write_manifest("complete")
+            shutil.rmtree(self.folder / PARTS)
         except OSError as error:
-            raise _cannot(self.folder, error) from error
+            raise self._cannot(error) from error
+
+    def _table(self) -> pa.Table:
+        if (self.folder / RECORDS).is_file():
+            return pq.read_table(self.folder / RECORDS, schema=SCHEMA)
+        parts = sorted((self.folder / PARTS).glob("*.parquet"))
+        tables = [pq.read_table(part, schema=SCHEMA) for part in parts]
+        return pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
 
     def _flush(self) -> None:
-        if not self._rows:
+        if not self._buffer:
             return
+        place = self.folder / PARTS / f"{self._written:09d}.parquet"
+        draft = place.with_name(f".{place.name}.part")
         try:
-            self._parquet.write_table(pa.Table.from_pylist(self._rows, SCHEMA))
+            table = pa.Table.from_pylist([row for rows in self._buffer for row in rows], SCHEMA)
+            with draft.open("wb") as file:
+                pq.write_table(table, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, place)
         except OSError as error:
-            raise _cannot(self.folder, error) from error
-        self._rows = []
+            raise self._cannot(error) from error
+        self._written += len(self._buffer)
+        self._buffer = []
 
     def _write_manifest(self, status: str) -> None:
         write_json(self.folder / MANIFEST, {"status": status, **self._manifest})
+
+    def _cannot(self, error: OSError) -> RunError:
+        why = error.strerror or error
+        if self._written:
+            return RunError(
+                f"{self.folder}: cannot be written: {why}; {self._written} samples are safe: "
+                f"make room, then: simulate resume {self.folder}"
+            )
+        return RunError(f"{self.folder}: cannot be written: {why}; choose another --out")
 
     def __enter__(self) -> RunWriter:
         return self
@@ -114,11 +171,38 @@ class RunWriter:
         if kind is None:
             return
         try:
-            self._parquet.close()
-            self._draft.unlink(missing_ok=True)
+            self._flush()
             self._write_manifest("interrupted")
-        except OSError:  # the disk that stopped the run is the reason that reaches the user
+        except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
+
+
+def _check_same(folder: Path, manifest: dict[str, Any]) -> None:
+    old = read_manifest(folder)
+    new = json.loads(json.dumps(finite(manifest)))
+    changed = [
+        key for key in sorted({*old, *new}) if key not in _PASSING and old.get(key) != new.get(key)
+    ]
+    if changed:
+        raise RunError(
+            f"{folder}: cannot be resumed: {', '.join(changed)} changed since it was started; "
+            "start a new run"
+        )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a run, finished or not.
+
+    Raises:
+        RunError: the folder is no run.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict) or "status" not in manifest:
+            raise ValueError(f"{MANIFEST} is not one of ours")
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
+    return manifest
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pa.Table]:
@@ -131,9 +215,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pa.Table]:
         RunError: the folder is no run, or one that did not finish.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest, dict) or "status" not in manifest:
-            raise ValueError(f"{MANIFEST} is not one of ours")
+        manifest = read_manifest(folder)
         if manifest["status"] != "complete":
             raise RunError(f"{folder}: the run is {manifest['status']}, not complete")
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
@@ -159,7 +241,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _cannot(folder: Path, error: OSError) -> RunError:
-    return RunError(f"{folder}: cannot be written: {error.strerror or error}; choose another --out")

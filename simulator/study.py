@@ -65,6 +65,7 @@ class Answers:
         names: the stacks.
         items: the samples.
         predictions: (stacks, samples) int32.
+        digests: (stacks, samples) digests of the network's output bytes.
         correct: (stacks, samples) float64, 1 right and 0 wrong; None without labels.
         skipped: how many samples did not go through.
     """
@@ -72,6 +73,7 @@ class Answers:
     names: tuple[str, ...]
     items: tuple[Item, ...]
     predictions: NDArray[np.int32]
+    digests: NDArray[np.str_]
     correct: NDArray[np.float64] | None
     skipped: int
 
@@ -120,18 +122,21 @@ class Study:
         self.show.say("preparing the stacks")
         return [self._workshop.stack(v.name, v.own, v.pair) for v in variants]
 
-    def run(self, merged: Plan, keep: Callable[[Done], None]) -> list[Done]:
+    def run(
+        self, merged: Plan, keep: Callable[[Done], None], before: Sequence[Done] = ()
+    ) -> list[Done]:
         """Run every sample through a plan.
 
         Args:
             merged: the plan of all stacks.
-            keep: told every result, in order.
+            keep: told every new result, in order.
+            before: the results of the first samples, from an earlier attempt.
 
         Raises:
             DataError: not one sample went through.
         """
-        done: list[Done] = []
-        for result in execute(merged, self.dataset.items, self.workers):
+        done = list(before)
+        for result in execute(merged, self.dataset.items[len(done) :], self.workers):
             keep(result)
             done.append(result)
             self.show.advance(len(done), len(self.dataset.items))
@@ -163,6 +168,7 @@ def answers(names: Sequence[str], done: Sequence[Done]) -> Answers:
         tuple(names),
         tuple(d.item for d in ran),
         np.array([[a.prediction for a in row] for row in table], np.int32),
+        np.array([[d.outcomes[i].digest for d in ran] for i in range(len(names))]),
         np.array([[bool(a.correct) for a in row] for row in table], np.float64)
         if labelled
         else None,

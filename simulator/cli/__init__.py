@@ -12,6 +12,10 @@ from simulator.errors import UserError
 
 PASS, GATE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 COMMANDS = {
+    "explain": "blame every axis on which two stacks differ",
+    "sweep": "try every option of a suite, for one model or several",
+    "worst": "the combination of options that loses most",
+    "resume": "go on with a run that was interrupted",
     "profiles": "list, show, diff and check profiles",
     "backends": "list the backends, their libraries and what they offer",
 }

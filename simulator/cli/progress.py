@@ -43,6 +43,10 @@ class Bar:
         rate = f"{task.speed:.0f} images/s" if task.speed else ""
         self._bar.update(self._task, completed=done, rate=rate)
 
+    def stop(self) -> None:
+        """Take the bar away before something else is printed."""
+        self._bar.stop()
+
     def __enter__(self) -> Bar:
         self._bar.start()
         return self

@@ -40,20 +40,26 @@ def load(path: Path) -> onnx.ModelProto:
     Raises:
         ModelError: the file is no ONNX model, or names data outside its folder.
     """
+    return _load(path)[0]
+
+
+def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
+    """A model, and the files of its external data; loading clears where they were."""
     try:
         model = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
         raise ModelError(f"{path}: not an ONNX model: {_line(error)}") from error
     if not model.graph.node:
         raise ModelError(f"{path}: not an ONNX model, or an empty one: it has no nodes")
-    for file in _external_files(path, model):
+    files = sorted(set(_external_files(path, model)))
+    for file in files:
         if not file.is_file():
             raise ModelError(f"{path}: its external data {file.name} is missing; copy it along")
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
     except (onnx.checker.ValidationError, ValueError, OSError) as error:
         raise ModelError(f"{path}: its external data cannot be used: {_line(error)}") from error
-    return model
+    return model, files
 
 
 def check(card: Card) -> OnnxFile:
@@ -63,7 +69,7 @@ def check(card: Card) -> OnnxFile:
         ModelError: saying which expectation does not hold, expected and got.
     """
     path = card.model
-    model = load(path)
+    model, files = _load(path)
     try:
         onnx.checker.check_model(str(path))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
@@ -79,7 +85,7 @@ def check(card: Card) -> OnnxFile:
     _check_input(card, inputs[0])
     _check_classes(card, graph.output[0])
     digest = hashlib.sha256(path.read_bytes())
-    for file in sorted(set(_external_files(path, model))):
+    for file in files:
         digest.update(file.read_bytes())
     return OnnxFile(
         path,

@@ -171,7 +171,7 @@ def _merge(
         if isinstance(value, dict):
             inner = values.get(name)
             values[name] = inner if isinstance(inner, dict) else {}
-            origins.setdefault(here, document.where(here))
+            origins[here] = document.where(here)
             _merge(values[name], origins, value, here, document)
         elif value is None and key:
             values.pop(name, None)

@@ -41,9 +41,7 @@ def test_interaction_is_split_evenly():
 def test_swap_in_out_and_waterfall_by_hand():
     """v = -2 [resize] - 1 [precision] - 4 [both]."""
     value = game(
-        lambda s: (
-            -2 * ("resize" in s) - 1 * ("precision" in s) - 4 * ({"resize", "precision"} <= s)
-        )
+        lambda s: -2 * ("resize" in s) - 1 * ("precision" in s) - 4 * ({"resize", "precision"} <= s)
     )
     axes = ["resize", "precision"]
 

@@ -185,10 +185,12 @@ def survives(path, content):
     try:
         document = read(path)
     except ProfileError as error:
-        assert error.problems
-        assert all(p.startswith(str(path)) and "\n" not in p for p in error.problems)
+        problems = error.problems
     else:
         assert isinstance(document.values, dict)
+        return
+    assert problems
+    assert all(p.startswith(str(path)) and "\n" not in p for p in problems)
 
 
 @TAME
@@ -198,7 +200,6 @@ def test_any_bytes(tmp_path, content):
 
 
 @TAME
-@settings(max_examples=300)
 @given(YAMLISH)
 def test_any_text_of_yaml_signs(tmp_path, text):
     survives(tmp_path / "p.yaml", text.encode("utf-8"))

@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def pair(parser: argparse.ArgumentParser) -> None:
+    """Add the two stacks and their overrides."""
+    add = parser.add_argument
+    add("--train", required=True, metavar="PROFILE", help="the training stack: a path or a name")
+    add("--deploy", required=True, metavar="PROFILE", help="the deployment stack, likewise")
+    add(
+        "--set", dest="overrides", action="append", default=[], metavar="SIDE.KEY=VALUE",
+        help="override one field of one side, e.g. deploy.resize.interpolation=nearest",
+    )  # fmt: skip
+
+
+def suite(parser: argparse.ArgumentParser) -> None:
+    """Add the suite and its training stack."""
+    add = parser.add_argument
+    add("--suite", required=True, metavar="SUITE", help="a suite: a path or a built-in name")
+    add("--train", metavar="PROFILE", help="the training stack; default: the suite's own")
+
+
+def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
+    """Add the model, the images and how many of them."""
+    add = parser.add_argument
+    if model:
+        add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
+    add("--data", metavar="FOLDER", help="a folder of images; default: the built-in images")
+    add("--limit", type=int, metavar="N", help="take a random subset of N images")
+    add("--seed", type=int, default=0, metavar="S", help="of the subset and the calibration")
+
+
+def output(parser: argparse.ArgumentParser) -> None:
+    """Add where the run goes and how it is printed."""
+    add = parser.add_argument
+    add("--out", metavar="DIR", help="run folder; default: below runs/")
+    add("--overwrite", action="store_true", help="replace the run that is already in --out")
+    add("--workers", type=int, metavar="N", help="samples in flight; default: the cores")
+    add("--json", action="store_true", help="print the summary as JSON, and nothing else")
+
+
+def shared(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every job takes."""
+    names = ("data", "limit", "seed", "out", "overwrite", "workers")
+    return {name: getattr(options, name) for name in names}
+
+
+def print_json(value: Any) -> None:
+    """Print a summary alone."""
+    import json
+
+    from simulator.store import finite
+
+    print(json.dumps(finite(value), indent=2, ensure_ascii=False))
+
+
+def console() -> Any:
+    """Return the terminal, or a plain console of 120 columns where there is none."""
+    from rich.console import Console
+
+    found = Console()
+    return found if found.is_terminal else Console(width=120)

@@ -1,0 +1,55 @@
+r"""Whose fault is it? Blame every axis on which two stacks differ.
+
+Every mixture of the two stacks runs over the same images, in one plan:
+
+  simulate explain --train dali_fp32 --deploy ascend_nv12_int8 --data val/
+
+alone: the training stack with this axis of the deployment; repaired: what the deployment gets
+back if this axis is repaired; in order: the cumulative waterfall; Shapley: the fair share.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from simulator import cli
+from simulator.cli import common
+
+if TYPE_CHECKING:
+    from simulator.api import Result
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    common.pair(parser)
+    common.inputs(parser)
+    common.output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain one pair and print the blame."""
+    from simulator.cli.progress import Bar
+    from simulator.jobs.explain import explain
+
+    with Bar() as bar:
+        result = explain(
+            options.train,
+            options.deploy,
+            overrides=options.overrides,
+            model=options.model,
+            **common.shared(options),
+            progress=bar,
+        )
+    return show(result, options.json)
+
+
+def show(result: Result, as_json: bool) -> int:
+    """Print the blame."""
+    from simulator.report import blame
+
+    if as_json:
+        common.print_json(result.summary)
+    else:
+        blame.explain(result.summary, str(result.folder), common.console())
+    return cli.PASS

@@ -1,0 +1,65 @@
+r"""Try every option of a suite against the training stack, for one model or several.
+
+  simulate sweep --suite sysnoise --model a.yaml --model b.yaml --data val/
+
+A suite is a YAML file (docs/suites.md); sysnoise and robustmq-s are built in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simulator import cli
+from simulator.cli import common
+
+if TYPE_CHECKING:
+    from simulator.api import Result
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    common.suite(parser)
+    parser.add_argument(
+        "--model", action="append", default=[], metavar="CARD", help="a model card; repeatable"
+    )
+    common.inputs(parser, model=False)
+    common.output(parser)
+    parser.add_argument(
+        "--format",
+        choices=("text", "markdown", "latex", "csv"),
+        default="text",
+        help="of the table",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sweep and print the table."""
+    from simulator.cli.progress import Bar
+    from simulator.jobs.sweep import sweep
+
+    with Bar() as bar:
+        results = sweep(
+            options.suite,
+            train=options.train,
+            models=options.model or [None],
+            **common.shared(options),
+            progress=bar,
+        )
+    return show(results, options.json, options.format)
+
+
+def show(results: Sequence[Result], as_json: bool, form: str = "text") -> int:
+    """Print the table."""
+    from simulator.report.sweep import render
+
+    summaries = [result.summary for result in results]
+    if as_json:
+        common.print_json(summaries)
+    else:
+        render(summaries, form, common.console())
+        if form == "text":
+            for result in results:
+                print(f"run: {result.folder}")
+    return cli.PASS

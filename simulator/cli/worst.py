@@ -1,0 +1,49 @@
+r"""Combine a suite's options step by step, each time the one that loses most.
+
+simulate worst --suite sysnoise --data val/
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from simulator import cli
+from simulator.cli import common
+
+if TYPE_CHECKING:
+    from simulator.api import Result
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    common.suite(parser)
+    common.inputs(parser)
+    common.output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search and print the path."""
+    from simulator.cli.progress import Bar
+    from simulator.jobs.worst import worst
+
+    with Bar() as bar:
+        result = worst(
+            options.suite,
+            train=options.train,
+            model=options.model,
+            **common.shared(options),
+            progress=bar,
+        )
+    return show(result, options.json)
+
+
+def show(result: Result, as_json: bool) -> int:
+    """Print the path."""
+    from simulator.report import blame
+
+    if as_json:
+        common.print_json(result.summary)
+    else:
+        blame.worst(result.summary, str(result.folder), common.console())
+    return cli.PASS

@@ -1,0 +1,1 @@
+"""What the commands do: one job a file, from what a person wrote to a run folder."""

@@ -1,0 +1,236 @@
+"""Explain a pair: run every mixture of its two stacks, and blame each axis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simulator.analysis import attribute
+from simulator.analysis.attribute import Floats, Game, Subset
+from simulator.api import (
+    Result,
+    default_folder,
+    manifest,
+    pair_of,
+    refuse_missing,
+    request,
+    run_and_keep,
+)
+from simulator.errors import ProfileError, UserError
+from simulator.plan import plan
+from simulator.profile import axes
+from simulator.profile.axes import swap
+from simulator.stack import Chosen, Pair
+from simulator.store import RunWriter
+from simulator.study import Answers, Progress, Study, Variant, answers
+
+BLAME = "blame.parquet"
+TOGETHER = ("precision", "runtime")
+"""Axes that are swapped as one where a mixture could not run with either of them alone."""
+
+
+def explain(
+    train: str,
+    deploy: str,
+    *,
+    model: str | Path | None = None,
+    data: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Say which axis of a pair costs what: alone, repaired, in order, and in fair shares.
+
+    Args:
+        train: the training stack.
+        deploy: the deployment stack.
+        model: a model card; the built-in model by default.
+        data: a folder of images; the built-in images by default.
+        overrides: ``SIDE.KEY=VALUE``.
+        limit: take a random subset of this many images.
+        seed: of the subset, the calibration images and the bootstrap.
+        out: the run folder.
+        overwrite: replace a run that is already in *out*.
+        resume: go on with the run that is in *out*.
+        workers: samples in flight.
+        progress: told how the run goes.
+
+    Returns:
+        The summary, and where the run was written; ``blame.parquet`` there says for each
+        flipped image which axes flip it alone.
+
+    Raises:
+        UserError: anything that the caller can fix.
+    """
+    started = time.time()
+    pair = pair_of(train, deploy, overrides)
+    refuse_missing(pair.values())
+    names, mixtures = _mixtures(pair)
+    with Study(model, data, limit, seed, workers, progress) as study:
+        folder = Path(out) if out else default_folder("explain", pair, started)
+        variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
+        stacks = study.stacks(variants)
+        merged = plan([stack.steps for stack in stacks])
+        start = manifest(stacks, study, overrides) | {
+            "request": request(
+                "explain", train=train, deploy=deploy, model=model, data=data, limit=limit,
+                seed=seed, overrides=overrides,
+            )
+        }  # fmt: skip
+        with RunWriter(folder, start, overwrite, resume) as run:
+            labels = [variant.name for variant in variants]
+            done = run_and_keep(study, merged, run, labels, timed=False)
+            study.show.say("attribution")
+            found = answers(labels, done)
+            summary = _summary(pair, names, found, seed, study.card.spec.name)
+            summary["stacks"] = len(variants)
+            summary["unique_steps"] = len(merged.nodes)
+            summary["warnings"] = list(
+                dict.fromkeys(
+                    w for s in stacks if s.side in ("train", "deploy") for w in s.warnings
+                )
+            )
+            _write_blame(folder, names, found)
+            summary["seconds"] = round(time.time() - started, 3)
+            run.finish(summary, {"seconds": summary["seconds"], "workers": study.workers})
+    return Result(summary, folder)
+
+
+def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
+    """Every mixture; where one cannot run, precision and runtime are swapped as one axis."""
+    separate = axes.differing(pair["train"], pair["deploy"])
+    if not separate:
+        raise UserError("the two profiles describe the same stack; there is nothing to explain")
+    try:
+        return separate, _swapped(pair, [[axis] for axis in separate])
+    except ProfileError:
+        groups = [[axis] for axis in separate if axis not in TOGETHER]
+        groups.append([axis for axis in separate if axis in TOGETHER])
+        return ["+".join(group) for group in groups], _swapped(pair, groups)
+
+
+def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, Chosen]:
+    named = {"+".join(group): group for group in groups}
+    mixtures: dict[Subset, Chosen] = {}
+    for chosen in attribute.subsets(list(named)):
+        members = [axis for name in named if name in chosen for axis in named[name]]
+        if not members:
+            mixtures[chosen] = pair["train"]
+        elif len(chosen) == len(named):
+            mixtures[chosen] = pair["deploy"]
+        else:
+            mixtures[chosen] = swap(pair["train"][0], pair["deploy"][0], members)
+    return mixtures
+
+
+def _label(chosen: Subset, names: Sequence[str]) -> str:
+    if not chosen:
+        return "train"
+    if len(chosen) == len(names):
+        return "deploy"
+    return "train with " + " ".join(name for name in names if name in chosen)
+
+
+def _summary(
+    pair: Pair, names: Sequence[str], found: Answers, seed: int, model: str
+) -> dict[str, Any]:
+    first = found.predictions[found.row("train")]
+
+    def flips(chosen: Subset) -> Floats:
+        flipped: Floats = (found.predictions[found.row(_label(chosen, names))] != first).astype(
+            np.float64
+        )
+        return flipped
+
+    def correct(chosen: Subset) -> Floats:
+        assert found.correct is not None
+        right: Floats = found.correct[found.row(_label(chosen, names))]
+        return right
+
+    games = {"flip_rate": flips} | ({"top1": correct} if found.correct is not None else {})
+    return {
+        "schema": 1,
+        "command": "explain",
+        "model": model,
+        "train": {"profile": pair["train"][0].name},
+        "deploy": {"profile": pair["deploy"][0].name},
+        "samples": len(found.items),
+        "skipped": found.skipped,
+        "axes": list(names),
+        "null": [name for name in names if not flips(frozenset({name})).any()
+                 and _same(found, name, names)],
+        "blame": {metric: _blame(names, game, seed) for metric, game in games.items()},
+        "gate": {"passed": True, "rules": []},
+    }  # fmt: skip
+
+
+def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
+    """Whether an axis alone leaves every output as it was, to the bit."""
+    train = found.digests[found.row("train")]
+    return bool((found.digests[found.row(_label(frozenset({name}), names))] == train).all())
+
+
+def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
+    shares = attribute.shapley(names, game, seed=seed)
+    pairs = attribute.interactions(names, game)
+    total = game(frozenset(names)) - game(frozenset())
+    residual = float(abs(shares.values.sum(axis=0) - total).max())
+    if residual > 1e-9:
+        raise AssertionError(f"Shapley values miss the total by {residual}")
+    blocks = {
+        "swap_in": attribute.swap_in(names, game),
+        "swap_out": attribute.swap_out(names, game),
+        "waterfall": attribute.waterfall(names, game),
+        "shapley": shares.values,
+    }
+    # One call, so that every figure sees the same resampled images.
+    effects = iter(
+        attribute.effects(np.vstack([total[None], *blocks.values(), *([*pairs.values()])]), seed)
+    )
+    result: dict[str, Any] = {"total": asdict(next(effects))}
+    for block in blocks:
+        result[block] = {name: asdict(next(effects)) for name in names}
+    adjusted = attribute.holm({name: result["shapley"][name]["p"] for name in names})
+    for name in names:
+        result["shapley"][name]["p_holm"] = adjusted[name]
+    found = {pair: asdict(next(effects)) for pair in pairs}
+    claims = attribute.holm({" x ".join(pair): effect["p"] for pair, effect in found.items()})
+    result["interactions"] = [
+        {"axes": list(pair), **effect, "p_holm": claims[" x ".join(pair)]}
+        for pair, effect in found.items()
+    ]
+    result["family"] = len(names)
+    result["sampling_error"] = shares.error
+    result["residual"] = residual
+    return result
+
+
+def _write_blame(folder: Path, names: Sequence[str], found: Answers) -> None:
+    train, deploy = (found.predictions[found.row(side)] for side in ("train", "deploy"))
+    flipped = np.flatnonzero(train != deploy)
+    alone = {name: found.predictions[found.row(_label(frozenset({name}), names))] for name in names}
+    table = pa.table(
+        {
+            "sample": [found.items[i].name for i in flipped],
+            "label": pa.array([found.items[i].label for i in flipped], pa.int32()),
+            "train": pa.array(train[flipped], pa.int32()),
+            "deploy": pa.array(deploy[flipped], pa.int32()),
+            "alone": pa.array(
+                [[name for name in names if alone[name][i] != train[i]] for i in flipped],
+                pa.list_(pa.string()),
+            ),
+        }
+    )
+    pq.write_table(table, folder / BLAME)

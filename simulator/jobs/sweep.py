@@ -1,0 +1,220 @@
+"""Sweep a suite: every option of every axis against the training stack, for any models."""
+
+from __future__ import annotations
+
+import statistics as st
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.analysis.statistics import bonett_price, clopper_pearson
+from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
+from simulator.errors import UserError
+from simulator.model.artifact import pooling_change
+from simulator.plan import plan
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.stack import Chosen
+from simulator.store import RunWriter
+from simulator.study import Answers, Progress, Study, Variant, answers
+
+TRAIN, COMBINED = "train", "combined"
+
+
+def sweep(
+    suite: str,
+    *,
+    train: str | None = None,
+    models: Sequence[str | Path | None] = (None,),
+    data: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Run a suite for one or more models, each in one pass over the images.
+
+    Args:
+        suite: a suite's path, or a built-in name.
+        train: the training stack; the suite's own by default.
+        models: model cards; None is the built-in model.
+        data: a folder of images; the built-in images by default.
+        limit: take a random subset of this many images.
+        seed: of the subset and the calibration images.
+        out: the folder that gets a run folder per model.
+        overwrite: replace runs that are already there.
+        resume: go on with the run of one model that is in *out* itself.
+        workers: samples in flight.
+        progress: told how the run goes.
+
+    Returns:
+        One result per model.
+
+    Raises:
+        UserError: anything that the caller can fix.
+    """
+    loaded = load_suite(suite)
+    base = _chosen(train or loaded.spec.train, [])
+    options = {
+        (column, option): _chosen(train or loaded.spec.train, changes)
+        for column, option, changes in loaded.options()
+    }
+    if loaded.spec.combined:
+        options[COMBINED, COMBINED] = _chosen(
+            train or loaded.spec.train, overrides(loaded.spec.combined)
+        )
+    refuse_missing([base, *options.values()])
+    results = []
+    for model in models:
+        started = time.time()
+        with Study(model, data, limit, seed, workers, progress) as study:
+            asked = request(
+                "sweep", suite=suite, train=train, model=model, data=data, limit=limit, seed=seed
+            )
+            folder = Path(out) if out and resume else _folder(out, loaded, study, base, started)
+            sweeping = _Sweep(study, loaded, base, options, asked)
+            results.append(sweeping.run(folder, overwrite, resume, started))
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """One model's part of a sweep."""
+
+    study: Study
+    suite: Suite
+    base: Chosen
+    options: Mapping[tuple[str, str], Chosen]
+    asked: dict[str, Any]
+
+    def run(self, folder: Path, overwrite: bool, resume: bool, started: float) -> Result:
+        absent = _absent(self.study, self.options)
+        kept = {key: own for key, own in self.options.items() if key not in absent}
+        names = [TRAIN, *("/".join(key) for key in kept)]
+        variants = [
+            Variant(name, own, {"train": self.base, "deploy": own})
+            for name, own in zip(names, (self.base, *kept.values()), strict=True)
+        ]
+        stacks = self.study.stacks(variants)
+        merged = plan([stack.steps for stack in stacks])
+        start = manifest(stacks, self.study, []) | {"request": self.asked}
+        with RunWriter(folder, start, overwrite, resume) as run:
+            done = run_and_keep(self.study, merged, run, names, timed=False)
+            summary = table(answers(names, done), list(kept)) | {
+                "schema": 1,
+                "command": "sweep",
+                "suite": self.suite.spec.name,
+                "model": self.study.card.spec.name,
+                "train": {"profile": self.base[0].name},
+                "absent": {"/".join(key): why for key, why in absent.items()},
+                "warnings": list(dict.fromkeys(w for stack in stacks for w in stack.warnings)),
+                "unique_steps": len(merged.nodes),
+                "seconds": round(time.time() - started, 3),
+                "gate": {"passed": True, "rules": []},
+            }
+            took = {"seconds": summary["seconds"], "workers": self.study.workers}
+            run.finish(summary, took)
+        return Result(summary, folder)
+
+
+def table(found: Answers, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Work out every figure of a sweep.
+
+    Args:
+        found: the answers; the first stack is the training stack.
+        keys: (column, option) of the other stacks, in order.
+
+    Returns:
+        ``top1`` of the training stack; per column its options with ``top1``, ``drop`` (trained
+        minus option, as SysNoise's Δ), its interval, and flips; ``mean_drop`` and ``max_drop``
+        of a column; and RobustMQ's systematic metrics over all options: ``SR`` each option's
+        accuracy, ``SNI`` = (ACC - mean SR) / ACC, ``std`` with ddof = 1.
+
+    Raises:
+        UserError: the images have no labels.
+    """
+    if found.correct is None:
+        raise UserError("a sweep's table is made of accuracies; give labelled images")
+    n = len(found.items)
+    trained = found.correct[0]
+    top1 = float(trained.mean())
+    columns: dict[str, dict[str, Any]] = {}
+    for row, (column, option) in enumerate(keys, start=1):
+        right = found.correct[row]
+        lost = int(((trained == 1) & (right == 0)).sum())
+        won = int(((trained == 0) & (right == 1)).sum())
+        low, high = bonett_price(lost, won, n)
+        flips = int((found.predictions[row] != found.predictions[0]).sum())
+        entry = {
+            "top1": float(right.mean()),
+            "drop": (lost - won) / n,
+            "drop_ci95": [-high, -low],
+            "flips": flips,
+            "flip_rate": flips / n,
+            "flip_ci95": list(clopper_pearson(flips, n)),
+        }
+        columns.setdefault(column, {"options": {}})["options"][option] = entry
+    for figures in columns.values():
+        drops = [entry["drop"] for entry in figures["options"].values()]
+        rates = [entry["flip_rate"] for entry in figures["options"].values()]
+        figures |= {
+            "mean_drop": st.fmean(drops),
+            "max_drop": max(drops),
+            "mean_flip_rate": st.fmean(rates),
+            "max_flip_rate": max(rates),
+        }
+    return {
+        "samples": n,
+        "skipped": found.skipped,
+        "top1": top1,
+        "columns": columns,
+        "systematic": _systematic(top1, columns),
+    }
+
+
+def _systematic(top1: float, columns: Mapping[str, Any]) -> dict[str, Any]:
+    rates = [
+        entry["top1"]
+        for column, figures in columns.items()
+        if column != COMBINED
+        for entry in figures["options"].values()
+    ]
+    mean = st.fmean(rates)
+    return {
+        "mean_SR": mean,
+        "SNI": (top1 - mean) / top1 if top1 else None,
+        "std": st.stdev(rates) if len(rates) > 1 else None,
+        "ACC_of": TRAIN,
+    }
+
+
+def _absent(study: Study, options: Mapping[tuple[str, str], Chosen]) -> dict[tuple[str, str], str]:
+    """The options whose axis does not exist in this model, or changes nothing in it."""
+    absent = {}
+    for key, (profile, _) in options.items():
+        ceil_mode = profile.spec.graph.ceil_mode
+        if ceil_mode != "keep" and key[0] != COMBINED:
+            change = pooling_change(study.source, ceil_mode)
+            if not change.effective:
+                absent[key] = str(change)
+    return absent
+
+
+def _chosen(train: str, changes: Sequence[str]) -> Chosen:
+    profile = load(train, changes)
+    return profile, choose(profile)
+
+
+def _folder(
+    out: str | Path | None, suite: Suite, study: Study, base: Chosen, started: float
+) -> Path:
+    if out:
+        return Path(out) / study.card.spec.name
+    names = {"train": base, "deploy": base}
+    return default_folder(f"{suite.spec.name}-{study.card.spec.name}", names, started)

@@ -1,0 +1,197 @@
+"""The worst case of a suite: the combination of options that loses most."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
+from simulator.errors import RunError, UserError
+from simulator.plan import plan
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+from simulator.profile.suite import load_suite
+from simulator.stack import Chosen
+from simulator.store import MANIFEST, SUMMARY, RunWriter, write_json
+from simulator.study import Progress, Study, Variant, answers
+
+EXHAUSTIVE = 64
+"""So many combinations are all tried; with more, only the greedy path is."""
+
+Picks = tuple[tuple[str, str], ...]
+"""(column, option) in the order in which they were combined."""
+
+
+def worst(
+    suite: str,
+    *,
+    train: str | None = None,
+    model: str | Path | None = None,
+    data: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Combine a suite's options step by step, each time the one that loses most.
+
+    Args:
+        suite: a suite's path, or a built-in name.
+        train: the training stack; the suite's own by default.
+        model: a model card; the built-in model by default.
+        data: a folder of labelled images; the built-in images by default.
+        limit: take a random subset of this many images.
+        seed: of the subset and the calibration images.
+        out: the run folder; each step is a run folder below it.
+        overwrite: replace a run that is already there.
+        resume: go on with the search that is in *out*.
+        workers: samples in flight.
+        progress: told how the run goes.
+
+    Returns:
+        ``path``: what was added at each step, with top-1 and drop after it; ``exhaustive``:
+        the worst of all combinations, where there are at most 64, else None.
+
+    Source:
+        SysNoise, section 4.4 and Figure 3 (step-by-step combination).
+    """
+    started = time.time()
+    loaded = load_suite(suite)
+    base = train or loaded.spec.train
+    options: dict[str, dict[str, list[str]]] = {}
+    for column, option, changes in loaded.options():
+        options.setdefault(column, {})[option] = changes
+    with Study(model, data, limit, seed, workers, progress) as study:
+        first = _chosen(base, options, ())
+        folder = (
+            Path(out)
+            if out
+            else default_folder(
+                f"worst-{loaded.spec.name}", {"train": first, "deploy": first}, started
+            )
+        )
+        asked = request(
+            "worst", suite=suite, train=train, model=model, data=data, limit=limit, seed=seed
+        )
+        _mark(folder, asked, "running", overwrite or resume)
+        search = _Search(study, base, options, folder, (overwrite, resume))
+        path = search.greedy()
+        count = math.prod(len(of) + 1 for of in options.values())
+        best = search.exhaustive() if count <= EXHAUSTIVE else None
+    summary = {
+        "schema": 1,
+        "command": "worst",
+        "suite": loaded.spec.name,
+        "model": study.card.spec.name,
+        "train": {"profile": first[0].name},
+        "samples": search.samples,
+        "top1": search.trained,
+        "path": path,
+        "combinations": count,
+        "exhaustive": best,
+        "warnings": [],
+        "seconds": round(time.time() - started, 3),
+        "gate": {"passed": True, "rules": []},
+    }
+    write_json(folder / SUMMARY, summary)
+    _mark(folder, asked, "complete", True)
+    return Result(summary, folder)
+
+
+def _mark(folder: Path, asked: dict[str, Any], status: str, again: bool) -> None:
+    try:
+        if folder.is_dir() and any(folder.iterdir()) and not again:
+            raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / MANIFEST, {"status": status, "request": asked})
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+class _Search:
+    def __init__(
+        self,
+        study: Study,
+        base: str,
+        options: Mapping[str, Mapping[str, list[str]]],
+        folder: Path,
+        again: tuple[bool, bool],
+    ) -> None:
+        self.study, self.base, self.options = study, base, options
+        self.folder, self.again = folder, again
+        self.runs = 0
+        self.samples = 0
+        self.trained = 0.0
+
+    def greedy(self) -> list[dict[str, Any]]:
+        taken: Picks = ()
+        path = []
+        while candidates := [
+            (*taken, (column, option))
+            for column, of in self.options.items()
+            for option in of
+            if self._compatible((*taken, (column, option)))
+        ]:
+            accuracy = self._accuracies(candidates)
+            taken = min(candidates, key=lambda picks: accuracy[picks])
+            path.append(self._step(taken, accuracy[taken]))
+        return path
+
+    def exhaustive(self) -> dict[str, Any]:
+        columns = [[None, *((column, o) for o in of)] for column, of in self.options.items()]
+        combinations = [
+            tuple(pick for pick in picks if pick is not None)
+            for picks in itertools.product(*columns)
+        ]
+        accuracy = self._accuracies([p for p in combinations if p and self._compatible(p)])
+        found = min(accuracy, key=lambda picks: accuracy[picks])
+        return {**self._step(found, accuracy[found]), "picks": ["/".join(p) for p in found]}
+
+    def _compatible(self, picks: Picks) -> bool:
+        """Whether no two options write the same section of the profile."""
+        written = [
+            {change.partition("=")[0].partition(".")[0] for change in self.options[column][option]}
+            for column, option in picks
+        ]
+        return sum(map(len, written)) == len(set().union(*written))
+
+    def _step(self, picks: Picks, top1: float) -> dict[str, Any]:
+        return {"added": "/".join(picks[-1]), "top1": top1, "drop": self.trained - top1}
+
+    def _accuracies(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
+        """Run the training stack and all candidates in one plan."""
+        train = _chosen(self.base, self.options, ())
+        own = [train, *(_chosen(self.base, self.options, picks) for picks in candidates)]
+        refuse_missing(own)
+        names = ["train", *(" ".join("/".join(p) for p in picks) for picks in candidates)]
+        variants = [
+            Variant(name, chosen, {"train": train, "deploy": chosen})
+            for name, chosen in zip(names, own, strict=True)
+        ]
+        stacks = self.study.stacks(variants)
+        merged = plan([stack.steps for stack in stacks])
+        self.runs += 1
+        folder = self.folder / f"step-{self.runs}"
+        start = manifest(stacks, self.study, [])
+        with RunWriter(folder, start, *self.again) as run:
+            done = run_and_keep(self.study, merged, run, names, timed=False)
+            found = answers(names, done)
+            if found.correct is None:
+                raise UserError("the worst case is the largest loss of accuracy; give labels")
+            means = found.correct.mean(axis=1)
+            run.finish({"top1": dict(zip(names, map(float, means), strict=True))}, {})
+        self.samples, self.trained = len(found.items), float(means[0])
+        return dict(zip(candidates, map(float, means[1:]), strict=True))
+
+
+def _chosen(base: str, options: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:
+    changes = [change for column, option in picks for change in options[column][option]]
+    profile = load(base, changes)
+    return profile, choose(profile)

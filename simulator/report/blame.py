@@ -1,0 +1,118 @@
+"""Blame per axis, and the path to the worst case, on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+SIGNIFICANT = 0.05
+_TITLES = {"flip_rate": "Flip rate, points", "top1": "Top-1, points"}
+
+
+def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+    """Print what each axis costs.
+
+    Args:
+        summary: the summary of ``simulate explain``.
+        folder: where the run is.
+        console: a terminal, or a file that gets plain text.
+    """
+    names = [summary[side]["profile"] for side in ("train", "deploy")]
+    console.print(
+        f"\n[bold]{escape(names[0])} → {escape(names[1])}[/]   {escape(summary['model'])}, "
+        f"{summary['samples']:,} images, {summary['stacks']} stacks in one plan of "
+        f"{summary['unique_steps']} unique steps",
+        highlight=False,
+    )
+    for metric, blame in summary["blame"].items():
+        _metric(_TITLES[metric], blame, summary, console)
+    if summary["skipped"]:
+        console.print(f"[yellow]note[/] {summary['skipped']} images were skipped")
+    for warning in summary["warnings"]:
+        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
+    console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
+
+
+def _metric(
+    title: str, blame: Mapping[str, Any], summary: Mapping[str, Any], console: Console
+) -> None:
+    total = blame["total"]
+    low, high = total["ci95"]
+    table = Table(
+        title=f"{title}: {_points(total['value'])} in all "
+        f"(95 % interval {_points(low)} to {_points(high)})",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p"):
+        table.add_column(column, justify="left" if column == "axis" else "right")
+    for axis in summary["axes"]:
+        share = blame["shapley"][axis]
+        low, high = share["ci95"]
+        cells = [_points(blame[block][axis]["value"]) for block in _BLOCKS]
+        name = f"{axis} (null)" if axis in summary["null"] else axis
+        claim = f"{share['p_holm']:.3g}"
+        if share["p_holm"] < SIGNIFICANT:
+            claim = f"[bold]{claim}[/]"
+        table.add_row(escape(name), *cells, f"{_points(low)} to {_points(high)}", claim)
+    console.print(table, highlight=False)
+    named = [pair for pair in blame["interactions"] if pair["p_holm"] < SIGNIFICANT]
+    for pair in named:
+        console.print(
+            f"together: {escape(' and '.join(pair['axes']))} cost {_points(pair['value'])} more "
+            "than each alone",
+            highlight=False,
+        )
+    console.print(
+        f"[dim]Shapley values sum to the total (residual {blame['residual']:.1g}); Holm over a "
+        f"family of {blame['family']} axes; "
+        f"{len(named) or 'no'} pairwise interactions exceed noise[/]",
+        highlight=False,
+    )
+
+
+_BLOCKS = ("swap_in", "swap_out", "waterfall", "shapley")
+
+
+def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+    """Print the path of ``simulate worst``."""
+    table = Table(
+        title=f"Worst case of {escape(summary['suite'])} for {escape(summary['model'])}, "
+        f"{summary['samples']:,} images",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in ("step", "added", "top-1", "lost, points"):
+        table.add_column(column, justify="left" if column == "added" else "right")
+    table.add_row("0", "the trained stack", f"{summary['top1']:.2%}", "0.00")
+    for number, step in enumerate(summary["path"], start=1):
+        table.add_row(
+            str(number), escape(step["added"]), f"{step['top1']:.2%}", f"{step['drop'] * 100:.2f}"
+        )
+    console.print(table, highlight=False)
+    best = summary["exhaustive"]
+    if best:
+        console.print(
+            f"worst of all {summary['combinations']} combinations: "
+            f"{escape(', '.join(best['picks']))}: {best['top1']:.2%}",
+            highlight=False,
+        )
+    else:
+        console.print(
+            f"greedy path; {summary['combinations']:,} combinations are too many to try all",
+            highlight=False,
+        )
+    console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
+
+
+def _points(value: float) -> str:
+    return f"{value * 100:+.2f}"

@@ -1,0 +1,131 @@
+"""The table of a sweep: one line a model, in text, Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+ABSENT = "-"
+FORMATS = ("text", "markdown", "latex", "csv")
+
+
+def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) -> None:
+    """Print the table.
+
+    Args:
+        summaries: one summary of ``simulate sweep`` per model, of the same suite.
+        form: one of :data:`FORMATS`.
+        console: where text goes; the other forms are printed plainly.
+    """
+    if form == "csv":
+        print(as_csv(summaries), end="")
+    elif form == "markdown":
+        print(markdown(summaries), end="")
+    elif form == "latex":
+        print(latex(summaries), end="")
+    else:
+        _text(summaries, console)
+
+
+def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns: the model, its accuracy, then those of the suite."""
+    columns = dict.fromkeys(name for s in summaries for name in s["columns"])
+    titles = [
+        f"{name} mean (max)" if any(_many(s, name) for s in summaries) else name for name in columns
+    ]
+    return ["model", "trained", *titles]
+
+
+def lines(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the cells: trained top-1 in %, then the loss in points and the flips in %."""
+    columns = dict.fromkeys(name for s in summaries for name in s["columns"])
+    return [
+        [s["model"], f"{s['top1'] * 100:.2f}", *(_cell(s, name) for name in columns)]
+        for s in summaries
+    ]
+
+
+def _many(summary: Mapping[str, Any], name: str) -> bool:
+    return len(summary["columns"].get(name, {}).get("options", {})) > 1
+
+
+def _cell(summary: Mapping[str, Any], name: str) -> str:
+    column = summary["columns"].get(name)
+    if column is None:
+        return ABSENT
+    loss, flips = f"{column['mean_drop'] * 100:.2f}", f"{column['mean_flip_rate'] * 100:.1f}"
+    if len(column["options"]) > 1:
+        loss += f" ({column['max_drop'] * 100:.2f})"
+        flips += f" ({column['max_flip_rate'] * 100:.1f})"
+    return f"{loss} / {flips} %"
+
+
+def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+    first = summaries[0]
+    table = Table(
+        title=f"{first['suite']}: points of top-1 lost / answers flipped, "
+        f"{first['samples']:,} images, trained on {first['train']['profile']}",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for index, title in enumerate(header(summaries)):
+        table.add_column(title, justify="left" if not index else "right")
+    for line in lines(summaries):
+        table.add_row(*line)
+    console.print(table, highlight=False)
+    for summary in summaries:
+        systematic = summary["systematic"]
+        spread = "" if systematic["std"] is None else f", std {systematic['std'] * 100:.2f} points"
+        console.print(
+            f"{summary['model']}: mean SR {systematic['mean_SR']:.2%}, SNI {systematic['SNI']:.4f}"
+            f"{spread} (ACC is the {systematic['ACC_of']} stack's)",
+            highlight=False,
+        )
+        for option, why in summary["absent"].items():
+            console.print(f"[yellow]note[/] {summary['model']}: {option}: {why}", highlight=False)
+        for warning in summary["warnings"]:
+            console.print(f"[yellow]note[/] {summary['model']}: {warning}", highlight=False)
+
+
+def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table."""
+    titles = header(summaries)
+    rows = [titles, ["---"] * len(titles), *lines(summaries)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a LaTeX tabular."""
+
+    def escaped(cell: str) -> str:
+        return "".join(f"\\{c}" if c in "&%$#_{}" else c for c in cell)
+
+    titles = header(summaries)
+    rows = [" & ".join(map(escaped, row)) + r" \\" for row in [titles, *lines(summaries)]]
+    body = "\n".join([rows[0], r"\hline", *rows[1:]])
+    return f"\\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}\n{body}\n\\end{{tabular}}\n"
+
+
+def as_csv(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return one row per model and option with every figure."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    figures = ["top1", "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
+    writer.writerow(["model", "column", "option", *figures])
+    for summary in summaries:
+        writer.writerow([summary["model"], "train", "train", summary["top1"], 0, 0, 0, 0, 0])
+        for name, column in summary["columns"].items():
+            for option, entry in column["options"].items():
+                values = [entry["top1"], entry["drop"], *entry["drop_ci95"]]
+                writer.writerow(
+                    [summary["model"], name, option, *values, entry["flips"], entry["flip_rate"]]
+                )
+    return out.getvalue()

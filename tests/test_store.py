@@ -1,0 +1,154 @@
+"""Runs on disk: whole or not at all."""
+
+import json
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from simulator.errors import RunError
+from simulator.store import MANIFEST, RECORDS, ROWS_PER_GROUP, RunWriter, finite, read_run
+
+ROW = {"sample": "a.jpg", "side": "train", "prediction": 1, "score": 0.5, "infer_ns": 7}
+
+
+def write(folder, rows=(ROW,), overwrite=False, summary=None):
+    with RunWriter(folder, {"seed": 3}, overwrite) as run:
+        run.add(list(rows))
+        run.finish(summary or {"flips": 0}, {"seconds": 1})
+
+
+def status(folder):
+    return json.loads((folder / MANIFEST).read_text())["status"]
+
+
+def test_what_was_written_is_read(tmp_path):
+    write(tmp_path / "run")
+
+    manifest, summary, records = read_run(tmp_path / "run")
+
+    assert manifest == {"status": "complete", "seed": 3, "seconds": 1}
+    assert summary == {"flips": 0}
+    (row,) = records.to_pylist()
+    assert {key: row[key] for key in ROW} == ROW
+    assert row["label"] is None and row["decode_ns"] is None
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "manifest.json", "records.parquet", "summary.json",
+    ]  # fmt: skip
+
+
+def test_many_rows_keep_their_order(tmp_path):
+    count = 2 * ROWS_PER_GROUP + 5
+    rows = [{**ROW, "sample": str(n)} for n in range(count)]
+
+    with RunWriter(tmp_path / "run", {}, False) as run:
+        for row in rows:
+            run.add([row])
+        run.finish({}, {})
+
+    assert read_run(tmp_path / "run")[2]["sample"].to_pylist() == [str(n) for n in range(count)]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+def test_an_interrupted_run_is_no_run(tmp_path, error):
+    folder = tmp_path / "run"
+
+    def interrupted():
+        with RunWriter(folder, {}, False) as run:
+            run.add([ROW] * (ROWS_PER_GROUP + 1))
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+
+    assert status(folder) == "interrupted"
+    assert not (folder / RECORDS).exists()
+    assert not (folder / "summary.json").exists()
+    with pytest.raises(RunError, match="the run is interrupted, not complete"):
+        read_run(folder)
+
+
+def test_a_run_that_is_going_on_is_no_run(tmp_path):
+    with RunWriter(tmp_path, {}, False) as run:
+        with pytest.raises(RunError, match="the run is running, not complete"):
+            read_run(tmp_path)
+        run.finish({}, {})
+
+
+def test_a_run_is_not_overwritten_unless_told(tmp_path):
+    write(tmp_path)
+
+    with pytest.raises(RunError, match="is not empty; choose another --out, or add --overwrite"):
+        write(tmp_path)
+    write(tmp_path, [ROW, ROW], overwrite=True)
+
+    assert read_run(tmp_path)[2].num_rows == 2
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+
+    with pytest.raises(RunError, match="is not empty"):
+        write(tmp_path)
+    write(tmp_path, overwrite=True)
+
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_an_interrupted_overwrite_leaves_no_old_figures(tmp_path):
+    """The old records must not pass for those of the new profiles."""
+    write(tmp_path)
+
+    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, {}, overwrite=True):
+        raise KeyboardInterrupt
+
+    assert status(tmp_path) == "interrupted"
+    assert not (tmp_path / RECORDS).exists()
+    assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "file/a/b", "a" * 300])
+def test_a_place_that_cannot_be_written(tmp_path, name):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(RunError, match=r"cannot be written: .*; choose another --out"):
+        write(tmp_path / name)
+
+
+def test_what_is_not_a_number_is_null(tmp_path):
+    write(tmp_path, summary={"a": [math.nan, 1.5, (math.inf,)], "b": {"c": -math.inf, 2: "→"}})
+
+    text = (tmp_path / "summary.json").read_text(encoding="utf-8")
+
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "a": [None, 1.5, [None]], "b": {"c": None, "2": "→"},
+    }  # fmt: skip
+    assert finite(True) is True and finite(0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda f: (f / MANIFEST).unlink(),
+        lambda f: (f / RECORDS).unlink(),
+        lambda f: (f / "summary.json").unlink(),
+        lambda f: (f / MANIFEST).write_text("{"),
+        lambda f: (f / MANIFEST).write_text("[]"),
+        lambda f: (f / MANIFEST).write_text("{}"),
+        lambda f: (f / MANIFEST).write_bytes(b"\xff\xfe"),
+        lambda f: (f / RECORDS).write_bytes((f / RECORDS).read_bytes()[:-20]),
+        lambda f: (f / RECORDS).write_text("no parquet"),
+    ],
+)
+def test_a_damaged_run_is_refused(tmp_path, damage):
+    write(tmp_path)
+    damage(tmp_path)
+
+    with pytest.raises(RunError, match="not a run, or a damaged one"):
+        read_run(tmp_path)
+
+
+def test_records_can_be_read_without_us(tmp_path):
+    write(tmp_path)
+
+    assert pq.read_table(tmp_path / RECORDS).num_rows == 1

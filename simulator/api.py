@@ -15,7 +15,7 @@ from simulator.analysis.summary import SIDES, summarize, template
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError
 from simulator.execute import Done, Outcome
-from simulator.plan import Plan, plan
+from simulator.plan import Plan
 from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
@@ -57,6 +57,7 @@ def simulate(
     overwrite: bool = False,
     resume: bool = False,
     workers: int | None = None,
+    memory: int | None = None,
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Result:
@@ -75,6 +76,7 @@ def simulate(
         overwrite: replace a run that is already in *out*.
         resume: go on with the run that is in *out*.
         workers: samples in flight; the number of cores by default.
+        memory: MiB that the samples in flight may need together.
         strict: a difference between what was asked for and what is in force is an error.
         progress: told how the run goes.
 
@@ -90,12 +92,12 @@ def simulate(
     sides = pair_of(train, deploy, overrides)
     refuse_missing(sides.values())
     differing = axes.differing(sides["train"], sides["deploy"])
-    with Study(model, data, limit, seed, workers, progress) as study:
+    with Study(model, data, limit, seed, workers, memory, progress) as study:
         folder = Path(out) if out else default_folder("", sides, started)
         stacks = study.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
-        merged = plan([stack.steps for stack in stacks])
+        merged = study.plan(stacks)
         start = manifest(stacks, study, overrides) | {
             "shared_stages": merged.shared(),
             "request": request(

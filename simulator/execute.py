@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array
+from simulator.contract import Array, Encoded
 from simulator.data.folder import Item, read
 from simulator.errors import SampleError
 from simulator.plan import Node, Plan
 from simulator.tasks.classification import Answer
+
+DEFAULT_MEMORY = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,46 @@ class Done:
     skipped: str | None = None
 
 
-def execute(plan: Plan, items: Iterable[Item], workers: int) -> Iterator[Done]:
+class Budget:
+    """Lets samples start while the memory that they may need is free.
+
+    Args:
+        total: bytes; a sample that needs more runs alone.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._used = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def take(self, amount: int) -> Iterator[None]:
+        """Wait until *amount* bytes are free, and hold them."""
+        amount = min(amount, self._total)
+        with self._changed:
+            self._changed.wait_for(lambda: self._used + amount <= self._total)
+            self._used += amount
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= amount
+                self._changed.notify_all()
+
+
+def need(plan: Plan, image: Encoded) -> int:
+    """Return about how many bytes a sample holds at most: three per pixel and live frame.
+
+    At full size live the decoded frames and their YUV forms; what follows a resize is small
+    beside them, and counted as one more.
+    """
+    full = sum(node.step.stage in ("decode", "color") for node in plan.nodes)
+    return 3 * image.width * image.height * (full + 1)
+
+
+def execute(
+    plan: Plan, items: Iterable[Item], workers: int, memory: int = DEFAULT_MEMORY
+) -> Iterator[Done]:
     """Run every sample through every stack.
 
     Args:
@@ -58,15 +101,17 @@ def execute(plan: Plan, items: Iterable[Item], workers: int) -> Iterator[Done]:
         items: the samples.
         workers: samples in flight; each runs in a thread of its own, and the libraries
             release the interpreter while they work. At most twice as many samples are held.
+        memory: bytes that the samples in flight may need together, see :func:`need`.
 
     Yields:
         One result per sample, in the order of *items*, whatever the number of workers.
     """
+    budget = Budget(memory)
     with ThreadPoolExecutor(workers, thread_name_prefix="sample") as pool:
         pending: deque[Future[Done]] = deque()
         try:
             for item in items:
-                pending.append(pool.submit(run_sample, plan, item))
+                pending.append(pool.submit(run_sample, plan, item, budget))
                 if len(pending) >= 2 * workers:
                     yield pending.popleft().result()
             while pending:
@@ -76,11 +121,19 @@ def execute(plan: Plan, items: Iterable[Item], workers: int) -> Iterator[Done]:
                 future.cancel()
 
 
-def run_sample(plan: Plan, item: Item) -> Done:
-    """Run one sample; a :class:`SampleError` skips it, any other error is a bug of ours."""
-    stage = "read"
+def run_sample(plan: Plan, item: Item, budget: Budget | None = None) -> Done:
+    """Run one sample; if it cannot go through, say at which stage and why."""
     try:
         image = read(item)
+    except SampleError as error:
+        return Done(item, (), f"read: {error}")
+    with budget.take(need(plan, image)) if budget else nullcontext():
+        return _run(plan, item, image)
+
+
+def _run(plan: Plan, item: Item, image: Encoded) -> Done:
+    stage = ""
+    try:
         values: list[Any] = [None] * len(plan.nodes)
         left = [node.children for node in plan.nodes]
         ns = [0] * len(plan.nodes)

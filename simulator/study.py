@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from simulator.data import example
 from simulator.data.folder import Dataset, Item, load_folder, subset
 from simulator.errors import DataError
-from simulator.execute import Done, execute
+from simulator.execute import DEFAULT_MEMORY, Done, execute
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.plan import Plan
+from simulator.plan import Plan, plan
 from simulator.stack import Chosen, Pair, Stack, Workshop
 
 
@@ -27,6 +27,9 @@ class Progress(Protocol):
 
     def say(self, what: str) -> None:
         """Tell the stage of the run."""
+
+    def planned(self, plan: Plan) -> None:
+        """Tell the plan, before it is run."""
 
     def advance(self, done: int, total: int) -> None:
         """Tell how many samples are through."""
@@ -37,6 +40,9 @@ class Silent:
 
     def say(self, what: str) -> None:
         """Tell the stage of the run."""
+
+    def planned(self, plan: Plan) -> None:
+        """Tell the plan, before it is run."""
 
     def advance(self, done: int, total: int) -> None:
         """Tell how many samples are through."""
@@ -91,6 +97,7 @@ class Study:
         limit: take a random subset of this many images.
         seed: of the subset and of the calibration images.
         workers: samples in flight; the number of cores by default.
+        memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how it goes.
 
     Raises:
@@ -104,6 +111,7 @@ class Study:
         limit: int | None,
         seed: int,
         workers: int | None,
+        memory: int | None,
         progress: Progress | None,
     ) -> None:
         self.show = progress or Silent()
@@ -115,12 +123,19 @@ class Study:
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.workers = workers or os.cpu_count() or 1
+        self.memory = memory * 2**20 if memory else DEFAULT_MEMORY
         self._workshop = Workshop(self.card, self.source, self.dataset, seed, self.show.say)
 
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""
         self.show.say("preparing the stacks")
         return [self._workshop.stack(v.name, v.own, v.pair) for v in variants]
+
+    def plan(self, stacks: Sequence[Stack]) -> Plan:
+        """Merge the stacks into one plan."""
+        merged = plan([stack.steps for stack in stacks])
+        self.show.planned(merged)
+        return merged
 
     def run(
         self, merged: Plan, keep: Callable[[Done], None], before: Sequence[Done] = ()
@@ -136,7 +151,7 @@ class Study:
             DataError: not one sample went through.
         """
         done = list(before)
-        for result in execute(merged, self.dataset.items[len(done) :], self.workers):
+        for result in execute(merged, self.dataset.items[len(done) :], self.workers, self.memory):
             keep(result)
             done.append(result)
             self.show.advance(len(done), len(self.dataset.items))

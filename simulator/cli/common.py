@@ -40,12 +40,14 @@ def output(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", help="run folder; default: below runs/")
     add("--overwrite", action="store_true", help="replace the run that is already in --out")
     add("--workers", type=int, metavar="N", help="samples in flight; default: the cores")
+    add("--memory", type=int, metavar="MIB", help="budget of the samples in flight; default 2048")
+    add("--explain-plan", action="store_true", help="print the plan before it is run")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
 
 
 def shared(options: argparse.Namespace) -> dict[str, Any]:
     """Return what every job takes."""
-    names = ("data", "limit", "seed", "out", "overwrite", "workers")
+    names = ("data", "limit", "seed", "out", "overwrite", "workers", "memory")
     return {name: getattr(options, name) for name in names}
 
 

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.jobs.explain import explain
 
-    with Bar() as bar:
+    with Bar(options.explain_plan) as bar:
         result = explain(
             options.train,
             options.deploy,

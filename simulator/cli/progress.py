@@ -13,11 +13,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from simulator.plan import Plan
+
 
 class Bar:
-    """Shows the stage, images per second and time left; nothing where there is no terminal."""
+    """Shows the stage, images per second and time left; nothing where there is no terminal.
 
-    def __init__(self) -> None:
+    Args:
+        explain_plan: print every plan before it is run.
+    """
+
+    def __init__(self, explain_plan: bool = False) -> None:
+        self._explain_plan = explain_plan
         console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -34,6 +41,13 @@ class Bar:
     def say(self, what: str) -> None:
         """Tell the stage of the run."""
         self._bar.update(self._task, description=what)
+
+    def planned(self, plan: Plan) -> None:
+        """Print the plan if it was asked for."""
+        if self._explain_plan:
+            from simulator.report.plan import render
+
+            render(plan, self._bar.console)
 
     def advance(self, done: int, total: int) -> None:
         """Tell how many samples are through."""

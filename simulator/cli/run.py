@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.api import simulate
     from simulator.cli.progress import Bar
 
-    with Bar() as bar:
+    with Bar(options.explain_plan) as bar:
         result = simulate(
             options.train,
             options.deploy,

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.jobs.sweep import sweep
 
-    with Bar() as bar:
+    with Bar(options.explain_plan) as bar:
         results = sweep(
             options.suite,
             train=options.train,

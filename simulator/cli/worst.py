@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.jobs.worst import worst
 
-    with Bar() as bar:
+    with Bar(options.explain_plan) as bar:
         result = worst(
             options.suite,
             train=options.train,

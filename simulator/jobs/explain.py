@@ -24,7 +24,6 @@ from simulator.api import (
     run_and_keep,
 )
 from simulator.errors import ProfileError, UserError
-from simulator.plan import plan
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.stack import Chosen, Pair
@@ -49,6 +48,7 @@ def explain(
     overwrite: bool = False,
     resume: bool = False,
     workers: int | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Say which axis of a pair costs what: alone, repaired, in order, and in fair shares.
@@ -65,6 +65,7 @@ def explain(
         overwrite: replace a run that is already in *out*.
         resume: go on with the run that is in *out*.
         workers: samples in flight.
+        memory: MiB that the samples in flight may need together.
         progress: told how the run goes.
 
     Returns:
@@ -78,11 +79,11 @@ def explain(
     pair = pair_of(train, deploy, overrides)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
-    with Study(model, data, limit, seed, workers, progress) as study:
+    with Study(model, data, limit, seed, workers, memory, progress) as study:
         folder = Path(out) if out else default_folder("explain", pair, started)
         variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
         stacks = study.stacks(variants)
-        merged = plan([stack.steps for stack in stacks])
+        merged = study.plan(stacks)
         start = manifest(stacks, study, overrides) | {
             "request": request(
                 "explain", train=train, deploy=deploy, model=model, data=data, limit=limit,

@@ -13,7 +13,6 @@ from simulator.analysis.statistics import bonett_price, clopper_pearson
 from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
 from simulator.errors import UserError
 from simulator.model.artifact import pooling_change
-from simulator.plan import plan
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
@@ -36,6 +35,7 @@ def sweep(
     overwrite: bool = False,
     resume: bool = False,
     workers: int | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Run a suite for one or more models, each in one pass over the images.
@@ -51,6 +51,7 @@ def sweep(
         overwrite: replace runs that are already there.
         resume: go on with the run of one model that is in *out* itself.
         workers: samples in flight.
+        memory: MiB that the samples in flight may need together.
         progress: told how the run goes.
 
     Returns:
@@ -73,7 +74,7 @@ def sweep(
     results = []
     for model in models:
         started = time.time()
-        with Study(model, data, limit, seed, workers, progress) as study:
+        with Study(model, data, limit, seed, workers, memory, progress) as study:
             asked = request(
                 "sweep", suite=suite, train=train, model=model, data=data, limit=limit, seed=seed
             )
@@ -102,7 +103,7 @@ class _Sweep:
             for name, own in zip(names, (self.base, *kept.values()), strict=True)
         ]
         stacks = self.study.stacks(variants)
-        merged = plan([stack.steps for stack in stacks])
+        merged = self.study.plan(stacks)
         start = manifest(stacks, self.study, []) | {"request": self.asked}
         with RunWriter(folder, start, overwrite, resume) as run:
             done = run_and_keep(self.study, merged, run, names, timed=False)

@@ -11,7 +11,6 @@ from typing import Any
 
 from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
 from simulator.errors import RunError, UserError
-from simulator.plan import plan
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
@@ -38,6 +37,7 @@ def worst(
     overwrite: bool = False,
     resume: bool = False,
     workers: int | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Combine a suite's options step by step, each time the one that loses most.
@@ -53,6 +53,7 @@ def worst(
         overwrite: replace a run that is already there.
         resume: go on with the search that is in *out*.
         workers: samples in flight.
+        memory: MiB that the samples in flight may need together.
         progress: told how the run goes.
 
     Returns:
@@ -68,7 +69,7 @@ def worst(
     options: dict[str, dict[str, list[str]]] = {}
     for column, option, changes in loaded.options():
         options.setdefault(column, {})[option] = changes
-    with Study(model, data, limit, seed, workers, progress) as study:
+    with Study(model, data, limit, seed, workers, memory, progress) as study:
         first = _chosen(base, options, ())
         folder = (
             Path(out)
@@ -176,7 +177,7 @@ class _Search:
             for name, chosen in zip(names, own, strict=True)
         ]
         stacks = self.study.stacks(variants)
-        merged = plan([stack.steps for stack in stacks])
+        merged = self.study.plan(stacks)
         self.runs += 1
         folder = self.folder / f"step-{self.runs}"
         start = manifest(stacks, self.study, [])

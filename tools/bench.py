@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -44,13 +46,9 @@ def images(given: Path | None) -> list[Path]:
         sys.exit(f"{given}: no JPEG in it; give --data a flat folder of images")
     if not found:
         from simulator.data import example
-        from simulator.errors import UserError
 
         print(f"{DATA} is not there: the built-in images are used, repeated")
-        try:
-            found = [item.path for item in example.images().items]
-        except UserError as error:
-            sys.exit(str(error))
+        found = [item.path for item in example.images().items]
     return found
 
 
@@ -114,63 +112,49 @@ def speed(folder: Path, rounds: int) -> list[tuple[str, ...]]:
     rows = []
     for name, profile, overrides, deploy, target in (
         ("(a)", "opencv_fp32", [], (by_hand.opencv, by_hand.opencv_bilinear), 1.1),
-        ("(b) shared decode:", "pillow_fp32", NEAREST, (by_hand.pillow, by_hand.opencv_nearest), 0),
+        ("(b) decode shared,", "pillow_fp32", NEAREST, (by_hand.pillow, by_hand.opencv_nearest), 0),
     ):
-        whole, loop, decodes = [], [], 0
+        whole, loop = [], []
         for _ in range(rounds + 1):
-            watch, start = Watch(), time.perf_counter()
-            with watch:
+            start = time.perf_counter()
+            with watched() as seen:
                 found = simulate(folder, profile, overrides)
             middle = time.perf_counter()
             expected, seconds = by_hand.flips(model, folder, THREADS, train, deploy)
             assert found == expected, f"{found} flips against {expected}: not the same work"
             whole.append((middle - start, time.perf_counter() - middle))
-            loop.append((watch.seconds, seconds))
-            decodes = watch.decodes
+            loop.append((seen["seconds"], seconds))
         for what, pairs in (("whole call", whole[1:]), ("images alone", loop[1:])):  # 0: warm-up
             ours, script = (median(side) for side in zip(*pairs, strict=True))
             ratio = median(a / b for a, b in pairs)
             note = f"{ours:.2f} s against {script:.2f} s"
-            rows.append(row(f"{name} {what}, times a script", ratio, target, note))
+            rows.append(row(f"{name} {what} / a script", ratio, target, note))
         if overrides:
             count = len(list(folder.iterdir()))
-            note = f"Pillow opened {decodes} of {count} images x 2 sides"
-            rows.append(row(f"{name} decodes an image", decodes / count, 1, note))
+            note = f"Pillow opened {seen['decodes']} images of {count}"
+            rows.append(row(f"{name} decodes an image", seen["decodes"] / count, 1, note))
     return rows
 
 
-class Watch:
-    """Times the engine's loop over the images, and counts the images that Pillow opens in it."""
+@contextmanager
+def watched() -> Iterator[dict[str, float]]:
+    """Time the engine's loop over the images, and count the images that Pillow opens in it."""
+    from PIL import Image
 
-    seconds, decodes = 0.0, 0
+    from simulator import study
 
-    def __enter__(self) -> None:
-        from PIL import Image
+    execute, load, opened, seen = study.execute, Image.open, [], {}
 
-        from simulator import study
+    def timed(*args):
+        before, start = len(opened), time.perf_counter()
+        yield from execute(*args)
+        seen.update(seconds=time.perf_counter() - start, decodes=len(opened) - before)
 
-        self.execute, self.open = study.execute, Image.open
-        study.execute = self.timed
-
-    def timed(self, *args):
-        from PIL import Image
-
-        Image.open = self.counted
-        start = time.perf_counter()
-        yield from self.execute(*args)
-        self.seconds = time.perf_counter() - start
-        Image.open = self.open
-
-    def counted(self, *args, **kwargs):
-        self.decodes += 1
-        return self.open(*args, **kwargs)
-
-    def __exit__(self, *_: object) -> None:
-        from PIL import Image
-
-        from simulator import study
-
-        study.execute, Image.open = self.execute, self.open
+    study.execute, Image.open = timed, lambda *a, **k: opened.append(1) or load(*a, **k)
+    try:
+        yield seen
+    finally:
+        study.execute, Image.open = execute, load
 
 
 def row(what: str, value: float, target: float, note: str) -> tuple[str, ...]:

@@ -14,10 +14,9 @@ from simulator.geometry import Geometry
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
+from simulator.profile.schema import Deviations, Means
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-PerChannel = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 
 
 class _Section(BaseModel):
@@ -35,8 +34,8 @@ class Input(_Section):
     layout: Literal["NCHW", "NHWC"]
     order: Literal["rgb", "bgr"]
     top: Literal[1, 255]
-    mean: PerChannel
-    std: PerChannel
+    mean: Means
+    std: Deviations
 
 
 class CardGeometry(_Section):

@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(ge=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Channels = Annotated[list[Finite], Field(min_length=3, max_length=3)]
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Means = Annotated[list[Finite], Field(min_length=3, max_length=3)]
+Deviations = Annotated[list[Above0], Field(min_length=3, max_length=3)]
 
 
 class Section(BaseModel):
@@ -131,8 +133,8 @@ class Geometry(Section):
 class Normalize(Section):
     """How 0-255 becomes the network's numbers."""
 
-    mean: Literal["model"] | Channels
-    std: Literal["model"] | Channels
+    mean: Literal["model"] | Means
+    std: Literal["model"] | Deviations
 
 
 class Graph(Section):

@@ -60,6 +60,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
             "input.mean.1: input should be a finite numb",
             1,
         ),
+        ("std:\n  - 64.0", "std:\n  - 0", "input.std.0: input should be greater than 0, got 0", 1),
         ("kind: squash", "kind: stretch", "geometry.kind: unknown value 'stretch'", 0),
         (
             "kind: squash",

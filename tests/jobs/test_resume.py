@@ -1,0 +1,119 @@
+"""Interrupted runs: what was finished is kept, and the rest comes out as if nothing happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tiny
+
+from simulator import cli
+from simulator.errors import RunError
+from simulator.jobs.sweep import sweep
+from simulator.study import Silent
+
+
+class StopsAt(Silent):
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, done, total):
+        if done == self.count:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def many(tmp_path):
+    """90 images, more than two chunks of records."""
+    return tiny.data(tmp_path / "many", each=30)
+
+
+def run(card, many, out, **options):
+    return sweep("robustmq-s", models=[card], data=many, out=out, **options)
+
+
+@pytest.mark.parametrize("stop", [1, 32, 70])
+def test_resumed_records_are_byte_equal(card, many, cache, tmp_path, capsys, stop):
+    whole = run(card, many, tmp_path / "whole")[0].folder
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "stopped", progress=StopsAt(stop))
+    folder = tmp_path / "stopped" / "colors"
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
+    assert not (folder / "records.parquet").exists()
+
+    assert cli.main(["resume", str(folder)]) == 0
+
+    assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert not (folder / "parts").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_records_do_not_depend_on_workers_or_memory(card, many, cache, tmp_path, workers):
+    first = run(card, many, tmp_path / "a", workers=2)[0].folder
+    other = run(card, many, tmp_path / "b", workers=workers, memory=1)[0].folder
+
+    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+
+
+def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):
+    data = tiny.data(tmp_path / "data", each=150)
+    whole = run(card, data, tmp_path / "whole")[0].folder
+    command = [
+        *(sys.executable, "-m", "simulator.cli", "sweep", "--suite", "robustmq-s"),
+        *("--model", str(card), "--data", str(data), "--out", str(tmp_path / "killed")),
+    ]
+    folder = tmp_path / "killed" / "colors"
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(folder.glob("parts/*.parquet")) and child.poll() is None:
+        time.sleep(0.002)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
+
+    assert cli.main(["resume", str(folder)]) == 0
+
+    assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+
+
+def test_a_run_of_other_images_is_not_resumed(card, many, cache, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "out", progress=StopsAt(40))
+    folder = tmp_path / "out" / "colors"
+    (many / "red" / "red0.jpg").write_bytes(tiny.encoded(tiny.picture((0, 0, 0))))
+
+    with pytest.raises(RunError, match="data changed since it was started"):
+        run(card, many, folder, resume=True)
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from simulator.errors import RunError
+from simulator.store import RunWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer = RunWriter(Path(sys.argv[1]), {}, overwrite=False)
+row = {"side": "train", "prediction": 1}
+for i in range(32):
+    writer.add([row | {"sample": str(i)}])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    for i in range(32, 64):
+        writer.add([row | {"sample": str(i)}])
+except RunError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
+    """The kernel refuses to write past 1000 bytes, as a full disk refuses any."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "run")], capture_output=True, text=True
+    )
+
+    assert done.stderr == ""
+    assert "32 samples are safe: make room, then: simulate resume" in done.stdout
+    assert [p.name for p in sorted(tmp_path.glob("run/parts/*.parquet"))] == ["000000000.parquet"]

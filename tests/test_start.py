@@ -1,0 +1,76 @@
+"""The core starts bare: nothing is imported before it is needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+from simulator.profile.load import builtin_names
+
+HEAVY = ["PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia.dali", "onnx", "numpy",
+         "pydantic", "yaml", "rich"]  # fmt: skip
+BLOCKED = ["PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia"]
+
+
+def python(code, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_the_command_line_imports_nothing_heavy():
+    probe = f"import sys, simulator.cli; print(sorted(set({HEAVY}) & set(sys.modules)))"
+
+    done = python(probe)
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_the_package_imports_nothing_heavy():
+    done = python(f"import sys, simulator; print(sorted(set({HEAVY}) & set(sys.modules)))")
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["profiles", "--help"], ["profiles", "check", "--help"],
+                  ["backends", "--help"]],
+)  # fmt: skip
+def test_help(arguments):
+    """Help is there without a single library, and says what the command is called."""
+    before = f"import sys; sys.modules.update(dict.fromkeys({HEAVY}))"
+
+    done = python(f"{before}; from simulator.cli import main; main()", *arguments)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: simulate")
+
+
+def test_every_built_in_profile_is_checked_without_its_libraries():
+    """The versions come from the packages' metadata; nothing of theirs is imported."""
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({BLOCKED}))\n"
+        "from simulator.cli import main\n"
+        "codes = [main(['profiles', 'check', name]) for name in sys.argv[1:]]\n"
+        "print(codes)"
+    )
+    names = builtin_names()
+
+    done = python(code, *names)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == str([0] * len(names))
+    assert all(f"{name}: valid" in done.stdout for name in names)
+
+
+@pytest.mark.parametrize("arguments", [["profiles", "list"], ["backends"], ["backends", "--json"]])
+def test_listing_needs_no_library(arguments):
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({BLOCKED}))\n"
+        "from simulator.cli import main\nsys.exit(main())"
+    )
+
+    done = python(code, *arguments)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pillow" in done.stdout

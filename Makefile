@@ -22,6 +22,7 @@ check: install
 
 bench: install
 	$(BIN)/python tools/bench.py
+	$(BIN)/python tools/bench_sweep.py
 
 install: .venv/installed
 

@@ -143,7 +143,7 @@ class OrtQuantizer(Quantizer):
         types = quantization.QuantType
         with tempfile.TemporaryDirectory() as folder:
             prepared, ranges = Path(folder) / "prepared.onnx", Path(folder) / "ranges.json"
-            quant_pre_process(str(source), str(prepared), skip_symbolic_shape=False)
+            quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
             calibrator = create_calibrator(
                 prepared,
                 operators,

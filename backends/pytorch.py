@@ -95,7 +95,9 @@ class TorchResizer(Resizer):
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:
         channels = plane if plane.ndim == 3 else plane[..., None]
-        tensor = torch.from_numpy(np.require(channels, requirements=("C", "W"))).permute(2, 0, 1)[None]
+        tensor = torch.from_numpy(np.require(channels, requirements=("C", "W"))).permute(2, 0, 1)[
+            None
+        ]
         mode = self.options["interpolation"].replace("_", "-")
         smooth = mode in ("bilinear", "bicubic")
         out = torch.nn.functional.interpolate(

@@ -20,7 +20,7 @@ from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.stack import Chosen, Stack, effective_dict
-from simulator.store import STAGES, Rows, RunWriter
+from simulator.store import STAGES, Rows, RunWriter, check_free
 from simulator.study import Progress, Study, Variant
 from simulator.tasks.classification import Answer
 
@@ -92,8 +92,10 @@ def simulate(
     sides = pair_of(train, deploy, overrides)
     refuse_missing(sides.values())
     differing = axes.differing(sides["train"], sides["deploy"])
+    folder = Path(out) if out else default_folder("", sides, started)
+    if not resume:
+        check_free(folder, overwrite)
     with Study(model, data, limit, seed, workers, memory, progress) as study:
-        folder = Path(out) if out else default_folder("", sides, started)
         stacks = study.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)

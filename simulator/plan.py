@@ -26,7 +26,6 @@ from simulator.contract import (
     subsample,
 )
 from simulator.data.folder import Item
-from simulator.errors import ModelError
 from simulator.geometry import Geometry
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
@@ -236,8 +235,6 @@ def _statistics(profile: Profile, card: Input) -> tuple[Array, Array]:
         (profile.spec.normalize.std, card.std),
     ):
         chosen = [v * scale for v in own] if asked == "model" else asked
-        if len(chosen) != 3 or (asked is profile.spec.normalize.std and 0 in chosen):
-            raise ModelError(f"{profile.name}: normalize: three numbers expected, std not zero")
         values.append(np.array(chosen, np.float32))
     return values[0], values[1]
 

@@ -71,11 +71,8 @@ class RunWriter:
         try:
             if resume and (folder / MANIFEST).is_file():
                 _check_same(folder, manifest)
-            elif folder.is_dir() and any(folder.iterdir()):
-                if not overwrite:
-                    raise RunError(
-                        f"{folder} is not empty; choose another --out, or add --overwrite"
-                    )
+            else:
+                check_free(folder, overwrite)
                 for name in (SUMMARY, RECORDS):
                     (folder / name).unlink(missing_ok=True)
                 shutil.rmtree(folder / PARTS, ignore_errors=True)
@@ -175,6 +172,26 @@ class RunWriter:
             self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
+
+
+def check_free(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that already holds something.
+
+    Args:
+        folder: where a run shall go.
+        overwrite: another run there may be replaced; nothing else may.
+
+    Raises:
+        RunError: it holds a run and *overwrite* is not set, or it holds something else.
+    """
+    try:
+        filled = folder.is_dir() and any(folder.iterdir())
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be read: {error.strerror}") from error
+    if filled and not overwrite:
+        raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
+    if filled and not (folder / MANIFEST).is_file():
+        raise RunError(f"{folder} holds something that is no run; choose another --out")
 
 
 def _check_same(folder: Path, manifest: dict[str, Any]) -> None:

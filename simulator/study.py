@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from simulator.data import example
 from simulator.data.folder import Dataset, Item, load_folder, subset
-from simulator.errors import DataError
+from simulator.errors import DataError, UserError
 from simulator.execute import DEFAULT_MEMORY, Done, execute
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
@@ -114,6 +114,10 @@ class Study:
         memory: int | None,
         progress: Progress | None,
     ) -> None:
+        if workers is not None and workers < 1:
+            raise UserError(f"workers must be at least 1, got {workers}")
+        if memory is not None and memory < 1:
+            raise UserError(f"memory must be at least 1 MiB, got {memory}")
         self.show = progress or Silent()
         self.show.say("preparing the model and the images")
         self.card = Card(Path(model)) if model else Card(example.model_card())

@@ -242,7 +242,6 @@ def test_arguments_that_cannot_be_meant(simulate, tmp_path, arguments, why):
 
 
 @pytest.mark.parametrize("workers", ["0", "-1"])
-@pytest.mark.xfail(reason="0 means all cores, and -1 is a traceback of ThreadPoolExecutor")
 def test_workers_are_at_least_one(simulate, workers):
     assert "at least 1" in one_line(simulate("--workers", workers))
 
@@ -459,7 +458,6 @@ def command(*arguments, before="", **options):
     )  # fmt: skip
 
 
-@pytest.mark.xfail(reason="the cli does not tell its streams to replace what they cannot show")
 def test_output_that_the_terminal_cannot_show_is_no_traceback(card, data):
     """A terminal of an old encoding has no arrows."""
     done = command(
@@ -482,11 +480,11 @@ def test_a_reader_that_stops_reading_is_no_error(card, data):
 
 
 def test_ctrl_c_leaves_no_run(card, tmp_path):
-    """A run of 20,000 links to a few images is interrupted in its midst."""
+    """A run of 6,000 links to a few images is interrupted in its midst."""
     few = tiny.data(tmp_path / "few")
     many = tmp_path / "many"
     many.mkdir()
-    for number in range(20_000):
+    for number in range(6_000):
         (many / f"{number:05}.jpg").symlink_to(few / "red" / f"red{number % 2}.jpg")
     out = tmp_path / "run"
     manifest = out / "manifest.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         0: done, and every gate rule passed; 1: a gate rule failed; 2: the user's to fix;
         130: interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
+            stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     command = importlib.import_module(f"simulator.cli.{name}")
@@ -49,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {line}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        print("interrupted; the run folder is marked so", file=sys.stderr)
+        print(
+            "interrupted; a run that had begun goes on with: simulate resume RUN", file=sys.stderr
+        )
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,9 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     common.output(parser)
     parser.add_argument(
         "--format",
-        choices=("text", "markdown", "latex", "csv"),
+        choices=("text", "markdown", "latex", "csv", "options"),
         default="text",
-        help="of the table",
+        help="of the table; options: Markdown, a row per option",
     )
 
 

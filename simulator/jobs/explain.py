@@ -27,7 +27,7 @@ from simulator.errors import ProfileError, UserError
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.stack import Chosen, Pair
-from simulator.store import RunWriter
+from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
 
 BLAME = "blame.parquet"
@@ -79,8 +79,10 @@ def explain(
     pair = pair_of(train, deploy, overrides)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
+    folder = Path(out) if out else default_folder("explain", pair, started)
+    if not resume:
+        check_free(folder, overwrite)
     with Study(model, data, limit, seed, workers, memory, progress) as study:
-        folder = Path(out) if out else default_folder("explain", pair, started)
         variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
         stacks = study.stacks(variants)
         merged = study.plan(stacks)

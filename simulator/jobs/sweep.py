@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.analysis.statistics import bonett_price, clopper_pearson
+from simulator.analysis.statistics import bonett_price, clopper_pearson, mcnemar_exact
 from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
 from simulator.errors import UserError
 from simulator.model.artifact import pooling_change
@@ -156,6 +156,9 @@ def table(found: Answers, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
             "top1": float(right.mean()),
             "drop": (lost - won) / n,
             "drop_ci95": [-high, -low],
+            "right_to_wrong": lost,
+            "wrong_to_right": won,
+            "mcnemar_p": mcnemar_exact(lost, won),
             "flips": flips,
             "flip_rate": flips / n,
             "flip_ci95": list(clopper_pearson(flips, n)),

@@ -15,7 +15,7 @@ from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
 from simulator.stack import Chosen
-from simulator.store import MANIFEST, SUMMARY, RunWriter, write_json
+from simulator.store import MANIFEST, SUMMARY, RunWriter, check_free, write_json
 from simulator.study import Progress, Study, Variant, answers
 
 EXHAUSTIVE = 64
@@ -81,7 +81,9 @@ def worst(
         asked = request(
             "worst", suite=suite, train=train, model=model, data=data, limit=limit, seed=seed
         )
-        _mark(folder, asked, "running", overwrite or resume)
+        if not resume:
+            check_free(folder, overwrite)
+        _mark(folder, asked, "running")
         search = _Search(study, base, options, folder, (overwrite, resume))
         path = search.greedy()
         count = math.prod(len(of) + 1 for of in options.values())
@@ -102,14 +104,12 @@ def worst(
         "gate": {"passed": True, "rules": []},
     }
     write_json(folder / SUMMARY, summary)
-    _mark(folder, asked, "complete", True)
+    _mark(folder, asked, "complete")
     return Result(summary, folder)
 
 
-def _mark(folder: Path, asked: dict[str, Any], status: str, again: bool) -> None:
+def _mark(folder: Path, asked: dict[str, Any], status: str) -> None:
     try:
-        if folder.is_dir() and any(folder.iterdir()) and not again:
-            raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / MANIFEST, {"status": status, "request": asked})
     except OSError as error:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ import onnx
 
 from simulator import cache
 from simulator.contract import Array, Stage
-from simulator.errors import ModelError
+from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card
 from simulator.model.graph.pooling import PoolingChange, set_ceil_mode
 from simulator.model.onnxfile import OnnxFile, load
-from simulator.profile.choose import Choices
+from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 
 
@@ -81,17 +82,19 @@ def build(
     made = choices.get(Stage.CAST)
     if made:
         before, key = path, digest([key, made.identity()])
-        path = _cached(card, key, lambda target: made.make().cast(before, target))
+        with _about(card, made):
+            path = _cached(card, key, lambda target: made.make().cast(before, target))
     quantized = choices.get(Stage.QUANTIZE)
     if quantized:
         if feeds is None:
             raise ModelError("INT8 needs calibration inputs")
         before, key = path, digest([key, quantized.identity(), feeds.identity])
-        path = _cached(
-            card,
-            key,
-            lambda target: quantized.make().quantize(before, target, feeds.tensors()),
-        )
+        with _about(card, quantized):
+            path = _cached(
+                card,
+                key,
+                lambda target: quantized.make().quantize(before, target, feeds.tensors()),
+            )
     return Artifact(path, key, tuple(notes))
 
 
@@ -121,6 +124,20 @@ def _torch_export(card: Card, source: OnnxFile, profile: Profile) -> Artifact:
         )
     key = hashlib.sha256(card.torch_export.read_bytes()).hexdigest()
     return Artifact(card.torch_export, key)
+
+
+@contextmanager
+def _about(card: Card, choice: Choice) -> Iterator[None]:
+    """Whatever a library raises while it makes an artifact is about this model."""
+    try:
+        yield
+    except SimulatorError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ModelError(
+            f"{choice.backend.name} cannot {choice.stage} {card.model}: {reason}"
+        ) from error
 
 
 def _cached(card: Card, key: str, make: Callable[[Path], None]) -> Path:

@@ -189,6 +189,8 @@ def _forget(origins: dict[Key, str], key: Key) -> None:
 
 def _override(values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str) -> None:
     text = prefix + override
+    if not text.isprintable():  # a message has one line, and no control characters
+        text = repr(text)[1:-1]
     dotted, equals, written = override.partition("=")
     names = dotted.split(".")
     if not equals or not all(names):

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(ge=1)]
+Threads = Annotated[int, Field(ge=1, le=1024)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Means = Annotated[list[Finite], Field(min_length=3, max_length=3)]
@@ -199,7 +200,7 @@ class Runtime(Section):
 
     backend: str
     device: str
-    threads: Positive
+    threads: Threads
     graph_optimization_level: (
         Literal["disable_all", "basic", "extended", "layout", "all"] | None
     ) = None

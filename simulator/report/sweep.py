@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 ABSENT = "-"
-FORMATS = ("text", "markdown", "latex", "csv")
+FORMATS = ("text", "markdown", "latex", "csv", "options")
 
 
 def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) -> None:
@@ -27,6 +27,8 @@ def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) 
         print(as_csv(summaries), end="")
     elif form == "markdown":
         print(markdown(summaries), end="")
+    elif form == "options":
+        print(options(summaries), end="")
     elif form == "latex":
         print(latex(summaries), end="")
     else:
@@ -44,11 +46,17 @@ def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def lines(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return the cells: trained top-1 in %, then the loss in points and the flips in %."""
-    columns = dict.fromkeys(name for s in summaries for name in s["columns"])
+    columns = _columns(summaries)
     return [
         [s["model"], f"{s['top1'] * 100:.2f}", *(_cell(s, name) for name in columns)]
         for s in summaries
     ]
+
+
+def _columns(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All columns that any model has, the combined one last."""
+    found = dict.fromkeys(name for s in summaries for name in s["columns"])
+    return sorted(found, key=lambda name: name == "combined")
 
 
 def _many(summary: Mapping[str, Any], name: str) -> bool:
@@ -77,9 +85,9 @@ def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
         pad_edge=False,
     )
     for index, title in enumerate(header(summaries)):
-        table.add_column(title, justify="left" if not index else "right")
+        table.add_column(title, justify="left" if not index else "right", no_wrap=not index)
     for line in lines(summaries):
-        table.add_row(*line)
+        table.add_row(*(cell.replace(" / ", "\n") for cell in line))
     console.print(table, highlight=False)
     for summary in summaries:
         systematic = summary["systematic"]
@@ -100,6 +108,33 @@ def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
     titles = header(summaries)
     rows = [titles, ["---"] * len(titles), *lines(summaries)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def options(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table with a row per option: delta is option minus trained."""
+    titles = ["", "top-1 %", "delta", "95 % interval", "flips", "right→wrong", "wrong→right", "p"]
+    text = ""
+    for summary in summaries:
+        rows = [titles, ["---"] * len(titles)]
+        rows.append(["trained", f"{summary['top1'] * 100:.2f}", *[""] * 6])
+        for name, column in summary["columns"].items():
+            for option, entry in column["options"].items():
+                low, high = (0 - bound * 100 for bound in reversed(entry["drop_ci95"]))
+                rows.append(
+                    [
+                        f"{name}: {option}" if option != name else name,
+                        f"{entry['top1'] * 100:.2f}",
+                        f"{0 - entry['drop'] * 100:+.2f}",
+                        f"{low:+.2f} to {high:+.2f}",
+                        f"{entry['flips']} ({entry['flip_rate'] * 100:.1f} %)",
+                        str(entry["right_to_wrong"]),
+                        str(entry["wrong_to_right"]),
+                        f"{entry['mcnemar_p']:.2g}",
+                    ]
+                )
+        text += f"{summary['model']}, {summary['samples']} images\n\n"
+        text += "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n"
+    return text
 
 
 def latex(summaries: Sequence[Mapping[str, Any]]) -> str:

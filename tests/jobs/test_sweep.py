@@ -100,7 +100,7 @@ def test_a_malformed_suite_says_where(tmp_path, change, message):
     path = tmp_path / "bad.yaml"
     path.write_text(yaml.safe_dump({**SUITE, **change}, sort_keys=False))
 
-    with pytest.raises(ProfileError, match="bad.yaml:[0-9]+: ") as caught:
+    with pytest.raises(ProfileError, match=r"bad\.yaml:[0-9]+: ") as caught:
         load_suite(str(path))
 
     assert message in str(caught.value)

@@ -114,6 +114,18 @@ def test_int8_without_calibration_is_refused(pooled):
         built(pooled, base="ort_int8")
 
 
+def test_a_model_that_the_quantizer_cannot_take_is_one_line(tmp_path, cache, monkeypatch):
+    """ONNX Runtime leaves ``sym_shape_infer_temp.onnx`` in the current folder when it gives up."""
+    monkeypatch.chdir(tmp_path)
+    node = helper.make_node("Own", ["x"], ["y"], domain="com.example")
+    path = tiny.card(tmp_path / "own", tiny.model([node], domains=["com.example"]))
+
+    with pytest.raises(ModelError, match=r"^onnxruntime cannot quantize [^\n]+$"):
+        built(path, base="ort_int8", calibration=feeds())
+
+    assert entries(cache) == []
+
+
 def test_a_rewrite_that_a_runtime_would_not_see_is_refused(pooled):
     """PyTorch runs the card's torch.export program, which no ONNX rewrite reaches."""
     with pytest.raises(ModelError, match="names none; add torch_export"):

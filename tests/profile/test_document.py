@@ -176,7 +176,7 @@ def test_what_is_no_value(text):
 
 
 YAMLISH = st.text(st.sampled_from("ab1:- []{}&*!?|>'\"#%@`,\n\t=.~\\<\x00é\ud7ff"), max_size=60)
-TAME = settings(deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TAME = settings(deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def survives(path, content):

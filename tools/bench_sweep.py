@@ -1,0 +1,234 @@
+"""How much a sweep gains by one plan, and how its cost grows; run by ``make bench``.
+
+The suite is robustmq-s (11 resizers, 3 decoders) on the built-in model, against (a) a pair at a
+time and (b) a script that loops over the stacks with the same libraries and the same threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import bench
+import numpy as np
+
+THREADS = 2
+SUITE = "robustmq-s"
+DECODERS = ("pillow", "opencv", "turbojpeg", "dali", "ffmpeg")
+KERNELS = {
+    "pillow": ("bilinear", "nearest", "box", "hamming", "bicubic", "lanczos"),
+    "opencv": ("nearest", "bilinear", "area", "bicubic", "lanczos4", "nearest_exact",
+               "linear_exact"),
+    "dali": ("bilinear", "bicubic", "lanczos3", "nearest"),
+    "pytorch": ("bilinear", "bicubic", "nearest"),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--quick", action="store_true", help="40 images, no pairs, fewer stacks")
+    parser.add_argument("--grow", nargs=2, metavar=("STACKS", "FOLDER"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.grow:
+        print(*grow(int(args.grow[0]), Path(args.grow[1])))
+        return
+    count = min(args.images, 40) if args.quick else args.images
+    files = bench.images(args.data)[:count]
+    with tempfile.TemporaryDirectory() as temporary:
+        home = Path(temporary)
+        folder = bench.linked(home / str(count), files, count)
+        (folder / "labels.csv").write_text(
+            "file,label\n" + "".join(f"{f.name},0\n" for f in sorted(folder.iterdir()))
+        )
+        bench.show(
+            [*race(folder, home, not args.quick), *growth(folder, files, home, args.quick)],
+            f"{SUITE}, {count} images, {THREADS} threads",
+        )
+
+
+def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
+    import pyarrow.parquet as pq
+
+    from simulator import study
+    from simulator.jobs.sweep import sweep
+    from simulator.profile.suite import load_suite
+
+    def swept(name: str) -> tuple[Path, float, float]:
+        seen = {}
+        execute = study.execute
+
+        def timed(*given):
+            start = time.perf_counter()
+            yield from execute(*given)
+            seen["loop"] = time.perf_counter() - start
+
+        study.execute = timed
+        start = time.perf_counter()
+        try:
+            (result,) = sweep(SUITE, data=folder, workers=THREADS, out=home / name)
+        finally:
+            study.execute = execute
+        return result.folder, time.perf_counter() - start, seen["loop"]
+
+    swept("warm-up")
+    run, whole, loop = swept("sweep")
+    records = pq.read_table(run / "records.parquet", columns=["sample", "digest"])
+    unique = records.group_by(["sample", "digest"]).aggregate([]).num_rows
+    stacks = records.num_rows // len({*records["sample"].to_pylist()})
+    floor = inference(unique)
+    options = [changes for _, _, changes in load_suite(SUITE).options()]
+    plain, pooled = (by_hand(folder, options, pooled) for pooled in (False, True))
+    ours = f"against {loop:.1f} s, {stacks} stacks"
+    rows = [
+        bench.row("(b) a plain script / sweep, images alone", plain / loop, 0,
+                  f"{plain:.1f} s {ours}; target ≥ 1.8"),
+        bench.row("(b) a script with a thread pool / sweep", pooled / loop, 0,
+                  f"{pooled:.1f} s {ours}"),
+        bench.row("sweep, images alone / pure inference of unique tensors", loop / floor, 1.15,
+                  f"{loop:.1f} s against {floor:.1f} s for {unique} of {records.num_rows}"),
+    ]  # fmt: skip
+    if pairs:
+        from simulator import simulate
+
+        start = time.perf_counter()
+        for _, option, changes in load_suite(SUITE).options():
+            simulate(
+                "pillow_fp32", "pillow_fp32", data=folder, workers=THREADS, overwrite=True,
+                overrides=[f"deploy.{c}" for c in changes], out=home / "pair" / option,
+            )  # fmt: skip
+        took = time.perf_counter() - start
+        note = f"{took:.1f} s against {whole:.1f} s, whole calls"
+        rows.insert(0, bench.row("(a) pair by pair / sweep", took / whole, 0, note))
+    return rows
+
+
+def session(threads: int):
+    import onnxruntime
+
+    from simulator.data import example
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    model = str(example.model_card().parent / "model.onnx")
+    return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+
+
+def inference(count: int) -> float:
+    """Seconds of *count* bare inferences, THREADS at a time."""
+    runner = session(1)
+    tensor = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    start = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(lambda _: runner.run(None, {"input": tensor}), range(count)):
+            pass
+    return time.perf_counter() - start
+
+
+def by_hand(folder: Path, options: list[list[str]], pooled: bool) -> float:
+    """Seconds of a script without the package: for every stack, for every image.
+
+    A plain loop gives ONNX Runtime all threads; a pooled one runs as many images at once.
+    """
+    import av
+    import cv2
+    from PIL import Image
+
+    cv2.setNumThreads(1)
+    runner = session(1 if pooled else THREADS)
+
+    def decode(data, how):
+        if "ffmpeg" in how:
+            frame = av.CodecContext.create("mjpeg", "r").decode(av.Packet(data))[0]
+            return frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+        if "opencv" in how:
+            return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+    def resize(rgb, size, how):
+        library, _, kernel = how.partition("-")
+        if library == "opencv":
+            kernel = {"bilinear": "linear", "lanczos": "lanczos4"}.get(kernel, kernel)
+            return cv2.resize(rgb, size, interpolation=getattr(cv2, f"INTER_{kernel.upper()}"))
+        kernel = kernel.replace("cubic", "bicubic") if kernel == "cubic" else kernel
+        return np.asarray(Image.fromarray(rgb).resize(size, Image.Resampling[kernel.upper()]))
+
+    def predict(job):
+        file, changes = job
+        values = dict(c.replace('"', "").split("=", 1) for c in changes)
+        rgb = decode(file.read_bytes(), " ".join(v for k, v in values.items() if "decode" in k))
+        height, width = rgb.shape[:2]
+        other = int(256 * max(height, width) / min(height, width))
+        small = resize(rgb, (256, other) if width <= height else (other, 256), values["resize"])
+        top, left = (round((n - 224) / 2) for n in small.shape[:2])
+        crop = small[top : top + 224, left : left + 224].astype(np.float32)
+        tensor = np.ascontiguousarray(((crop - 127) / 128).transpose(2, 0, 1)[None])
+        return runner.run(None, {"input": tensor})[0].argmax()
+
+    files = sorted(folder.glob("*.[jJ]*"))
+    trained = ['resize="pil-bicubic"']
+    start = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for changes in [trained, *options]:
+            jobs = [(file, changes) for file in files]
+            for _ in pool.map(predict, jobs) if pooled else map(predict, jobs):
+                pass
+    return time.perf_counter() - start
+
+
+def growth(folder: Path, files: list[Path], home: Path, quick: bool) -> list[tuple[str, ...]]:
+    """Seconds and peak memory of more stacks, and of more images, each in its own process."""
+    few = bench.linked(home / "few", files, 20 if quick else 100)
+    many = bench.linked(home / "many", files, 40 if quick else 1000)
+    cases = [(stacks, few) for stacks in ((5, 25) if quick else (5, 25, 100))] + [(5, many)]
+    rows = []
+    for stacks, images in cases:
+        command = [sys.executable, __file__, "--grow", str(stacks), str(images)]
+        printed = subprocess.check_output(command, text=True).split()
+        seconds, steps, peak = float(printed[0]), int(printed[1]), int(printed[2])
+        count = len(list(images.iterdir()))
+        per_step = seconds / (steps * count) * 1000
+        note = f"{seconds:.1f} s, {steps} unique steps an image, peak {peak / 1024:.0f} MiB"
+        what = f"{stacks} stacks x {count} images: ms per unique step"
+        rows.append(bench.row(what, per_step, 0, note))
+    return rows
+
+
+def grow(count: int, folder: Path) -> tuple[float, int, int]:
+    """Run *count* stacks of decoders x resizers; seconds of the loop, unique steps, peak KiB."""
+    from simulator.profile.choose import choose
+    from simulator.profile.load import load
+    from simulator.study import Study, Variant
+
+    kernels = [(library, kernel) for library, names in KERNELS.items() for kernel in names]
+    chosen = []
+    for (library, kernel), decoder in itertools.islice(itertools.product(kernels, DECODERS), count):
+        extra = {"dali": ", idct: islow", "turbojpeg": ", idct: islow, chroma_upsampling: fancy",
+                 "ffmpeg": ", swscale_flags: [bicubic]"}.get(decoder, "")  # fmt: skip
+        smooth = kernel != "nearest" and library in ("dali", "pytorch")
+        antialias = ", antialias: false" if smooth else ""
+        profile = load("pillow_fp32", [
+            f"decode={{backend: {decoder}{extra}}}",
+            f"resize={{backend: {library}, interpolation: {kernel}{antialias}}}",
+        ])  # fmt: skip
+        own = profile, choose(profile)
+        chosen.append(Variant(f"{decoder}-{library}-{kernel}", own, {"train": own, "deploy": own}))
+    with Study(None, folder, None, 0, THREADS, None, None) as study:
+        merged = study.plan(study.stacks(chosen))
+        start = time.perf_counter()
+        study.run(merged, lambda _: None)
+        seconds = time.perf_counter() - start
+    return seconds, len(merged.nodes), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()

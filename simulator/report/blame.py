@@ -66,14 +66,14 @@ def _metric(
     named = [pair for pair in blame["interactions"] if pair["p_holm"] < SIGNIFICANT]
     for pair in named:
         console.print(
-            f"together: {escape(' and '.join(pair['axes']))} cost {_points(pair['value'])} more "
-            "than each alone",
+            f"together: {escape(' and '.join(pair['axes']))}: {_points(pair['value'])} beyond the "
+            "sum of each alone",
             highlight=False,
         )
     console.print(
         f"[dim]Shapley values sum to the total (residual {blame['residual']:.1g}); Holm over a "
         f"family of {blame['family']} axes; "
-        f"{len(named) or 'no'} pairwise interactions exceed noise[/]",
+        f"pairwise interactions that exceed noise: {len(named)}[/]",
         highlight=False,
     )
 

@@ -37,9 +37,9 @@ def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) 
 
 def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the columns: the model, its accuracy, then those of the suite."""
-    columns = dict.fromkeys(name for s in summaries for name in s["columns"])
     titles = [
-        f"{name} mean (max)" if any(_many(s, name) for s in summaries) else name for name in columns
+        f"{name} mean (max)" if any(_many(s, name) for s in summaries) else name
+        for name in _columns(summaries)
     ]
     return ["model", "trained", *titles]
 

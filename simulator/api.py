@@ -211,6 +211,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
             "images": {item.name: machine.sha256(item.path) for item in dataset.items},
         },
         "seed": study.seed,
+        "batch": 1,
         "limit": study.limit,
         "overrides": list(overrides),
         "stacks": {

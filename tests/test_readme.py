@@ -5,6 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from simulator.model.card import CardSpec
+from simulator.profile.choose import choose
+from simulator.profile.document import read
+from simulator.profile.load import load
+from simulator.profile.suite import load_suite
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -14,6 +22,22 @@ def test_every_command_prints_what_is_shown():
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", ["profiles", "model-cards", "suites"])
+def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "example.yaml"
+    path.write_text(example)
+    if page == "profiles":
+        choose(load(str(path)))
+    elif page == "suites":
+        suite = load_suite(str(path))
+        for _, _, changes in suite.options():
+            choose(load(suite.spec.train, changes))
+    else:
+        CardSpec.model_validate(read(path).values)
 
 
 def test_every_link_inside_the_repository_leads_somewhere():

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 
+import pyarrow.parquet as pq
 import pytest
 import tiny
+import yaml
 
-from simulator import cli
+from simulator import cli, store
 from simulator.errors import RunError
 from simulator.jobs.sweep import sweep
+from simulator.profile.load import shipped_folder
 from simulator.study import Silent
 
 
@@ -57,6 +60,33 @@ def test_records_do_not_depend_on_workers_or_memory(card, many, cache, tmp_path,
     other = run(card, many, tmp_path / "b", workers=workers, memory=1)[0].folder
 
     assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_records_do_not_depend_on_the_chunk(card, many, cache, tmp_path, monkeypatch, chunk):
+    first = run(card, many, tmp_path / "a")[0].folder
+    monkeypatch.setattr(store, "CHUNK", chunk)
+    other = run(card, many, tmp_path / "b")[0].folder
+
+    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+
+
+def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, cache, tmp_path):
+    """The same suite with its columns and options turned round."""
+    spec = yaml.safe_load((shipped_folder("suites") / "robustmq-s.yaml").read_text())
+    columns = reversed(spec["columns"].items())
+    spec["columns"] = {name: dict(reversed(of.items())) for name, of in columns}
+    turned = tmp_path / "turned.yaml"
+    turned.write_text(yaml.safe_dump(spec, sort_keys=False))
+
+    def digests(result):
+        table = pq.read_table(result.folder / "records.parquet").to_pylist()
+        return {(row["sample"], row["side"]): row["digest"] for row in table}
+
+    (there,) = run(card, many, tmp_path / "a")
+    (back,) = sweep(str(turned), models=[card], data=many, out=tmp_path / "b")
+
+    assert digests(there) == digests(back)
 
 
 def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):

@@ -35,7 +35,8 @@ class ItuEncoder(Encoder):
     """Converts RGB to YUV by the formulas.
 
     Chroma is averaged before rounding: U and V of a 2x2 block are those of its mean RGB,
-    rounded once. ``nearest`` takes the top left pixel. Edges of odd sizes are repeated.
+    rounded once; exact halves fall either way, as float32 has them. ``nearest`` takes the top
+    left pixel. Edges of odd sizes are repeated.
     """
 
     def _encode(self, rgb: U8) -> Frame:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simulator.api import Result, simulate
+    from simulator.jobs.common import Result
+    from simulator.jobs.pair import simulate
     from simulator.profile.load import load as load_profile
 
 __all__ = ["Result", "load_profile", "simulate"]
 
 _PLACES = {
-    "Result": ("simulator.api", "Result"),
+    "Result": ("simulator.jobs.common", "Result"),
     "load_profile": ("simulator.profile.load", "load"),
-    "simulate": ("simulator.api", "simulate"),
+    "simulate": ("simulator.jobs.pair", "simulate"),
 }
 
 

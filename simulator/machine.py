@@ -15,7 +15,10 @@ from simulator.contract import Library
 
 def describe(libraries: Iterable[Library]) -> dict[str, Any]:
     """Return the machine and the versions of every library in use."""
-    versions = {library.distribution: library.version for library in libraries}
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in {library.distribution for library in libraries}
+    }
     core = ("numpy", "onnx", "pyarrow", "pydantic", "scipy", "pipeline-simulator")
     return {
         "platform": platform.platform(),

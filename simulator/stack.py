@@ -73,7 +73,7 @@ class Workshop:
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
         self.seed, self.report = seed, report
-        self._runtimes: dict[str, Runtime] = {}
+        self._runtimes: dict[str, tuple[Runtime, Effective]] = {}
 
     def stack(self, side: str, own: Chosen, pair: Pair) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
@@ -94,8 +94,7 @@ class Workshop:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
             feeds, warnings = self._feeds(profile, pair)
         artifact = build(self.card, self.source, profile, choices, feeds)
-        runtime = self._runtime(side, choices[Stage.RUNTIME], artifact)
-        effective = runtime.effective()
+        runtime, effective = self._runtime(side, choices[Stage.RUNTIME], artifact)
         warnings += _differences(profile, choices, effective)
         warnings += _wrong_color(choices, profile)
         warnings += artifact.notes
@@ -106,15 +105,16 @@ class Workshop:
 
     def close(self) -> None:
         """Close every runtime."""
-        for runtime in self._runtimes.values():
+        for runtime, _ in self._runtimes.values():
             runtime.close()
 
-    def _runtime(self, side: str, choice: Choice, artifact: Artifact) -> Runtime:
+    def _runtime(self, side: str, choice: Choice, artifact: Artifact) -> tuple[Runtime, Effective]:
         key = f"{artifact.key}{choice.identity()}"
         if key not in self._runtimes:
             self.report(f"{side}: opening {choice.backend.name}")
             try:
-                self._runtimes[key] = choice.make(artifact.path)
+                runtime: Runtime = choice.make(artifact.path)
+                self._runtimes[key] = runtime, runtime.effective()
             except SimulatorError:
                 raise
             except Exception as error:  # whatever the library raises is about this model

@@ -187,7 +187,9 @@ def check_free(folder: Path, overwrite: bool) -> None:
     try:
         filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
-        raise RunError(f"{folder}: cannot be read: {error.strerror}") from error
+        raise RunError(
+            f"{folder}: cannot be written: {error.strerror}; choose another --out"
+        ) from error
     if filled and not overwrite:
         raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
     if filled and not (folder / MANIFEST).is_file():

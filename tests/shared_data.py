@@ -14,7 +14,7 @@ def shared(name: str) -> Path:
     """Return a folder of the shared data; without it skip the test, or fail it in CI."""
     folder = ROOT / name
     if not folder.is_dir():
-        reason = f"{folder} is not there: shared test data, see CONTRIBUTING"
+        reason = f"{folder} is not there: the project's shared test data, which CI has"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)

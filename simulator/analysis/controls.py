@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Array
-from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.execute import Done, run_sample, tensors
+from simulator.execute import Done, execute, tensors
 from simulator.model.artifact import pooling_change
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile
 from simulator.plan import Plan, plan, preprocessing
 from simulator.profile.axes import PIXEL_AXES, swap
-from simulator.profile.load import Profile
 from simulator.stack import Stack
 
 SELF_SAMPLES = 4
 AXIS_SAMPLES = 8
 
 
-def self_check(whole: Plan, done: Sequence[Done]) -> dict[str, Any]:
+def self_check(whole: Plan, done: Sequence[Done], workers: int) -> dict[str, Any]:
     """Run a few samples a second time: a side against itself must give the same bits.
 
     Returns:
@@ -31,9 +30,9 @@ def self_check(whole: Plan, done: Sequence[Done]) -> dict[str, Any]:
     """
     chosen = [d for d in done if d.skipped is None][:SELF_SAMPLES]
     flips, equal = 0, True
-    for first in chosen:
-        again = run_sample(whole, first.item)
-        pairs = list(zip(first.outcomes, again.outcomes, strict=True))
+    again = execute(whole, [first.item for first in chosen], workers)
+    for first, second in zip(chosen, again, strict=True):
+        pairs = list(zip(first.outcomes, second.outcomes, strict=True))
         flips += sum(a.answer.prediction != b.answer.prediction for a, b in pairs)
         equal = equal and all(a.digest == b.digest for a, b in pairs)
     return {"samples": len(chosen), "flips": flips, "bit_equal": equal}
@@ -45,7 +44,8 @@ def axis_effects(
     deploy: Stack,
     card: Card,
     source: OnnxFile,
-    items: Sequence[Item],
+    done: Sequence[Done],
+    workers: int,
 ) -> dict[str, dict[str, Any]]:
     """Swap each pixel axis alone into the training stack and compare the input tensors.
 
@@ -55,7 +55,8 @@ def axis_effects(
         deploy: the deployment stack.
         card: the model card.
         source: the model.
-        items: the samples; the first few that decode are used.
+        done: the run; its first few samples that were not skipped are used.
+        workers: samples in flight.
 
     Returns:
         Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` as a share,
@@ -63,36 +64,36 @@ def axis_effects(
         nothing changed, or ``why`` it was not measured.
     """
     effects: dict[str, dict[str, Any]] = {}
+    chains = {}
     for axis in axes:
-        if axis in PIXEL_AXES:
-            effects[axis] = _pixels(axis, train.profile, deploy.profile, train, card, items)
-        elif axis == "pooling":
+        if axis == "pooling":
             change = pooling_change(source, deploy.profile.spec.graph.ceil_mode)
             effects[axis] = {"null": change.effective == 0, "why": str(change)}
-    return effects
+        elif axis in PIXEL_AXES:
+            try:
+                mixed, choices = swap(train.profile, deploy.profile, [axis])
+                chains[axis] = preprocessing(mixed, choices, card)
+            except UserError as error:
+                effects[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
+    if chains:
+        base = preprocessing(train.profile, train.choices, card)
+        together = plan([base, *chains.values()])
+        items = [d.item for d in done if d.skipped is None][:AXIS_SAMPLES]
+        with ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(lambda item: tensors(together, item), items))
+        scale = np.float32(255 / card.spec.input.top * np.mean(card.spec.input.std))
+        for row, axis in enumerate(chains, start=1):
+            pairs = [(values[0], values[row]) for values in found if values is not None]
+            effects[axis] = _effect(pairs, scale)
+    return {axis: effects[axis] for axis in axes if axis in effects}
 
 
-def _pixels(
-    axis: str, base: Profile, other: Profile, train: Stack, card: Card, items: Sequence[Item]
-) -> dict[str, Any]:
-    try:
-        mixed, choices = swap(base, other, [axis])
-        both = plan([preprocessing(base, train.choices, card), preprocessing(mixed, choices, card)])
-    except UserError as error:
-        return {"null": False, "why": f"cannot be swapped alone: {error}"}
-    scale = np.float32(255 / card.spec.input.top * np.mean(card.spec.input.std))
-    differences = []
-    for item in items:
-        pair = tensors(both, item)
-        if pair is not None:
-            differences.append(_difference(pair[0], pair[1], scale))
-        if len(differences) == AXIS_SAMPLES:
-            break
-    if not differences:
+def _effect(pairs: Sequence[tuple[Array, Array]], scale: np.float32) -> dict[str, Any]:
+    if not pairs:
         return {"null": False, "why": "no image could go through this axis alone"}
-    shares, means, peaks = zip(*differences, strict=True)
+    shares, means, peaks = zip(*(_difference(a, b, scale) for a, b in pairs), strict=True)
     return {
-        "samples": len(differences),
+        "samples": len(pairs),
         "changed": sum(peak > 0 for peak in peaks),
         "values_changed": float(np.mean(shares)),
         "mean": float(np.mean(means)),

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _pair(arguments: dict[str, Any], bar: Any, as_json: bool) -> int:
-    from simulator.api import simulate
     from simulator.cli.run import show
+    from simulator.jobs.pair import simulate
 
     result = simulate(**arguments, progress=bar)
     bar.stop()

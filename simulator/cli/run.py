@@ -16,7 +16,7 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.api import Result
+    from simulator.jobs.common import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +34,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Simulate one pair and print the answer."""
-    from simulator.api import simulate
     from simulator.cli.progress import Bar
+    from simulator.jobs.pair import simulate
 
     with Bar(options.explain_plan) as bar:
         result = simulate(

@@ -15,7 +15,7 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.api import Result
+    from simulator.jobs.common import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Floats, Game, Subset
-from simulator.api import (
+from simulator.errors import ProfileError, UserError
+from simulator.jobs.common import (
     Result,
     default_folder,
     manifest,
@@ -23,7 +24,6 @@ from simulator.api import (
     request,
     run_and_keep,
 )
-from simulator.errors import ProfileError, UserError
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.stack import Chosen, Pair

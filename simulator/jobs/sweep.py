@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from simulator.analysis.statistics import bonett_price, clopper_pearson, mcnemar_exact
-from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
 from simulator.errors import UserError
+from simulator.jobs.common import (
+    Result,
+    default_folder,
+    manifest,
+    refuse_missing,
+    request,
+    run_and_keep,
+)
 from simulator.model.artifact import pooling_change
 from simulator.profile.choose import choose
 from simulator.profile.load import load

@@ -9,8 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simulator.api import Result, default_folder, manifest, refuse_missing, request, run_and_keep
 from simulator.errors import RunError, UserError
+from simulator.jobs.common import (
+    Result,
+    default_folder,
+    manifest,
+    refuse_missing,
+    request,
+    run_and_keep,
+)
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,9 @@ def request(command: str, **arguments: Any) -> dict[str, Any]:
 def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) -> dict[str, Any]:
     """Return what is known of a run before its first sample."""
     card, dataset = study.card, study.dataset
+    paths = {item.path for item in dataset.items} | {stack.artifact.path for stack in stacks}
+    with ThreadPoolExecutor(study.workers) as pool:
+        digests = dict(zip(paths, pool.map(machine.sha256, paths), strict=True))
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -122,7 +126,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
         },
         "data": {
             "root": str(dataset.root.resolve()),
-            "images": {item.name: machine.sha256(item.path) for item in dataset.items},
+            "images": {item.name: digests[item.path] for item in dataset.items},
         },
         "seed": study.seed,
         "batch": 1,
@@ -134,7 +138,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
                 "choices": [choice.identity() for choice in stack.choices.values()],
                 "artifact": {
                     "key": stack.artifact.key,
-                    "sha256": machine.sha256(stack.artifact.path),
+                    "sha256": digests[stack.artifact.path],
                 },
                 "effective": effective_dict(stack.effective),
             }

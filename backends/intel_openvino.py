@@ -66,7 +66,7 @@ class OpenVinoRuntime(Runtime):
             for index, port in enumerate(self.outputs)
         }
 
-    def effective(self) -> Effective:
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read properties and the execution graph's ``runtimePrecision`` back."""
         layers = Counter[tuple[str, str]]()
         for op in self._model.get_runtime_model().get_ops():
@@ -77,7 +77,7 @@ class OpenVinoRuntime(Runtime):
             if kind in _HEAVY:
                 heavy[_COMPUTES.get(precision, precision)] += count
         return Effective(
-            compute=heavy.most_common(1)[0][0] if heavy else None,
+            products=heavy,
             options={
                 "device": "cpu",
                 "threads": self._model.get_property("INFERENCE_NUM_THREADS"),

@@ -78,17 +78,17 @@ class OrtRuntime(Runtime):
         names = [port.name for port in self.outputs]
         return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
 
-    def effective(self) -> Effective:
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read the session back; kernel input types come from ONNX Runtime's own profile."""
         options = self._session.get_session_options()
         levels = {getattr(ort.GraphOptimizationLevel, v): k for k, v in _LEVELS.items()}
-        kernels = self._kernels()
+        kernels = self._kernels(feeds)
         heavy = Counter[str]()
         for (op, kind), count in kernels.items():
             if any(name in op for name in _HEAVY):
                 heavy[_COMPUTES.get(kind, kind)] += count
         return Effective(
-            compute=heavy.most_common(1)[0][0] if heavy else None,
+            products=heavy,
             options={
                 "device": "cpu" if self._session.get_providers()[:1] == [_CPU] else "other",
                 "threads": options.intra_op_num_threads,
@@ -100,17 +100,14 @@ class OrtRuntime(Runtime):
             },
         )
 
-    def _kernels(self) -> Counter[tuple[str, str]]:
-        """Count the kernels of one inference on zeros by (operator, type of first input)."""
+    def _kernels(self, feeds: Mapping[str, Array]) -> Counter[tuple[str, str]]:
+        """Count the kernels of one inference by (operator, type of first input)."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._session_options()
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
             session = ort.InferenceSession(str(self._artifact), options, providers=[_CPU])
-            session.run(
-                None,
-                {p.name: np.zeros([d or 1 for d in p.shape], p.dtype) for p in self.inputs},
-            )
+            session.run(None, dict(feeds))
             events = json.loads(Path(session.end_profiling()).read_text())
         found = Counter[tuple[str, str]]()
         for event in events:

@@ -29,8 +29,8 @@ torch = Library("torch", distribution="torch", extra="pytorch")
 class TorchRuntime(Runtime):
     """Runs a ``torch.export`` program eagerly; BF16 and FP16 by ``torch.autocast``.
 
-    The thread count is the process's own, so two PyTorch stacks with different ``threads``
-    cannot run side by side; the difference shows in what is read back.
+    The thread count is the process's own: of two PyTorch stacks with different ``threads``, the
+    one opened later sets it for both.
     """
 
     takes: ClassVar[str] = "torch_export"
@@ -55,7 +55,7 @@ class TorchRuntime(Runtime):
         names = [port.name for port in self.outputs]
         return {n: out.float().numpy() for n, out in zip(names, outputs, strict=True)}
 
-    def effective(self) -> Effective:
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Watch which types reach the convolutions and matrix products."""
         from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -72,15 +72,12 @@ class TorchRuntime(Runtime):
                     seen[str(args[1].dtype)] += 1
                 return func(*args, **(kwargs or {}))
 
-        zeros = {p.name: np.zeros([d or 1 for d in p.shape], p.dtype) for p in self.inputs}
         with Watch():
-            self._run(zeros)
+            self._run(feeds)
         names = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
-        most = seen.most_common(1)[0][0] if seen else None
         return Effective(
-            compute=names.get(most, most) if most else None,
+            products={names.get(kind, kind): count for kind, count in seen.items()},
             options={"device": "cpu", "threads": torch.get_num_threads()},
-            details={"products": dict(sorted(seen.items()))},
         )
 
     def _close(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,13 +83,19 @@ class Budget:
 
 
 def need(plan: Plan, image: Encoded) -> int:
-    """Return about how many bytes a sample holds at most: three per pixel and live frame.
+    """Return about how many bytes a sample holds at most: three per pixel of every frame.
 
-    At full size live the decoded frames and their YUV forms; what follows a resize is small
-    beside them, and counted as one more.
+    Decoded frames and their YUV forms have the file's size, resized ones the geometry's; one
+    more of the file's size is for what a library needs at work.
     """
-    full = sum(node.step.stage in ("decode", "color") for node in plan.nodes)
-    return 3 * image.width * image.height * (full + 1)
+    pixels = image.width * image.height
+    for node in plan.nodes:
+        if node.step.stage in ("decode", "color"):
+            pixels += image.width * image.height
+        elif node.step.resized is not None:
+            with suppress(SampleError):  # too large: the step itself will refuse it
+                pixels += math.prod(node.step.resized(image.height, image.width))
+    return 3 * pixels
 
 
 def execute(

@@ -26,6 +26,7 @@ from simulator.contract import (
     subsample,
 )
 from simulator.data.folder import Item
+from simulator.errors import ModelError
 from simulator.geometry import Geometry
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
@@ -46,12 +47,14 @@ class Step:
         apply: the computation, from the previous step's value and the sample.
         same_input: whether equal inputs are worth looking for: identical tensors from
             different steps are then computed once per sample.
+        resized: for a resize, the rows and columns that it makes of an image.
     """
 
     stage: str
     identity: Any
     apply: Apply
     same_input: bool = False
+    resized: Callable[[int, int], tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
         "resize",
         ["resize", choices[Stage.RESIZE].identity(), geometry.identity(), color.odd_size],
         lambda frame, _: _resample(resizer, geometry, frame, color.odd_size),
+        resized=geometry.resized,
     )
     if color.format == "rgb":
         steps.append(resampling)
@@ -188,7 +192,7 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
         Step(
             "infer",
             ["infer", artifact_key, identity],
-            lambda tensor, _: runtime.run({name: tensor})[output],
+            lambda tensor, _: _infer(runtime, {name: tensor})[output],
             same_input=True,
         ),
         Step(
@@ -200,6 +204,14 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
             ),
         ),
     ]
+
+
+def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
+    try:
+        return runtime.run(feeds)
+    except Exception as error:  # whatever the library raises is about this model
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"{type(runtime).__name__} cannot run the model: {reason}") from error
 
 
 def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> Array:
@@ -224,6 +236,12 @@ def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> A
     rows = np.subtract(pixels, mean, dtype=np.float32)
     rows /= std
     return rows[None]
+
+
+def deviations(profile: Profile, card: Card) -> Array:
+    """Return the std by which a profile divides, shaped to undo that on a tensor."""
+    std = _statistics(profile, card.spec.input)[1]
+    return std[:, None, None] if card.spec.input.layout == "NCHW" else std
 
 
 def _statistics(profile: Profile, card: Input) -> tuple[Array, Array]:

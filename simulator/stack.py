@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from simulator.contract import Array, Effective, Library, Matrix, Range, Runtime, Stage
-from simulator.data.folder import Dataset, Item, load_folder, subset
+from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.errors import DataError, ModelError, SimulatorError
 from simulator.execute import tensors
 from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
-from simulator.model.card import Card
+from simulator.model.card import Card, tensor_shape
 from simulator.model.onnxfile import OnnxFile
 from simulator.plan import Step, inference, plan, preprocessing
 from simulator.profile.choose import Choice, Choices
@@ -114,7 +116,7 @@ class Workshop:
             self.report(f"{side}: opening {choice.backend.name}")
             try:
                 runtime: Runtime = choice.make(artifact.path)
-                self._runtimes[key] = runtime, runtime.effective()
+                self._runtimes[key] = runtime, runtime.effective(self._probe(artifact, runtime))
             except SimulatorError:
                 raise
             except Exception as error:  # whatever the library raises is about this model
@@ -124,12 +126,21 @@ class Workshop:
                 ) from error
         return self._runtimes[key]
 
+    def _probe(self, artifact: Artifact, runtime: Runtime) -> dict[str, Array]:
+        """Zeros that fit the card, after a check that they fit the runtime's input too."""
+        shape = tensor_shape(self.card.spec.input)
+        zeros = np.zeros(shape, np.float32)
+        ports = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
+        if len(runtime.inputs) != 1 or not runtime.inputs[0].accepts(zeros):
+            raise ModelError(f"{artifact.path} takes {ports}; the card makes float32 {shape}")
+        return {runtime.inputs[0].name: zeros}
+
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
         quantizer = profile.spec.precision.quantizer
         assert quantizer is not None
         wanted = quantizer.calibration
         shared = wanted.source == "data"
-        images = self.dataset if shared else load_folder(Path(wanted.source), None)
+        images = self.dataset if shared else load_unlabelled(Path(wanted.source))
         chosen = subset(images, wanted.samples, self.seed).items
         through = preprocessing(*pair[wanted.through], self.card)
         warnings = []
@@ -140,6 +151,10 @@ class Workshop:
             )
         if shared:
             warnings.append("INT8 is calibrated on images that are also evaluated")
+        elif {item.path.resolve() for item in chosen} & {
+            item.path.resolve() for item in self.dataset.items
+        }:
+            warnings.append("INT8 is calibrated on images some of which are also evaluated")
         identity = [[sha256(item.path) for item in chosen], [s.identity for s in through]]
         return Feeds(identity, lambda: self._tensors(through, chosen)), warnings
 
@@ -161,11 +176,16 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
     backend = choices[Stage.RUNTIME].backend.name
     asked = {**choices[Stage.RUNTIME].options, "compute": profile.spec.precision.compute}
     got = {**effective.options, "compute": effective.compute}
-    return [
+    lines = [
         f"{name} {asked[name]} was asked for, {backend} is running {got[name]}"
         for name in got
         if name in asked and got[name] is not None and asked[name] != got[name]
     ]
+    total = sum(effective.products.values())
+    for kind, count in effective.products.items():
+        if kind != effective.compute:
+            lines.append(f"{count} of {total} convolutions and products run in {kind}")
+    return lines
 
 
 def _wrong_color(choices: Choices, profile: Profile) -> list[str]:

@@ -25,7 +25,7 @@ STAGES = ("decode", "color", "resize", "geometry", "normalize", "infer", "postpr
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
-_PASSING = ("status", "created", "machine", "request", "seconds", "workers")
+_PASSING = ("status", "created", "request", "seconds", "workers")
 """What may differ between a run and its resumption."""
 
 SCHEMA = pa.schema(
@@ -73,10 +73,12 @@ class RunWriter:
                 _check_same(folder, manifest)
             else:
                 check_free(folder, overwrite)
-                for name in (SUMMARY, RECORDS):
-                    (folder / name).unlink(missing_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
+                self._write_manifest("running")
+                for place in (*folder.glob("*.parquet"), folder / SUMMARY):
+                    place.unlink(missing_ok=True)
                 shutil.rmtree(folder / PARTS, ignore_errors=True)
-            (folder / PARTS).mkdir(parents=True, exist_ok=True)
+            (folder / PARTS).mkdir(exist_ok=True)
             self._write_manifest("running")
         except OSError as error:
             raise self._cannot(error) from error
@@ -111,12 +113,17 @@ class RunWriter:
         self._flush()
         self._manifest |= manifest
         try:
-            draft = self.folder / f".{RECORDS}.part"
-            pq.write_table(self._table(), draft, row_group_size=ROWS_PER_GROUP)
-            os.replace(draft, self.folder / RECORDS)
+            _write_table(self._table(), self.folder / RECORDS)
             write_json(self.folder / SUMMARY, summary)
             self._write_manifest("complete")
             shutil.rmtree(self.folder / PARTS)
+        except OSError as error:
+            raise self._cannot(error) from error
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        """Write another table of the run, whole or not at all."""
+        try:
+            _write_table(table, self.folder / name)
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -131,14 +138,9 @@ class RunWriter:
         if not self._buffer:
             return
         place = self.folder / PARTS / f"{self._written:09d}.parquet"
-        draft = place.with_name(f".{place.name}.part")
         try:
             table = pa.Table.from_pylist([row for rows in self._buffer for row in rows], SCHEMA)
-            with draft.open("wb") as file:
-                pq.write_table(table, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, place)
+            _write_table(table, place)
         except OSError as error:
             raise self._cannot(error) from error
         self._written += len(self._buffer)
@@ -174,6 +176,15 @@ class RunWriter:
             pass
 
 
+def _write_table(table: pa.Table, place: Path) -> None:
+    draft = place.with_name(f".{place.name}.part")
+    with draft.open("wb") as file:
+        pq.write_table(table, file, row_group_size=ROWS_PER_GROUP)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, place)
+
+
 def check_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that already holds something.
 
@@ -185,7 +196,7 @@ def check_free(folder: Path, overwrite: bool) -> None:
         RunError: it holds a run and *overwrite* is not set, or it holds something else.
     """
     try:
-        filled = folder.is_dir() and any(folder.iterdir())
+        filled = folder.is_dir() and any(not p.name.endswith(".part") for p in folder.iterdir())
     except OSError as error:
         raise RunError(
             f"{folder}: cannot be written: {error.strerror}; choose another --out"

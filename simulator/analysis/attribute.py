@@ -23,6 +23,8 @@ Game = Callable[[Subset], Floats]
 
 EXACT_AXES = 8
 RESAMPLES = 4000
+ROUNDING = 1e-12
+"""Smaller means are sums that cancel: zero, up to float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def effects(rows: Floats, seed: int = 0) -> list[Effect]:
         size = min(batch, RESAMPLES - start)
         counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
         means[start : start + size] = counts @ rows.T / n
+    means[np.abs(means) < ROUNDING] = 0.0
     low, high = np.quantile(means, [0.025, 0.975], axis=0)
     tails = np.minimum((means <= 0).sum(axis=0), (means >= 0).sum(axis=0))
     p = np.minimum(1.0, 2 * (tails + 1) / (RESAMPLES + 1))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from simulator.errors import UserError
 
-PASS, GATE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+PASS, GATE_FAILED, USER_ERROR = 0, 1, 2
 COMMANDS = {
     "explain": "blame every axis on which two stacks differ",
     "sweep": "try every option of a suite, for one model or several",
@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0: done, and every gate rule passed; 1: a gate rule failed; 2: the user's to fix;
-        130: interrupted.
+        0: done, and every gate rule passed; 1: a gate rule failed; 2: the user's to fix, or
+        interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(
             "interrupted; a run that had begun goes on with: simulate resume RUN", file=sys.stderr
         )
-        return INTERRUPTED
+        return USER_ERROR
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASS

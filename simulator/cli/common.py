@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -49,6 +53,16 @@ def shared(options: argparse.Namespace) -> dict[str, Any]:
     """Return what every job takes."""
     names = ("data", "limit", "seed", "out", "overwrite", "workers", "memory")
     return {name: getattr(options, name) for name in names}
+
+
+@contextmanager
+def unread() -> Iterator[None]:
+    """Let whoever reads our output go away, as head does, without losing the exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(value: Any) -> None:

@@ -55,8 +55,9 @@ def show(result: Result, as_json: bool) -> int:
     """Print the answer; the exit code is the gate's."""
     from simulator.report.terminal import render
 
-    if as_json:
-        common.print_json(result.summary)
-    else:
-        render(result.summary, str(result.folder), common.console())
+    with common.unread():
+        if as_json:
+            common.print_json(result.summary)
+        else:
+            render(result.summary, str(result.folder), common.console())
     return cli.PASS if result.passed else cli.GATE_FAILED

@@ -42,15 +42,20 @@ class Effective:
     """What a runtime says is in force, to be held against what was asked for.
 
     Attributes:
-        compute: the precision that the arithmetic of the convolutions and matrix products ran
-            in, as read back from the runtime; None where it ran none, or does not tell.
+        products: how many convolutions and matrix products ran in each precision, as read back
+            from the runtime; empty where it ran none, or does not tell.
         options: every other option by its profile name, as read back.
         details: what else the runtime tells (fused kernels, counts by precision).
     """
 
-    compute: str | None
+    products: Mapping[str, int]
     options: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def compute(self) -> str | None:
+        """The precision of most products; None where there are none."""
+        return max(self.products, key=lambda kind: self.products[kind], default=None)
 
 
 class Runtime(ABC):
@@ -106,8 +111,12 @@ class Runtime(ABC):
             self._close()
 
     @abstractmethod
-    def effective(self) -> Effective:
-        """Read back what is in force."""
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Read back what is in force.
+
+        Args:
+            feeds: valid inputs, for runtimes that must be watched at work.
+        """
 
     @abstractmethod
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]: ...

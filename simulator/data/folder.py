@@ -95,6 +95,21 @@ def load_folder(root: Path, labels: Labels | None) -> Dataset:
     return Dataset(root, items, found.notes(len(items), tables))
 
 
+def load_unlabelled(root: Path) -> Dataset:
+    """List the images of a folder and of the folders below it, whatever their labels are.
+
+    Raises:
+        DataError: the folder cannot be read, or has no image.
+    """
+    try:
+        names = sorted(_scan(root).images)
+    except OSError as error:
+        raise DataError(f"{error.filename or root}: {error.strerror}") from error
+    if not names:
+        raise DataError(f"{root}: there is no image in it; .jpg, .jpeg and .png are taken")
+    return Dataset(root, tuple(Item(name, root / name, None) for name in names))
+
+
 def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
     """Take a reproducible random part of a data set, in its own order.
 

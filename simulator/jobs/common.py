@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,8 @@ from simulator.execute import Done, Outcome
 from simulator.plan import Plan
 from simulator.profile import axes
 from simulator.profile.choose import choose
-from simulator.profile.load import load
+from simulator.profile.load import find, load
+from simulator.profile.suite import load_suite
 from simulator.stack import Chosen, Stack, effective_dict
 from simulator.store import STAGES, Rows, RunWriter
 from simulator.study import Study
@@ -91,8 +92,8 @@ def refuse_missing(chosen: Iterable[Chosen]) -> None:
 def default_folder(command: str, sides: Mapping[str, Chosen], started: float) -> Path:
     """Return a folder below ``runs/`` that is not there yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
-    names = "-vs-".join(re.sub(r"[^\w.-]+", "_", sides[side][0].name) for side in SIDES)
-    base = Path("runs") / "-".join(filter(None, (stamp, command, names)))
+    names = "-vs-".join(safe_name(sides[side][0].name) for side in SIDES)
+    base = Path("runs") / "-".join(filter(None, (stamp, command and safe_name(command), names)))
     folder, count = base, 1
     while folder.exists():
         count += 1
@@ -100,12 +101,23 @@ def default_folder(command: str, sides: Mapping[str, Chosen], started: float) ->
     return folder
 
 
+def safe_name(name: str) -> str:
+    """Make a folder name of what a document calls itself."""
+    return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:80] or "unnamed"
+
+
 def request(command: str, **arguments: Any) -> dict[str, Any]:
     """Return what was asked for, in a form that another process can ask again."""
-    for name in ("train", "deploy", "model", "data", "suite"):
-        written = arguments.get(name)
-        if written is not None and Path(written).exists():
-            arguments[name] = str(Path(written).resolve())
+    places: dict[str, Callable[[str], Path]] = {
+        "train": find,
+        "deploy": find,
+        "suite": lambda name: load_suite(name).path,
+        "model": Path,
+        "data": Path,
+    }
+    for name, place in places.items():
+        if arguments.get(name) is not None:
+            arguments[name] = str(place(str(arguments[name])).resolve())
     return {"command": command, "arguments": arguments}
 
 
@@ -127,6 +139,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
         "data": {
             "root": str(dataset.root.resolve()),
             "images": {item.name: digests[item.path] for item in dataset.items},
+            "labels": {item.name: item.label for item in dataset.items},
         },
         "seed": study.seed,
         "batch": 1,

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Floats, Game, Subset
@@ -105,7 +104,7 @@ def explain(
                     w for s in stacks if s.side in ("train", "deploy") for w in s.warnings
                 )
             )
-            _write_blame(folder, names, found)
+            run.write_table(BLAME, _blame_table(names, found))
             summary["seconds"] = round(time.time() - started, 3)
             run.finish(summary, {"seconds": summary["seconds"], "workers": study.workers})
     return Result(summary, folder)
@@ -220,11 +219,11 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
     return result
 
 
-def _write_blame(folder: Path, names: Sequence[str], found: Answers) -> None:
+def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:
     train, deploy = (found.predictions[found.row(side)] for side in ("train", "deploy"))
     flipped = np.flatnonzero(train != deploy)
     alone = {name: found.predictions[found.row(_label(frozenset({name}), names))] for name in names}
-    table = pa.table(
+    return pa.table(
         {
             "sample": [found.items[i].name for i in flipped],
             "label": pa.array([found.items[i].label for i in flipped], pa.int32()),
@@ -236,4 +235,3 @@ def _write_blame(folder: Path, names: Sequence[str], found: Answers) -> None:
             ),
         }
     )
-    pq.write_table(table, folder / BLAME)

@@ -18,13 +18,14 @@ from simulator.jobs.common import (
     refuse_missing,
     request,
     run_and_keep,
+    safe_name,
 )
-from simulator.model.artifact import pooling_change
+from simulator.model.artifact import pooling_difference
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
 from simulator.stack import Chosen
-from simulator.store import RunWriter
+from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
 
 TRAIN, COMBINED = "train", "combined"
@@ -78,7 +79,7 @@ def sweep(
             train or loaded.spec.train, overrides(loaded.spec.combined)
         )
     refuse_missing([base, *options.values()])
-    results = []
+    results: list[Result] = []
     for model in models:
         started = time.time()
         with Study(model, data, limit, seed, workers, memory, progress) as study:
@@ -86,6 +87,10 @@ def sweep(
                 "sweep", suite=suite, train=train, model=model, data=data, limit=limit, seed=seed
             )
             folder = Path(out) if out and resume else _folder(out, loaded, study, base, started)
+            if folder in (result.folder for result in results):
+                raise UserError(f"two model cards are called {study.card.spec.name!r}; rename one")
+            if not resume:
+                check_free(folder, overwrite)
             sweeping = _Sweep(study, loaded, base, options, asked)
             results.append(sweeping.run(folder, overwrite, resume, started))
     return results
@@ -102,7 +107,7 @@ class _Sweep:
     asked: dict[str, Any]
 
     def run(self, folder: Path, overwrite: bool, resume: bool, started: float) -> Result:
-        absent = _absent(self.study, self.options)
+        absent = _absent(self.study, self.base, self.options)
         kept = {key: own for key, own in self.options.items() if key not in absent}
         names = [TRAIN, *("/".join(key) for key in kept)]
         variants = [
@@ -196,24 +201,30 @@ def _systematic(top1: float, columns: Mapping[str, Any]) -> dict[str, Any]:
         if column != COMBINED
         for entry in figures["options"].values()
     ]
-    mean = st.fmean(rates)
+    mean = st.fmean(rates) if rates else None
     return {
         "mean_SR": mean,
-        "SNI": (top1 - mean) / top1 if top1 else None,
+        "SNI": (top1 - mean) / top1 if top1 and mean is not None else None,
         "std": st.stdev(rates) if len(rates) > 1 else None,
         "ACC_of": TRAIN,
     }
 
 
-def _absent(study: Study, options: Mapping[tuple[str, str], Chosen]) -> dict[tuple[str, str], str]:
+def _absent(
+    study: Study, base: Chosen, options: Mapping[tuple[str, str], Chosen]
+) -> dict[tuple[str, str], str]:
     """The options whose axis does not exist in this model, or changes nothing in it."""
     absent = {}
+    trained = base[0].spec.graph.ceil_mode
     for key, (profile, _) in options.items():
         ceil_mode = profile.spec.graph.ceil_mode
-        if ceil_mode != "keep" and key[0] != COMBINED:
-            change = pooling_change(study.source, ceil_mode)
-            if not change.effective:
-                absent[key] = str(change)
+        if ceil_mode != trained and key[0] != COMBINED:
+            changed, words = pooling_difference(study.source, trained, ceil_mode)
+            if not changed:
+                absent[key] = words
+    if len(absent) == len(options):
+        why = "; ".join(dict.fromkeys(absent.values()))
+        raise UserError(f"{study.card.spec.name}: no option of this suite changes it: {why}")
     return absent
 
 
@@ -226,6 +237,6 @@ def _folder(
     out: str | Path | None, suite: Suite, study: Study, base: Chosen, started: float
 ) -> Path:
     if out:
-        return Path(out) / study.card.spec.name
+        return Path(out) / safe_name(study.card.spec.name)
     names = {"train": base, "deploy": base}
     return default_folder(f"{suite.spec.name}-{study.card.spec.name}", names, started)

@@ -106,18 +106,22 @@ def worst(
         "path": path,
         "combinations": count,
         "exhaustive": best,
-        "warnings": [],
+        "warnings": list(search.warnings),
+        "skipped": search.skipped,
         "seconds": round(time.time() - started, 3),
         "gate": {"passed": True, "rules": []},
     }
-    write_json(folder / SUMMARY, summary)
-    _mark(folder, asked, "complete")
+    _mark(folder, asked, "complete", summary)
     return Result(summary, folder)
 
 
-def _mark(folder: Path, asked: dict[str, Any], status: str) -> None:
+def _mark(
+    folder: Path, asked: dict[str, Any], status: str, summary: dict[str, Any] | None = None
+) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if summary is not None:
+            write_json(folder / SUMMARY, summary)
         write_json(folder / MANIFEST, {"status": status, "request": asked})
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
@@ -137,6 +141,8 @@ class _Search:
         self.runs = 0
         self.samples = 0
         self.trained = 0.0
+        self.skipped = 0
+        self.warnings: dict[str, None] = {}
 
     def greedy(self) -> list[dict[str, Any]]:
         taken: Picks = ()
@@ -195,6 +201,8 @@ class _Search:
                 raise UserError("the worst case is the largest loss of accuracy; give labels")
             means = found.correct.mean(axis=1)
             run.finish({"top1": dict(zip(names, map(float, means), strict=True))}, {})
+        self.warnings |= dict.fromkeys(w for stack in stacks for w in stack.warnings)
+        self.skipped = max(self.skipped, found.skipped)
         self.samples, self.trained = len(found.items), float(means[0])
         return dict(zip(candidates, map(float, means[1:]), strict=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +18,13 @@ from simulator import cache
 from simulator.contract import Array, Stage
 from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card
-from simulator.model.graph.pooling import PoolingChange, set_ceil_mode
+from simulator.model.graph.pooling import PoolingChange, output_sizes, set_ceil_mode
 from simulator.model.onnxfile import OnnxFile, load
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
+
+RECIPE = 1
+"""Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +81,18 @@ def build(
         change = set_ceil_mode(model, ceil_mode == "ceil")
         notes.append(f"pooling: {change}")
         if change.rewritten:
-            key = digest([key, "ceil_mode", ceil_mode])
+            key = digest([key, "ceil_mode", ceil_mode, _makers()])
             path = _cached(card, key, lambda target: onnx.save(model, str(target)))
     made = choices.get(Stage.CAST)
     if made:
-        before, key = path, digest([key, made.identity()])
+        before, key = path, digest([key, made.identity(), _makers()])
         with _about(card, made):
             path = _cached(card, key, lambda target: made.make().cast(before, target))
     quantized = choices.get(Stage.QUANTIZE)
     if quantized:
         if feeds is None:
             raise ModelError("INT8 needs calibration inputs")
-        before, key = path, digest([key, quantized.identity(), feeds.identity])
+        before, key = path, digest([key, quantized.identity(), feeds.identity, _makers()])
         with _about(card, quantized):
             path = _cached(
                 card,
@@ -98,15 +102,35 @@ def build(
     return Artifact(path, key, tuple(notes))
 
 
-def pooling_change(source: OnnxFile, ceil_mode: str) -> PoolingChange:
-    """Say what ``ceil_mode`` would do to a model."""
-    return set_ceil_mode(load(source.path), ceil_mode == "ceil")
+def pooling_difference(source: OnnxFile, train: str, deploy: str) -> tuple[int, str]:
+    """Compare the pooling of a model under two values of ``ceil_mode``.
+
+    Returns:
+        How many pooling nodes give another output size, and the same in words.
+    """
+    sizes = []
+    for ceil_mode in (train, deploy):
+        model = load(source.path)
+        if ceil_mode != "keep":
+            set_ceil_mode(model, ceil_mode == "ceil")
+        sizes.append(output_sizes(model))
+    before, after = sizes
+    if not before:
+        return 0, str(PoolingChange(0, 0, 0))
+    changed = sum(before[name] != after[name] for name in before)
+    return changed, f"{changed} of {len(before)} pooling nodes give another output size"
 
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of a JSON value, written canonically."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _makers() -> dict[str, Any]:
+    """What every artifact depends on besides its own recipe: our arithmetic, and ONNX."""
+    names = ("onnx", "pipeline-simulator")
+    return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
 
 
 def _torch_export(card: Card, source: OnnxFile, profile: Profile) -> Artifact:

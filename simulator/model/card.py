@@ -79,6 +79,12 @@ class CardSpec(_Section):
     labels: str | None = None
 
 
+def tensor_shape(spec: Input) -> tuple[int, ...]:
+    """Return the shape of one sample's input tensor."""
+    size = (3, spec.height, spec.width) if spec.layout == "NCHW" else (spec.height, spec.width, 3)
+    return (1, *size)
+
+
 class Card:
     """A model card, with its files found.
 

@@ -11,7 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from simulator.errors import ModelError
-from simulator.model.card import Card
+from simulator.model.card import Card, tensor_shape
 from simulator.model.graph.pooling import POOLS
 
 
@@ -102,16 +102,15 @@ def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
         got = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
         raise ModelError(f"{card.model}: input {value.name!r} is {got}; float32 expected")
     wanted = card.spec.input
-    size = (3, wanted.height, wanted.width)
-    shape = size if wanted.layout == "NCHW" else (*size[1:], 3)
+    shape = tensor_shape(wanted)
     got_shape = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
     fits = len(got_shape) == 4 and all(
-        got in (None, want) for got, want in zip(got_shape, (1, *shape), strict=True)
+        got in (None, want) for got, want in zip(got_shape, shape, strict=True)
     )
     if not fits:
         raise ModelError(
             f"{card.model}: input {value.name!r} is {_shape(got_shape)}, "
-            f"the card {card.path.name} makes {_shape([1, *shape])} ({wanted.layout})"
+            f"the card {card.path.name} makes {_shape(list(shape))} ({wanted.layout})"
         )
 
 

@@ -111,6 +111,10 @@ def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
             f"greedy path; {summary['combinations']:,} combinations are too many to try all",
             highlight=False,
         )
+    if summary["skipped"]:
+        console.print(f"[yellow]note[/] up to {summary['skipped']} images were skipped in a step")
+    for warning in summary["warnings"]:
+        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 

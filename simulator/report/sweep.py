@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 ABSENT = "-"
@@ -77,8 +78,8 @@ def _cell(summary: Mapping[str, Any], name: str) -> str:
 def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
     first = summaries[0]
     table = Table(
-        title=f"{first['suite']}: points of top-1 lost / answers flipped, "
-        f"{first['samples']:,} images, trained on {first['train']['profile']}",
+        title=f"{escape(first['suite'])}: points of top-1 lost / answers flipped, "
+        f"{first['samples']:,} images, trained on {escape(first['train']['profile'])}",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
@@ -87,20 +88,28 @@ def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
     for index, title in enumerate(header(summaries)):
         table.add_column(title, justify="left" if not index else "right", no_wrap=not index)
     for line in lines(summaries):
-        table.add_row(*(cell.replace(" / ", "\n") for cell in line))
+        table.add_row(*(escape(cell).replace(" / ", "\n") for cell in line))
     console.print(table, highlight=False)
     for summary in summaries:
-        systematic = summary["systematic"]
+        systematic, name = summary["systematic"], escape(summary["model"])
+        sni = ABSENT if systematic["SNI"] is None else f"{systematic['SNI']:.4f}"
+        mean = ABSENT if systematic["mean_SR"] is None else f"{systematic['mean_SR']:.2%}"
         spread = "" if systematic["std"] is None else f", std {systematic['std'] * 100:.2f} points"
         console.print(
-            f"{summary['model']}: mean SR {systematic['mean_SR']:.2%}, SNI {systematic['SNI']:.4f}"
+            f"{name}: mean SR {mean}, SNI {sni}"
             f"{spread} (ACC is the {systematic['ACC_of']} stack's)",
             highlight=False,
         )
+        if summary["skipped"]:
+            console.print(
+                f"[yellow]note[/] {name}: {summary['skipped']} images skipped: "
+                "see skipped in records.parquet",
+                highlight=False,
+            )
         for option, why in summary["absent"].items():
-            console.print(f"[yellow]note[/] {summary['model']}: {option}: {why}", highlight=False)
+            console.print(f"[yellow]note[/] {name}: {escape(f'{option}: {why}')}", highlight=False)
         for warning in summary["warnings"]:
-            console.print(f"[yellow]note[/] {summary['model']}: {warning}", highlight=False)
+            console.print(f"[yellow]note[/] {name}: {escape(warning)}", highlight=False)
 
 
 def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
@@ -150,7 +159,7 @@ def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_csv(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return one row per model and option with every figure."""
+    """Return one row per model and option."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     figures = ["top1", "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]

@@ -69,6 +69,13 @@ def set_ceil_mode(model: onnx.ModelProto, ceil: bool) -> PoolingChange:
     return PoolingChange(len(pools), len(targets), effective)
 
 
+def output_sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """Return the output shape of every pooling node, by the name of the output."""
+    shapes = _shapes(model)
+    names = [node.output[0] for node in model.graph.node if node.op_type in POOLS]
+    return {name: shapes.get(name, []) for name in names}
+
+
 def _ceil_mode(node: onnx.NodeProto) -> int:
     return next((a.i for a in node.attribute if a.name == "ceil_mode"), 0)
 

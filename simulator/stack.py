@@ -184,7 +184,10 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
     total = sum(effective.products.values())
     for kind, count in effective.products.items():
         if kind != effective.compute:
-            lines.append(f"{count} of {total} convolutions and products run in {kind}")
+            lines.append(
+                f"compute {effective.compute} was asked for, {count} of {total} convolutions and "
+                f"matrix products are running in {kind}"
+            )
     return lines
 
 

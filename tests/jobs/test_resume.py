@@ -119,6 +119,17 @@ def test_a_run_of_other_images_is_not_resumed(card, many, cache, tmp_path):
         run(card, many, folder, resume=True)
 
 
+def test_a_run_of_other_labels_is_not_resumed(card, many, cache, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "out", progress=StopsAt(40))
+    (many / "red").rename(many / "was_red")
+    (many / "green").rename(many / "red")
+    (many / "was_red").rename(many / "green")
+
+    with pytest.raises(RunError, match="data changed since it was started"):
+        run(card, many, tmp_path / "out" / "colors", resume=True)
+
+
 FULL = """
 import resource, signal, sys
 from pathlib import Path

@@ -1,11 +1,13 @@
 """Sweeps and worst cases, with figures worked out on paper."""
 
+import io
 import statistics
 
 import pytest
 import yaml
+from rich.console import Console
 
-from simulator.errors import ProfileError
+from simulator.errors import ProfileError, UserError
 from simulator.jobs.sweep import sweep
 from simulator.jobs.worst import worst
 from simulator.profile.suite import load_suite
@@ -75,6 +77,34 @@ def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cac
 
     assert "ceil_mode" not in result.summary["columns"]
     assert "does not exist" in result.summary["absent"]["ceil_mode/ceil"]
+
+
+def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_path):
+    path = tmp_path / "pooling.yaml"
+    columns = {"ceil_mode": {"ceil": {"graph.ceil_mode": "ceil"}}}
+    path.write_text(yaml.safe_dump({**SUITE, "columns": columns, "combined": None}))
+
+    with pytest.raises(UserError, match=r"colors: no option of this suite changes it: this axis"):
+        sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+
+
+def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_path):
+    """ACC = 0: SNI divides by it."""
+    for old, new in (("red", "tmp"), ("green", "red"), ("blue", "green"), ("tmp", "blue")):
+        (data / old).rename(data / new)
+
+    (result,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs")
+
+    assert result.summary["top1"] == 0
+    assert result.summary["systematic"]["SNI"] is None
+    console = Console(file=io.StringIO())
+    tables.render([result.summary], "text", console)
+    assert "SNI -" in console.file.getvalue()
+
+
+def test_two_cards_of_one_name_are_refused(suite, card, data, cache, tmp_path):
+    with pytest.raises(UserError, match="two model cards are called 'colors'"):
+        sweep(str(suite), models=[card, card], data=data, out=tmp_path / "runs")
 
 
 def test_the_worst_case_starts_with_the_axis_that_loses_most(suite, card, data, cache, tmp_path):

@@ -63,7 +63,7 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
     from simulator.jobs.sweep import sweep
     from simulator.profile.suite import load_suite
 
-    def swept(name: str) -> tuple[Path, float, float]:
+    def swept(name: str) -> tuple[Path, float]:
         seen = {}
         execute = study.execute
 
@@ -73,15 +73,14 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
             seen["loop"] = time.perf_counter() - start
 
         study.execute = timed
-        start = time.perf_counter()
         try:
             (result,) = sweep(SUITE, data=folder, workers=THREADS, out=home / name)
         finally:
             study.execute = execute
-        return result.folder, time.perf_counter() - start, seen["loop"]
+        return result.folder, seen["loop"]
 
     swept("warm-up")
-    run, whole, loop = swept("sweep")
+    run, loop = swept("sweep")
     records = pq.read_table(run / "records.parquet", columns=["sample", "digest"])
     unique = records.group_by(["sample", "digest"]).aggregate([]).num_rows
     stacks = records.num_rows // len({*records["sample"].to_pylist()})
@@ -98,18 +97,36 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
                   f"{loop:.1f} s against {floor:.1f} s for {unique} of {records.num_rows}"),
     ]  # fmt: skip
     if pairs:
-        from simulator import simulate
-
-        start = time.perf_counter()
-        for _, option, changes in load_suite(SUITE).options():
-            simulate(
-                "pillow_fp32", "pillow_fp32", data=folder, workers=THREADS, overwrite=True,
-                overrides=[f"deploy.{c}" for c in changes], out=home / "pair" / option,
-            )  # fmt: skip
-        took = time.perf_counter() - start
-        note = f"{took:.1f} s against {whole:.1f} s, whole calls"
-        rows.insert(0, bench.row("(a) pair by pair / sweep", took / whole, 0, note))
+        rows = [pair_by_pair(suite, folder, home) for suite in (SUITE, "sysnoise")] + rows
     return rows
+
+
+def pair_by_pair(suite: str, folder: Path, home: Path) -> tuple[str, ...]:
+    """Race a sweep against one ``simulate`` after another; INT8 artifacts are made before."""
+    from simulator import simulate
+    from simulator.jobs.sweep import sweep
+    from simulator.profile.suite import load_suite
+
+    settings = {"data": folder, "workers": THREADS}
+    swept = [seconds(lambda i=i: sweep(suite, out=home / f"{suite}{i}", **settings)) for i in "ab"]
+    options = [option for option in load_suite(suite).options() if option[0] != "ceil_mode"]
+
+    def pairs() -> None:
+        for column, option, changes in options:
+            simulate(
+                "pillow_fp32", "pillow_fp32", overrides=[f"deploy.{c}" for c in changes],
+                out=home / "pairs" / suite / column / option, **settings,
+            )  # fmt: skip
+
+    took, whole = seconds(pairs), swept[1]
+    note = f"{took:.1f} s against {whole:.1f} s, whole calls, {len(options)} options"
+    return bench.row(f"(a) {suite}: pair by pair / sweep", took / whole, 0, note)
+
+
+def seconds(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def session(threads: int):

@@ -41,11 +41,6 @@ class Encoded:
     bits: int
     orientation: int
 
-    @property
-    def cmyk(self) -> bool:
-        """Whether the file holds four ink components (CMYK or YCCK)."""
-        return self.format == "jpeg" and self.channels == 4
-
     def size(self, exif: str) -> tuple[int, int]:
         """(height, width) of the decoded image under ``exif: apply`` or ``exif: ignore``."""
         if exif == "apply" and self.orientation >= 5:

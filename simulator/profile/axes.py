@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator import registry
 from simulator.contract import Evidence, Stage
-from simulator.profile.choose import Choices, choose
+from simulator.profile.choose import Choices, choose, gives_planes
 from simulator.profile.load import Profile
-from simulator.profile.schema import AXES
+from simulator.profile.schema import AXES, Claim
 
 _STAGES = {
     "decoder": (Stage.DECODE,),
@@ -50,13 +50,18 @@ def flat(found: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
+def claims(profile: Profile) -> dict[str, Claim]:
+    """Return what a profile claims of its sections, by the section's name."""
+    return {str(section): claim for section, claim in profile.spec.evidence.items()}
+
+
 def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, str]:
     """Return how we know an axis of a profile, and the source.
 
     The profile's own claim holds; where it makes none, the weakest of the backends' does.
     """
     section = AXES[axis][0]
-    claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
+    claim = claims(profile).get(section)
     if claim is not None:
         return Evidence(claim.kind), claim.source
     stages = (*_STAGES.get(axis, ()), *((Stage.RUNTIME,) if axis == "precision" else ()))
@@ -68,7 +73,7 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
     return weakest.offer.evidence, weakest.offer.source or weakest.backend.summary
 
 
-def swap(base: Profile, other: Profile, axes: Iterable[str]) -> tuple[Profile, Choices]:
+def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, Choices]:
     """Return *base* with some axes taken from *other*.
 
     Two rules make axes independent of each other: where the decoder gives no YUV planes, a
@@ -80,14 +85,13 @@ def swap(base: Profile, other: Profile, axes: Iterable[str]) -> tuple[Profile, C
     """
     update: dict[str, Any] = {AXES[axis][0]: getattr(other.spec, AXES[axis][0]) for axis in axes}
     spec = base.spec.model_copy(update=update)
-    mixed = Profile(f"{base.name}+{'+'.join(axes)}", spec, {})
-    if spec.color.source == "planes":
-        offer = registry.backend(spec.decode.backend).of(Stage.DECODE)[0]
-        if not getattr(offer.make, "gives_planes", False):
-            update["color"] = spec.color.model_copy(update={"source": "encode"})
+    decoder = registry.backend(spec.decode.backend).of(Stage.DECODE)[0]
+    if spec.color.source == "planes" and not gives_planes(decoder):
+        update["color"] = spec.color.model_copy(update={"source": "encode"})
     if spec.color.format == "rgb" and spec.resize.domain == "yuv":
         update["resize"] = spec.resize.model_copy(update={"domain": "rgb"})
-    mixed = Profile(mixed.name, base.spec.model_copy(update=update), {})
+    name = f"{base.name}+{'+'.join(axes)}"
+    mixed = Profile(name, base.spec.model_copy(update=update), {})
     return mixed, choose(mixed)
 
 
@@ -97,10 +101,10 @@ def claims_problem(profile: Profile, choices: Choices) -> list[str]:
     problems = []
     for axis, stages in _STAGES.items():
         section = AXES[axis][0]
-        claim = profile.spec.evidence.get(section)  # type: ignore[call-overload]
+        claim = claims(profile).get(section)
         offers = [choices[stage].offer for stage in stages if stage in choices]
-        for offer in offers if claim else ():
-            if order.index(Evidence(claim.kind)) < order.index(offer.evidence):
+        for offer in offers:
+            if claim and order.index(Evidence(claim.kind)) < order.index(offer.evidence):
                 problems.append(
                     f"{profile.where(('evidence', section))}: evidence.{section}: claims "
                     f"{claim.kind}, but the implementation here is {offer.evidence}"

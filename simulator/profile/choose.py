@@ -67,16 +67,20 @@ def choose(profile: Profile) -> Choices:
                 full = (*key, field or "backend")
                 problems.append(f"{profile.where(full)}: {'.'.join(map(str, full))}: {what}")
     color = profile.spec.color
-    if color.source == "planes" and Stage.DECODE in choices:
-        make = choices[Stage.DECODE].offer.make
-        if not getattr(make, "gives_planes", False):
-            problems.append(
-                f"{profile.where(('color', 'source'))}: color.source: "
-                f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
-            )
+    decoder = choices.get(Stage.DECODE)
+    if color.source == "planes" and decoder and not gives_planes(decoder.offer):
+        problems.append(
+            f"{profile.where(('color', 'source'))}: color.source: "
+            f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
+        )
     if problems:
         raise ProfileError(problems)
     return choices
+
+
+def gives_planes(decoder: Offer) -> bool:
+    """Whether a decoder hands out a JPEG's own YUV planes; nothing is imported."""
+    return bool(getattr(decoder.make, "gives_planes", False))
 
 
 def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any]]]:

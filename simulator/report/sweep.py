@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.table import Table
 
 ABSENT = "-"
-FORMATS = ("text", "markdown", "latex", "csv", "options")
 
 
 def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) -> None:
@@ -21,7 +20,7 @@ def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) 
 
     Args:
         summaries: one summary of ``simulate sweep`` per model, of the same suite.
-        form: one of :data:`FORMATS`.
+        form: ``text``, ``markdown``, ``latex``, ``csv`` or ``options`` (a row per option).
         console: where text goes; the other forms are printed plainly.
     """
     if form == "csv":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import U8
+from simulator.contract import Array
 from simulator.contract.encoded import MAX_PIXELS
 from simulator.errors import SampleError
 
@@ -73,14 +73,14 @@ class Geometry:
             min(self.width, max(1, fraction(width * scale))),
         )
 
-    def fit(self, rgb: U8) -> U8:
+    def fit(self, rgb: Array) -> Array:
         """Crop or pad a resampled image to the network's size.
 
         Args:
-            rgb: (rows, columns, 3) uint8 of about ``resized`` size.
+            rgb: (rows, columns, 3) uint8 or float32 of about ``resized`` size.
 
         Returns:
-            (height, width, 3) uint8; a view where nothing had to be padded.
+            (height, width, 3) of the same dtype; a view where nothing had to be padded.
 
         Raises:
             SampleError: the image is smaller than what has to be cropped out of it.
@@ -89,7 +89,7 @@ class Geometry:
         if (rows, columns) == (self.height, self.width):
             return rgb
         if self.kind == "letterbox":
-            out = np.full((self.height, self.width, 3), self.value, np.uint8)
+            out = np.full((self.height, self.width, 3), self.value, rgb.dtype)
             centered = self.position == "center"
             top = (self.height - rows) // 2 if centered else 0
             left = (self.width - columns) // 2 if centered else 0

@@ -69,7 +69,7 @@ def axis_effects(
     chains = {}
     for axis in axes:
         if axis == "pooling":
-            modes = [stack.profile.spec.graph.ceil_mode for stack in (train, deploy)]
+            modes = [stack.profile.spec.graph.pooling.ceil_mode for stack in (train, deploy)]
             changed, words = pooling_difference(source, *modes)
             effects[axis] = {"null": changed == 0, "why": words}
         elif axis in PIXEL_AXES:

@@ -4,9 +4,11 @@ from simulator.contract.backend import (
     Admits,
     AtLeast,
     Backend,
+    Environment,
     Evidence,
     Offer,
     Options,
+    Pairs,
     Stage,
     Subset,
 )
@@ -24,7 +26,7 @@ from simulator.contract.frame import (
     yuv_frame,
 )
 from simulator.contract.library import Library
-from simulator.contract.model import Cast, Effective, Port, Quantizer, Runtime
+from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.errors import MissingLibrary, SampleError, Unsupported
 
@@ -41,15 +43,18 @@ __all__ = [
     "Effective",
     "Encoded",
     "Encoder",
+    "Environment",
     "Evidence",
     "ExampleImages",
     "ExampleModel",
+    "Exporter",
     "Frame",
     "Library",
     "Matrix",
     "MissingLibrary",
     "Offer",
     "Options",
+    "Pairs",
     "PixelFormat",
     "Port",
     "Quantizer",

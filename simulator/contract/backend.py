@@ -20,6 +20,7 @@ class Stage(StrEnum):
     ENCODE = "encode"
     CONVERT = "convert"
     RESIZE = "resize"
+    EXPORT = "export"
     CAST = "cast"
     QUANTIZE = "quantize"
     RUNTIME = "runtime"
@@ -67,7 +68,19 @@ class Subset:
         return f"a list out of {', '.join(self.names)}"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset
+class Pairs:
+    """A mapping of names to strings that the library itself checks, such as provider options."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Mapping) and all(
+            isinstance(word, str) for pair in value.items() for word in pair
+        )
+
+    def __str__(self) -> str:
+        return "a mapping of names to strings"
+
+
+Admits = tuple[Any, ...] | AtLeast | Subset | Pairs
 """The values that an implementation obeys for one field."""
 
 
@@ -82,16 +95,34 @@ class Offer:
         stage: the place in a stack that it fills.
         options: for each profile field of that stage which values are obeyed. A field with
             one value need not be written; every other field must be.
-        make: builds the implementation from the checked options.
+        make: the implementation, built from the checked options.
         evidence: how we know that this is what the stack does.
         source: where the behaviour is documented.
     """
 
     stage: Stage
     options: Mapping[str, Admits]
-    make: Callable[..., Any]
+    make: type[Any]
     evidence: Evidence = Evidence.NATIVE
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A Python of its own, for a library that cannot share ours.
+
+    ``simulate backends install NAME`` makes it; the backend then runs there, as a worker
+    process, and profiles do not change.
+
+    Attributes:
+        requirements: pinned, as pip takes them; the worker itself needs numpy alone.
+        no_deps: pinned packages that are installed without what they ask for.
+        why: why the library cannot share our interpreter.
+    """
+
+    requirements: tuple[str, ...]
+    why: str
+    no_deps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +134,10 @@ class Backend:
         summary: one line for ``simulate backends``.
         library: what has to be installed; None for arithmetic of our own.
         offers: every implementation, listed without importing the library.
+        companions: what else has to be installed.
+        environment: the Python of its own that it may run in, if it may.
+        device: asks the library for the device that it needs: its name, or the exact reason
+            why there is none, as a MissingLibrary. None where a CPU is enough.
     """
 
     name: str
@@ -110,6 +145,8 @@ class Backend:
     offers: tuple[Offer, ...]
     library: Library | None = None
     companions: tuple[Library, ...] = ()
+    environment: Environment | None = None
+    device: Callable[[], str] | None = None
 
     def of(self, stage: Stage) -> tuple[Offer, ...]:
         """Return the offers for *stage*."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -64,11 +64,18 @@ class Runtime(ABC):
     ``run`` may be called from several threads at once.
 
     Args:
-        artifact: the model file.
-        options: the checked fields of the profile's ``runtime`` section, and ``compute`` of
-            its ``precision`` section.
+        artifact: the model file, or the folder that ``compile`` wrote.
+        options: the checked fields of the profile's ``runtime`` section, and ``storage`` and
+            ``compute`` of its ``precision`` section.
+
+    Attributes:
+        takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
+        compiled_by: the options that the compiled form depends on; the runtime is then opened
+            on the folder that ``compile`` wrote. None where the model file is opened as it is.
     """
 
+    takes: ClassVar[str] = "onnx"
+    compiled_by: ClassVar[tuple[str, ...] | None] = None
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
@@ -76,6 +83,17 @@ class Runtime(ABC):
         self.options = options
         self._closed = False
         self.inputs, self.outputs = self._open(artifact)
+
+    @classmethod
+    def compile(cls, source: Path, folder: Path, options: Options) -> None:
+        """Convert a model file to the runtime's own form; the result is cached by content.
+
+        Args:
+            source: the model file, in the format that the runtime takes.
+            folder: an empty folder to write into.
+            options: as the constructor gets them; only those in ``compiled_by`` may matter.
+        """
+        raise NotImplementedError(f"{cls.__name__} opens its model file as it is")
 
     @final
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -128,27 +146,60 @@ class Runtime(ABC):
         pass
 
 
-class Cast(ABC):
-    """Stores a model's weights in another floating-point type.
+class Exporter(ABC):
+    """Converts a model to another format before it is quantized and run.
 
     Args:
-        options: ``storage`` of the profile's ``precision`` section.
+        options: the checked fields of the profile's ``runtime.exporter`` section.
+
+    Attributes:
+        takes: the format of the source: ``onnx`` or ``torch_export``.
+        gives: the format of the target, for example ``tflite``.
     """
+
+    takes: ClassVar[str]
+    gives: ClassVar[str]
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @abstractmethod
+    def export(self, source: Path, target: Path) -> None:
+        """Write *source* in the other format to *target*."""
+
+
+class Cast(ABC):
+    """Stores a model's weights in another type; the arithmetic stays what it was.
+
+    Args:
+        options: ``storage`` of the profile's ``precision`` section, and the checked fields of
+            its ``cast`` section.
+
+    Attributes:
+        format: of the source and of the target.
+    """
+
+    format: ClassVar[str] = "onnx"
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     @abstractmethod
     def cast(self, source: Path, target: Path) -> None:
-        """Write *source* (ONNX) with the asked storage to *target* (ONNX)."""
+        """Write *source* with the asked storage to *target*."""
 
 
 class Quantizer(ABC):
-    """Makes an INT8 QDQ model by post-training static quantization.
+    """Makes an INT8 model by post-training static quantization.
 
     Args:
         options: the checked fields of the profile's ``precision.quantizer`` section.
+
+    Attributes:
+        format: of the source and of the target.
     """
+
+    format: ClassVar[str] = "onnx"
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -158,7 +209,8 @@ class Quantizer(ABC):
         """Write the quantized model.
 
         Args:
-            source: an ONNX file with FP32 weights.
-            target: where the ONNX file with QuantizeLinear / DequantizeLinear pairs goes.
-            feeds: calibration inputs, one sample at a time.
+            source: a file with FP32 weights.
+            target: where the quantized file goes; in ONNX with QuantizeLinear and
+                DequantizeLinear pairs.
+            feeds: calibration inputs, one sample at a time, as the model card lays them out.
         """

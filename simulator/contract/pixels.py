@@ -12,6 +12,7 @@ from simulator.contract.backend import Options
 from simulator.contract.encoded import Encoded
 from simulator.contract.frame import (
     U8,
+    Array,
     Frame,
     Matrix,
     PixelFormat,
@@ -99,13 +100,18 @@ class Resizer(ABC):
 
     Args:
         options: the checked fields of the profile's ``resize`` section.
+
+    Attributes:
+        gives: ``uint8``, or ``float32`` for a library that does not round its result.
     """
+
+    gives: ClassVar[type[np.uint8] | type[np.float32]] = np.uint8
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     @final
-    def resize(self, plane: U8, height: int, width: int) -> U8:
+    def resize(self, plane: U8, height: int, width: int) -> Array:
         """Resample one plane.
 
         Args:
@@ -114,8 +120,8 @@ class Resizer(ABC):
             width: columns of the result, at least 1.
 
         Returns:
-            (height, width) or (height, width, C) uint8; the input itself where the size is
-            already right, as every library that we know does.
+            (height, width) or (height, width, C) of dtype ``gives``; the input itself where
+            the size is already right, as every library that we know does.
         """
         if plane.dtype != np.uint8 or plane.ndim not in (2, 3):
             raise ValueError(f"a plane is uint8 (H, W[, C]), got {plane.dtype} {plane.shape}")
@@ -125,7 +131,7 @@ class Resizer(ABC):
             return plane
         out = self._resize(plane, height, width)
         wanted = (height, width, *plane.shape[2:])
-        if out.shape != wanted or out.dtype != np.uint8:
+        if out.shape != wanted or out.dtype != self.gives:
             raise SampleError(f"{type(self).__name__} gave {out.dtype} {out.shape}, not {wanted}")
         return out
 
@@ -138,7 +144,7 @@ class Resizer(ABC):
         return frame.with_planes(luma, *(self.resize(p, *small) for p in frame.planes[1:]))
 
     @abstractmethod
-    def _resize(self, plane: U8, height: int, width: int) -> U8:
+    def _resize(self, plane: U8, height: int, width: int) -> Array:
         """Return the resampled plane, of the same number of dimensions."""
 
 

@@ -215,9 +215,9 @@ def _absent(
 ) -> dict[tuple[str, str], str]:
     """The options whose axis does not exist in this model, or changes nothing in it."""
     absent = {}
-    trained = base[0].spec.graph.ceil_mode
+    trained = base[0].spec.graph.pooling.ceil_mode
     for key, (profile, _) in options.items():
-        ceil_mode = profile.spec.graph.ceil_mode
+        ceil_mode = profile.spec.graph.pooling.ceil_mode
         if ceil_mode != trained and key[0] != COMBINED:
             changed, words = pooling_difference(study.source, trained, ceil_mode)
             if not changed:

@@ -1,4 +1,4 @@
-"""Artifacts: one concrete model file per (graph rewrites x precision), cached by content."""
+"""Artifacts: one concrete model file per (graph x format x precision), cached by content."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from simulator import cache
-from simulator.contract import Array, Stage
+from simulator.contract import Array, Runtime, Stage
 from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card
 from simulator.model.graph.pooling import PoolingChange, output_sizes, set_ceil_mode
+from simulator.model.graph.rewrite import rewrite
 from simulator.model.onnxfile import OnnxFile, load
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 
-RECIPE = 1
+SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
+RECIPE = 2
 """Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
 
 
@@ -32,13 +34,15 @@ class Artifact:
     """A model file that a runtime opens.
 
     Attributes:
-        path: the file.
+        path: the file; a folder where the runtime has a compiled form of its own.
         key: the digest of everything that it was made from.
+        format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
         notes: what the rewrites did.
     """
 
     path: Path
     key: str
+    format: str
     notes: tuple[str, ...] = ()
 
 
@@ -60,6 +64,9 @@ def build(
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
 
+    The way of a model: the card's file, graph rewrites (ONNX), export to another format, cast
+    or quantization, and the runtime's own compiled form.
+
     Args:
         card: the model card.
         source: the card's checked ONNX file.
@@ -68,38 +75,121 @@ def build(
         feeds: calibration inputs; needed for INT8.
 
     Raises:
-        ModelError: a rewrite does not fit the model, or the runtime does not take ONNX and
-            the card has nothing else for it.
+        ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
-    takes = getattr(choices[Stage.RUNTIME].offer.make, "takes", "onnx")
-    if takes == "torch_export":
-        return _torch_export(card, source, profile)
-    path, key, notes = source.path, source.digest, []
-    ceil_mode = profile.spec.graph.ceil_mode
-    if ceil_mode != "keep":
-        model = load(path)
-        change = set_ceil_mode(model, ceil_mode == "ceil")
-        notes.append(f"pooling: {change}")
-        if change.rewritten:
-            key = digest([key, "ceil_mode", ceil_mode, _makers()])
-            path = _cached(card, key, lambda target: onnx.save(model, str(target)))
-    made = choices.get(Stage.CAST)
-    if made:
-        before, key = path, digest([key, made.identity(), _makers()])
-        with _about(card, made):
-            path = _cached(card, key, lambda target: made.make().cast(before, target))
-    quantized = choices.get(Stage.QUANTIZE)
-    if quantized:
+    made = _rewritten(card, _start(card, source, profile, choices), profile)
+    exporter = choices.get(Stage.EXPORT)
+    if exporter:
+        made = _step(
+            card, made, exporter, exporter.offer.make.gives, lambda e, s, t: e.export(s, t)
+        )
+    cast = choices.get(Stage.CAST)
+    if cast:
+        _check_format(profile, cast, made)
+        made = _step(card, made, cast, made.format, lambda c, s, t: c.cast(s, t))
+    quantizer = choices.get(Stage.QUANTIZE)
+    if quantizer:
+        _check_format(profile, quantizer, made)
         if feeds is None:
             raise ModelError("INT8 needs calibration inputs")
-        before, key = path, digest([key, quantized.identity(), feeds.identity, _makers()])
-        with _about(card, quantized):
-            path = _cached(
-                card,
-                key,
-                lambda target: quantized.make().quantize(before, target, feeds.tensors()),
+        tensors = feeds.tensors
+        made = _step(
+            card, made, quantizer, made.format,
+            lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
+        )  # fmt: skip
+    return _compiled(card, made, choices[Stage.RUNTIME])
+
+
+def _start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
+    """The card's own file, in the format that the first maker takes."""
+    wanted = _takes(choices)
+    backend = profile.spec.runtime.backend
+    where = profile.where(("runtime", "backend"))
+    if wanted == "onnx":
+        return Artifact(source.path, source.digest, "onnx")
+    if wanted == "torch_export":
+        file = card.torch_export
+        missing = "a torch.export program, and {} names none; add torch_export: FILE.pt2"
+    else:
+        storage = profile.spec.precision.storage
+        quantizer = choices.get(Stage.QUANTIZE)
+        given = "fp32" if quantizer or Stage.CAST in choices else storage
+        file = card.tflite.get(given)
+        missing = (
+            f"a .tflite file, and {{}} names none of {given}; add tflite: {{{{{given}: "
+            "FILE.tflite}}, or name a runtime.exporter"
+        )
+    if file is None:
+        raise ModelError(f"{where}: runtime {backend} takes {missing.format(card.path)}")
+    return Artifact(file, hashlib.sha256(file.read_bytes()).hexdigest(), wanted)
+
+
+def _takes(choices: Choices) -> str:
+    if Stage.EXPORT in choices:
+        return str(choices[Stage.EXPORT].offer.make.takes)
+    return str(getattr(choices[Stage.RUNTIME].offer.make, "takes", "onnx"))
+
+
+def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
+    asked = profile.spec.graph
+    if given.format != "onnx":
+        if differs := asked.model_dump(exclude_defaults=True):
+            axis = next(iter(differs))
+            raise ModelError(
+                f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, which "
+                "this runtime does not read; use keep"
             )
-    return Artifact(path, key, tuple(notes))
+        return given
+    model = load(given.path)
+    changes = rewrite(model, asked)
+    notes = tuple(f"pooling: {change}" for change in changes)
+    if not any(change.rewritten for change in changes):
+        return replace(given, notes=notes)
+    key = digest([given.key, "graph", asked.model_dump(exclude_defaults=True), _makers()])
+    path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
+    return Artifact(path, key, "onnx", notes)
+
+
+Make = Callable[[Any, Path, Path], None]
+
+
+def _step(
+    card: Card, given: Artifact, choice: Choice, format: str, make: Make, more: Any = None
+) -> Artifact:
+    """Let a maker turn one file into another, once."""
+    key = digest([given.key, choice.identity(), more, _makers()])
+    with _about(card, choice):
+        path = _cached(
+            card,
+            key,
+            f"model.{SUFFIX[format]}",
+            lambda target: make(choice.make(), given.path, target),
+        )
+    return Artifact(path, key, format, given.notes)
+
+
+def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
+    runtime: type[Runtime] = choice.offer.make
+    options = runtime.compiled_by
+    if options is None:
+        return given
+    identity = choice.identity()
+    identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
+    key = digest([given.key, "compile", identity, _makers()])
+    with _about(card, choice):
+        name = f"compiled/{_words(card)}-{key[:24]}"
+        folder = cache.entry(name, lambda draft: runtime.compile(given.path, draft, choice.options))
+    return Artifact(folder, key, "compiled", given.notes)
+
+
+def _check_format(profile: Profile, maker: Choice, given: Artifact) -> None:
+    wanted = getattr(maker.offer.make, "format", "onnx")
+    if wanted != given.format:
+        part = "cast" if maker.stage is Stage.CAST else "quantizer"
+        raise ModelError(
+            f"{profile.where(('precision', part, 'backend'))}: precision.{part}.backend: "
+            f"{maker.backend.name} works on {wanted} files, and here the model is {given.format}"
+        )
 
 
 def pooling_difference(source: OnnxFile, train: str, deploy: str) -> tuple[int, str]:
@@ -133,23 +223,6 @@ def _makers() -> dict[str, Any]:
     return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
 
 
-def _torch_export(card: Card, source: OnnxFile, profile: Profile) -> Artifact:
-    where = profile.where(("runtime", "backend"))
-    if card.torch_export is None:
-        raise ModelError(
-            f"{where}: runtime {profile.spec.runtime.backend} runs a torch.export program, and "
-            f"{card.path} names none; add torch_export: FILE.pt2"
-        )
-    ceil_mode = profile.spec.graph.ceil_mode
-    if ceil_mode != "keep" and source.pools:
-        raise ModelError(
-            f"{profile.where(('graph', 'ceil_mode'))}: graph.ceil_mode: rewrites change the ONNX "
-            "file, which this runtime does not read; use keep"
-        )
-    key = hashlib.sha256(card.torch_export.read_bytes()).hexdigest()
-    return Artifact(card.torch_export, key)
-
-
 @contextmanager
 def _about(card: Card, choice: Choice) -> Iterator[None]:
     """Whatever a library raises while it makes an artifact is about this model."""
@@ -164,8 +237,10 @@ def _about(card: Card, choice: Choice) -> Iterator[None]:
         ) from error
 
 
-def _cached(card: Card, key: str, make: Callable[[Path], None]) -> Path:
-    name = "model.onnx"
-    words = re.sub(r"[^\w.-]+", "_", card.spec.name)[:80]
-    entry = cache.entry(f"artifacts/{words}-{key[:24]}", lambda draft: make(draft / name))
+def _cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:
+    entry = cache.entry(f"artifacts/{_words(card)}-{key[:24]}", lambda draft: make(draft / name))
     return entry / name
+
+
+def _words(card: Card) -> str:
+    return re.sub(r"[^\w.-]+", "_", card.spec.name)[:80]

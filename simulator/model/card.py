@@ -65,7 +65,11 @@ class Output(_Section):
 
 
 class CardSpec(_Section):
-    """The document beside an ``.onnx`` file."""
+    """The document beside an ``.onnx`` file.
+
+    ``torch_export`` is the same model as a ``torch.export`` program; ``tflite`` names the same
+    model's ``.tflite`` files by the storage of their weights, for example ``{fp32: m.tflite}``.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
@@ -73,6 +77,7 @@ class CardSpec(_Section):
     task: Literal["classification"]
     model: str
     torch_export: str | None = None
+    tflite: dict[str, str] = {}
     input: Input
     geometry: CardGeometry
     output: Output
@@ -112,6 +117,7 @@ class Card:
         self.model = self._file("model", self.spec.model)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
+        self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
 

@@ -16,8 +16,9 @@ _STAGES = {
     "color": (Stage.ENCODE, Stage.CONVERT),
     "resize": (Stage.RESIZE,),
     "precision": (Stage.CAST, Stage.QUANTIZE),
-    "runtime": (Stage.RUNTIME,),
+    "runtime": (Stage.EXPORT, Stage.RUNTIME),
 }
+_NAMED = (Stage.ENCODE, Stage.CONVERT, Stage.EXPORT)
 PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
 
 
@@ -30,7 +31,7 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     for stage in _STAGES.get(axis, ()):
         choice = choices.get(stage)
         if choice:
-            prefix = f"{stage}." if stage in (Stage.ENCODE, Stage.CONVERT) else ""
+            prefix = f"{stage}." if stage in _NAMED else ""
             facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
     return found | facts if isinstance(found, dict) else found
 
@@ -83,7 +84,14 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
     Raises:
         ProfileError: the mixture cannot run, for example a precision that the runtime lacks.
     """
-    update: dict[str, Any] = {AXES[axis][0]: getattr(other.spec, AXES[axis][0]) for axis in axes}
+    update: dict[str, Any] = {}
+    for axis in axes:
+        section, *inner = AXES[axis]
+        taken = getattr(other.spec, section)
+        if inner:
+            kept = update.get(section, getattr(base.spec, section))
+            taken = kept.model_copy(update={inner[0]: getattr(taken, inner[0])})
+        update[section] = taken
     spec = base.spec.model_copy(update=update)
     decoder = registry.backend(spec.decode.backend).of(Stage.DECODE)[0]
     if spec.color.source == "planes" and not gives_planes(decoder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -101,13 +102,17 @@ def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any
     yield Stage.RESIZE, ("resize",), spec.resize.backend, written(spec.resize, "domain")
     precision = spec.precision
     if precision.cast is not None:
-        storage = {"storage": precision.storage}
-        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, storage
+        fields = written(precision.cast) | {"storage": precision.storage}
+        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, fields
     if precision.quantizer is not None:
         quantizer = precision.quantizer
         key = ("precision", "quantizer")
         yield Stage.QUANTIZE, key, quantizer.backend, written(quantizer, "calibration")
-    fields = written(spec.runtime) | {"storage": precision.storage, "compute": precision.compute}
+    if spec.runtime.exporter is not None:
+        exporter = spec.runtime.exporter
+        yield Stage.EXPORT, ("runtime", "exporter"), exporter.backend, written(exporter)
+    fields = written(spec.runtime, "exporter")
+    fields |= {"storage": precision.storage, "compute": precision.compute}
     yield Stage.RUNTIME, ("runtime",), spec.runtime.backend, fields
 
 
@@ -133,7 +138,9 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
     problems = []
     for name, value in fields.items():
         if name not in offer.options:
-            problems.append(f"{name}\t{backend.name} has no such field; leave it out")
+            near = difflib.get_close_matches(name, set(offer.options) - set(fields), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "leave it out"
+            problems.append(f"{name}\t{backend.name} has no such field; {hint}")
         elif value not in offer.options[name]:
             admits = offer.options[name]
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)

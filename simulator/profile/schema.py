@@ -39,6 +39,10 @@ class Decode(Section):
     swscale_flags: list[str] | None = Field(
         None, description="FFmpeg's flags, used where the library itself makes RGB"
     )
+    device: Literal["cpu", "mixed"] | None = Field(
+        None, description="mixed: the CPU parses, the GPU decodes (nvJPEG)"
+    )
+    api: Literal["pipeline", "dynamic"] | None = Field(None, description="of DALI")
 
 
 class Encode(Section):
@@ -99,6 +103,11 @@ class Resize(Section):
         "hamming", "bicubic", "lanczos", "lanczos3", "lanczos4", "gaussian",
     ]  # fmt: skip
     antialias: bool | None = Field(None, description="widen the kernel when shrinking")
+    device: Literal["cpu", "gpu"] | None = None
+    api: Literal["pipeline", "dynamic"] | None = Field(None, description="of DALI")
+    coordinates: Literal["half_pixel", "legacy", "legacy_align_corners"] | None = Field(
+        None, description="where samples lie; legacy: TensorFlow 1's default"
+    )
     domain: Literal["rgb", "yuv"] = Field(description="resize before or after color conversion")
 
 
@@ -138,12 +147,18 @@ class Normalize(Section):
     std: Literal["model"] | Deviations
 
 
-class Graph(Section):
-    """How the network's graph is changed on its way to the runtime."""
+class Pooling(Section):
+    """MaxPool and AveragePool."""
 
     ceil_mode: Literal["keep", "floor", "ceil"] = Field(
-        description="rounding of the output size of every MaxPool and AveragePool"
+        "keep", description="rounding of the output size"
     )
+
+
+class Graph(Section):
+    """How the network's graph is changed on its way to the runtime; ``keep`` is the model's own."""
+
+    pooling: Pooling = Pooling()
 
 
 class Calibration(Section):
@@ -195,12 +210,21 @@ class Precision(Section):
         return self
 
 
+class Exporter(Section):
+    """Who converts the model to the format that the runtime takes."""
+
+    backend: str
+
+
 class Runtime(Section):
-    """Who runs the network, and with which options."""
+    """Who runs the network, and with which options; further fields are the runtime's own."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     backend: str
     device: str
     threads: Threads
+    exporter: Exporter | None = None
     graph_optimization_level: (
         Literal["disable_all", "basic", "extended", "layout", "all"] | None
     ) = None
@@ -247,7 +271,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "resize": ("resize",),
     "geometry": ("geometry",),
     "normalize": ("normalize",),
-    "pooling": ("graph", "ceil_mode"),
+    "pooling": ("graph", "pooling"),
     "precision": ("precision",),
     "runtime": ("runtime",),
 }

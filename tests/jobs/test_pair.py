@@ -81,7 +81,7 @@ def test_pooling_is_compared_between_the_two_stacks(run, tmp_path):
     card = tiny.card(tmp_path / "pooled", pooled())
     assert output_sizes(pooled())["p"] == [1, 3, 15, 15]
 
-    (axis,) = run("train.graph.ceil_mode=ceil", model=card)["axes"]
+    (axis,) = run("train.graph.pooling.ceil_mode=ceil", model=card)["axes"]
 
     assert axis["effect"] == {
         "null": False,

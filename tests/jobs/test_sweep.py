@@ -70,7 +70,7 @@ def test_tables_say_the_same_in_every_form(swept):
 
 def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cache, tmp_path):
     path = tmp_path / "pooling.yaml"
-    columns = {"ceil_mode": {"ceil": {"graph.ceil_mode": "ceil"}}, **SUITE["columns"]}
+    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}, **SUITE["columns"]}
     path.write_text(yaml.safe_dump({**SUITE, "columns": columns}))
 
     (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
@@ -81,7 +81,7 @@ def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cac
 
 def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_path):
     path = tmp_path / "pooling.yaml"
-    columns = {"ceil_mode": {"ceil": {"graph.ceil_mode": "ceil"}}}
+    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
     path.write_text(yaml.safe_dump({**SUITE, "columns": columns, "combined": None}))
 
     with pytest.raises(UserError, match=r"colors: no option of this suite changes it: this axis"):

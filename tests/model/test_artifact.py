@@ -56,7 +56,7 @@ def test_nothing_asked_for_is_the_models_own_file(pooled, cache):
 
 
 def test_a_rewrite_is_a_file_in_the_cache(pooled, cache):
-    artifact = built(pooled, "graph.ceil_mode=ceil")
+    artifact = built(pooled, "graph.pooling.ceil_mode=ceil")
 
     node = onnx.load(artifact.path).graph.node[0]
     assert artifact.path.is_relative_to(cache)
@@ -78,9 +78,9 @@ def test_a_second_build_makes_nothing(pooled, monkeypatch):
 def test_another_option_is_another_artifact(pooled, cache):
     keys = {
         built(pooled).key,
-        built(pooled, "graph.ceil_mode=ceil").key,
+        built(pooled, "graph.pooling.ceil_mode=ceil").key,
         built(pooled, base="ort_int8", calibration=feeds()).key,
-        built(pooled, "graph.ceil_mode=ceil", base="ort_int8", calibration=feeds()).key,
+        built(pooled, "graph.pooling.ceil_mode=ceil", base="ort_int8", calibration=feeds()).key,
         built(pooled, "precision.quantizer.weights=per_tensor", base="ort_int8",
               calibration=feeds()).key,
         built(pooled, base="ort_int8", calibration=feeds("other images")).key,
@@ -96,7 +96,7 @@ def test_another_model_is_another_artifact(pooled, tmp_path):
     model.graph.initializer[0].raw_data = np.ones((3, 3), np.float32).tobytes()
     onnx.save(model, other.parent / "model.onnx")
 
-    one, two = (built(path, "graph.ceil_mode=ceil") for path in (pooled, other))
+    one, two = (built(path, "graph.pooling.ceil_mode=ceil") for path in (pooled, other))
 
     assert one.key != two.key
 
@@ -104,7 +104,7 @@ def test_another_model_is_another_artifact(pooled, tmp_path):
 def test_a_name_cannot_leave_the_cache(tmp_path, cache, pooled):
     pooled.write_text(pooled.read_text().replace("name: colors", "name: ../../../outside"))
 
-    artifact = built(pooled, "graph.ceil_mode=ceil")
+    artifact = built(pooled, "graph.pooling.ceil_mode=ceil")
 
     assert artifact.path.resolve().is_relative_to(cache.resolve() / "artifacts")
 
@@ -131,8 +131,8 @@ def test_a_rewrite_that_a_runtime_would_not_see_is_refused(pooled):
     with pytest.raises(ModelError, match="names none; add torch_export"):
         built(pooled, base="pytorch_fp32")
     pooled.write_text(pooled.read_text() + "torch_export: labels.txt\n")
-    with pytest.raises(ModelError, match=r"graph\.ceil_mode: rewrites change the ONNX file"):
-        built(pooled, "graph.ceil_mode=ceil", base="pytorch_fp32")
+    with pytest.raises(ModelError, match=r"graph\.pooling: rewrites change the ONNX file"):
+        built(pooled, "graph.pooling.ceil_mode=ceil", base="pytorch_fp32")
 
 
 def test_a_half_made_entry_is_never_seen(cache):

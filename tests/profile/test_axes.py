@@ -27,7 +27,7 @@ def test_a_profile_does_not_differ_from_itself(name):
         ("resize.interpolation=box", "resize"),
         ("geometry.rounding=floor", "geometry"),
         ("normalize.mean=[1, 2, 3]", "normalize"),
-        ("graph.ceil_mode=ceil", "pooling"),
+        ("graph.pooling.ceil_mode=ceil", "pooling"),
         ("runtime.threads=2", "runtime"),
     ],
 )

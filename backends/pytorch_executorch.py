@@ -1,0 +1,10 @@
+"""To be written."""
+
+from simulator.contract import Backend, Library
+
+BACKEND = Backend(
+    name="executorch",
+    summary="to be written",
+    library=Library("executorch", distribution="executorch", extra="executorch"),
+    offers=(),
+)

@@ -69,7 +69,7 @@ class Subset:
 
 
 class Pairs:
-    """A mapping of names to strings that the library itself checks, such as provider options."""
+    """A mapping of names to strings that the library itself checks; empty if not written."""
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Mapping) and all(
@@ -80,7 +80,17 @@ class Pairs:
         return "a mapping of names to strings"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset | Pairs
+class KeepList:
+    """Node names and operator types that stay as they are; none if not written."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Mapping) and set(value) == {"op_types", "nodes", "reason"}
+
+    def __str__(self) -> str:
+        return "op_types, nodes and a reason"
+
+
+Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | KeepList
 """The values that an implementation obeys for one field."""
 
 

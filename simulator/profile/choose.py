@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from simulator import registry
-from simulator.contract import Backend, Offer, Stage
+from simulator.contract import Admits, Backend, KeepList, Offer, Pairs, Stage
 from simulator.errors import ProfileError, UserError
 from simulator.profile.document import Key
 from simulator.profile.load import Profile
@@ -74,6 +74,13 @@ def choose(profile: Profile) -> Choices:
             f"{profile.where(('color', 'source'))}: color.source: "
             f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
         )
+    precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
+    ready = precision.storage == "fp32" or precision.cast or precision.quantizer
+    if not ready and runtime and runtime.offer.make.takes != "tflite":
+        problems.append(
+            f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
+            "needs a cast or a quantizer that makes it"
+        )
     if problems:
         raise ProfileError(problems)
     return choices
@@ -126,7 +133,7 @@ def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice
         problems = _mismatches(backend, offer, fields)
         if not problems:
             facts = tuple(name for name in offer.options if name not in fields)
-            filled = {name: offer.options[name][0] for name in facts}  # type: ignore[index]
+            filled = {name: _only(offer.options[name]) for name in facts}
             options = dict(fields) | filled
             return Choice(stage, backend, offer, options, facts)
         failures.append(problems)
@@ -146,10 +153,19 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
             problems.append(f"{name}\t{backend.name} offers {offered} here, got {_word(value)}")
     for name, admits in offer.options.items():
-        if name not in fields and not (isinstance(admits, tuple) and len(admits) == 1):
+        if name not in fields and _only(admits) is None:
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
             problems.append(f"{name}\trequired by {backend.name}: {offered}")
     return problems
+
+
+def _only(admits: Admits) -> Any:
+    """What a field is when it is not written: the one value there is; else None."""
+    if isinstance(admits, Pairs):
+        return {}
+    if isinstance(admits, KeepList):
+        return {"op_types": [], "nodes": [], "reason": ""}
+    return admits[0] if isinstance(admits, tuple) and len(admits) == 1 else None
 
 
 def _word(value: object) -> str:

@@ -171,42 +171,61 @@ class Calibration(Section):
     source: str = Field(description="data: drawn from the evaluated images; else a folder")
 
 
+class Keep(Section):
+    """What stays as it is, and why."""
+
+    op_types: list[str] = []
+    nodes: list[str] = []
+    reason: str
+
+
 class Cast(Section):
-    """Who stores the weights in another floating-point type."""
+    """Who stores the weights in another type; the arithmetic stays what ``compute`` says."""
 
     backend: str
+    granularity: Literal["per_tensor", "per_channel", "block"] | None = Field(
+        None, description="how many weights share a scale; integer storage only"
+    )
+    block_size: Positive | None = None
+    symmetric: bool | None = Field(None, description="weight ranges symmetric around zero")
+    keep: Keep | None = Field(None, description="what stays in FP32")
 
 
 class Quantizer(Section):
-    """Post-training static quantization to INT8 QDQ."""
+    """Post-training static quantization of weights and activations to INT8."""
 
     backend: str
     weights: Literal["per_channel", "per_tensor"] | None = None
     activations: Literal["uint8", "int8"] | None = None
     symmetric: bool | None = Field(None, description="activation ranges symmetric around zero")
-    method: Literal["minmax", "entropy", "percentile", "mean_minmax"] | None = None
+    method: Literal["minmax", "entropy", "percentile", "mse", "mean_minmax"] | None = None
     percentile: float | None = None
     num_bins: int | None = Field(None, description="histogram bins of entropy and percentile")
     bias_correction: bool | None = None
+    reduce_range: bool | None = Field(None, description="7-bit weights, against overflow of AVX2")
+    recipe: str | None = Field(None, description="of ai-edge-quantizer")
+    keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
 
 
 class Precision(Section):
     """What the weights are stored in, and what the arithmetic is asked to run in."""
 
-    storage: Literal["fp32", "fp16", "int8"]
+    storage: Literal["fp32", "fp16", "bf16", "int8", "int6", "int4", "int2"]
     compute: Literal["fp32", "fp16", "bf16", "int8"]
     cast: Cast | None = None
     quantizer: Quantizer | None = None
 
     @model_validator(mode="after")
     def _storage_says_how(self) -> Precision:
-        if (self.storage == "int8") != (self.quantizer is not None):
-            raise ValueError("storage int8 and a quantizer go together")
-        if (self.storage == "fp16") != (self.cast is not None):
-            raise ValueError("storage fp16 and a cast go together")
-        if (self.storage == "int8") != (self.compute == "int8"):
-            raise ValueError(f"storage {self.storage} cannot be computed in {self.compute}")
+        if self.cast and self.quantizer:
+            raise ValueError("a cast or a quantizer, not both")
+        if self.storage == "fp32" and self.cast:
+            raise ValueError("storage fp32 needs no cast")
+        if self.quantizer and (self.storage, self.compute) != ("int8", "int8"):
+            raise ValueError("a quantizer makes storage int8 and compute int8")
+        if self.compute == "int8" and self.storage != "int8":
+            raise ValueError(f"storage {self.storage} cannot be computed in int8")
         return self
 
 

@@ -26,7 +26,7 @@ from simulator.contract import (
     subsample,
 )
 from simulator.data.folder import Item
-from simulator.errors import ModelError
+from simulator.errors import ModelError, SimulatorError
 from simulator.geometry import Geometry
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
@@ -209,6 +209,8 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
 def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
     try:
         return runtime.run(feeds)
+    except SimulatorError:
+        raise
     except Exception as error:  # whatever the library raises is about this model
         reason = " ".join(str(error).split())[:300]
         raise ModelError(f"{type(runtime).__name__} cannot run the model: {reason}") from error

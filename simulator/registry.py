@@ -1,12 +1,17 @@
-"""Backends by entry point: names in metadata, code on demand."""
+"""Backends by entry point: names in metadata, code on demand, here or in a worker."""
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 from functools import cache
+from pathlib import Path
+from typing import Any
 
-from simulator.contract import Backend
-from simulator.errors import UserError, unknown
+from simulator.contract import Backend, Offer, Options
+from simulator.errors import MissingLibrary, UserError, unknown
+from simulator.worker import environments
+from simulator.worker.client import Home, Worker
 
 GROUP = "simulator.backends"
 
@@ -52,3 +57,71 @@ def backend(name: str) -> Backend:
 def backends() -> list[Backend]:
     """Return every backend, by name."""
     return [backend(name) for name in entry_points()]
+
+
+def home(name: str) -> Home | None:
+    """Return where a backend runs, if that is not here."""
+    found = environments.installed(name)
+    return Home(name, found.python, entry_points()[name].value) if found else None
+
+
+def versions(backend: Backend) -> dict[str, str | None]:
+    """Return the versions of a backend's libraries where it runs; nothing is imported."""
+    found = environments.installed(backend.name)
+    if found:
+        return found.versions
+    return {library.distribution: library.version for library in backend.libraries}
+
+
+def require(backend: Backend) -> None:
+    """Make sure that a backend can run: import its libraries, or start its worker.
+
+    Raises:
+        MissingLibrary: saying what is missing and how to get it.
+    """
+    place = home(backend.name)
+    if place:
+        found = environments.check(place)
+        if found["problem"]:
+            raise MissingLibrary(f"{backend.name} in {place.python}: {found['problem']}")
+        return
+    if backend.device is not None:
+        backend.device()
+    for library in backend.libraries:
+        try:
+            library.load()
+        except MissingLibrary:
+            if backend.environment is None:
+                raise
+            raise MissingLibrary(
+                f"{backend.name} runs in an environment of its own "
+                f"({backend.environment.why}); try: simulate backends install {backend.name}"
+            ) from None
+
+
+def make(backend: Backend, offer: Offer, *arguments: Any) -> Any:
+    """Build an implementation, here or in the backend's worker; its options come last."""
+    place = home(backend.name)
+    if place is None:
+        return offer.make(*arguments)
+    from simulator.worker import remote
+
+    number = backend.of(offer.stage).index(offer)
+    return remote.make(_worker(place), offer.stage, number, offer.make, *arguments)
+
+
+def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options: Options) -> None:
+    """Let a runtime write its compiled form, here or in the backend's worker."""
+    place = home(backend.name)
+    if place is None:
+        offer.make.compile(source, folder, options)
+    else:
+        number = backend.of(offer.stage).index(offer)
+        _worker(place).call("compile", str(offer.stage), number, source, folder, options)
+
+
+@cache
+def _worker(place: Home) -> Worker:
+    worker = Worker(place)
+    atexit.register(worker.stop)
+    return worker

@@ -48,9 +48,9 @@ class Library:
                     f"{self._module} is needed and {missing!r} is not installed; "
                     f"try: pip install 'pipeline-simulator[{self._extra}]'"
                 ) from error
-            except (ImportError, OSError) as error:
+            except Exception as error:  # whatever its own code raises while it loads
                 raise MissingLibrary(
-                    f"{self._module} is installed and does not load: {error}; "
+                    f"{self._module} is installed and does not load: {_line(error)}; "
                     f"try: pip install --force-reinstall {self._distribution}"
                 ) from error
         return self._loaded
@@ -72,3 +72,7 @@ class Library:
     def distribution(self) -> str:
         """The installed package that has the library."""
         return self._distribution
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator import machine
+from simulator import machine, registry
 from simulator.analysis.summary import SIDES
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError
@@ -76,15 +76,14 @@ def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chos
 
 
 def refuse_missing(chosen: Iterable[Chosen]) -> None:
-    """Import every library that will be needed, and name all that are missing at once."""
+    """Make sure that every backend can run, and name all that cannot at once."""
     problems = []
     for _, choices in chosen:
         for choice in choices.values():
-            for library in choice.backend.libraries:
-                try:
-                    library.load()
-                except MissingLibrary as error:
-                    problems.append(str(error))
+            try:
+                registry.require(choice.backend)
+            except MissingLibrary as error:
+                problems.append(str(error))
     if problems:
         raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import onnx
 
-from simulator import cache
+from simulator import cache, registry
 from simulator.contract import Array, Runtime, Stage
 from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card

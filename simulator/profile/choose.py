@@ -36,7 +36,7 @@ class Choice:
 
     def make(self, *args: Any) -> Any:
         """Build the implementation; its library is imported here at the latest."""
-        return self.offer.make(*args, self.options)
+        return registry.make(self.backend, self.offer, *args, self.options)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this choice from another, for keys and digests."""
@@ -44,7 +44,7 @@ class Choice:
             "stage": str(self.stage),
             "backend": self.backend.name,
             "options": {k: self.options[k] for k in sorted(self.options)},
-            "versions": {lib.distribution: lib.version for lib in self.backend.libraries},
+            "versions": registry.versions(self.backend),
         }
 
 

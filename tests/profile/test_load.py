@@ -242,7 +242,7 @@ def test_a_long_value_does_not_flood_the_screen(write):
         ("color: {source: encode}", "format rgb has no source"),
         ("geometry: {kind: squash}", "kind squash has no rounding"),
         ("geometry: {kind: letterbox}", "kind letterbox needs position, value"),
-        ("precision: {storage: int8}", "int8 needs a cast or a quantizer that makes it"),
+        ("precision: {cast: {backend: onnxconverter}}", "storage fp32 needs no cast"),
         ("precision: {storage: fp16}", "fp16 needs a cast or a quantizer that makes it"),
         ("precision: {compute: int8}", "storage fp32 cannot be computed in int8"),
         ("resize: {domain: yuv}", "resize.domain yuv needs a color.format other than rgb"),

@@ -1,0 +1,133 @@
+"""Values of the contract as JSON, with arrays and bytes in a shared memory file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Effective, Encoded, Frame, Matrix, PixelFormat, Port, Range
+
+_RECORDS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port)}
+_ENUMS = {cls.__name__: cls for cls in (Matrix, PixelFormat, Range)}
+_ALIGN = 64
+
+
+class Memory:
+    """A file that two processes map; one of them writes.
+
+    Args:
+        file: an open file descriptor, which this object then owns.
+    """
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._map: mmap.mmap | None = None
+        self._used = 0
+
+    def begin(self) -> None:
+        """Forget the arrays of the message before."""
+        self._used = 0
+
+    def put(self, array: np.ndarray[Any, Any]) -> int:
+        """Copy a C-contiguous array in; return its offset."""
+        start = -(-self._used // _ALIGN) * _ALIGN
+        self._used = start + array.nbytes
+        if self._used > self.size:
+            os.ftruncate(self.file, 2 * self._used)
+            self.follow(2 * self._used)
+        if array.nbytes:
+            np.copyto(self._view(array.dtype, array.shape, start), array)
+        return start
+
+    def get(self, dtype: np.dtype[Any], shape: tuple[int, ...], start: int) -> np.ndarray[Any, Any]:
+        """Return a copy of an array."""
+        return self._view(dtype, shape, start).copy() if 0 not in shape else np.empty(shape, dtype)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are mapped."""
+        return len(self._map) if self._map is not None else 0
+
+    def follow(self, size: int) -> None:
+        """Map the file anew, after it grew to *size* bytes."""
+        if size > self.size:
+            self._map = mmap.mmap(self.file, size)
+
+    def _view(self, dtype: Any, shape: tuple[int, ...], start: int) -> np.ndarray[Any, Any]:
+        assert self._map is not None
+        return np.ndarray(shape, dtype, self._map, start)
+
+
+def encode(message: Mapping[str, Any], memory: Memory) -> bytes:
+    """Return a message as one line; its arrays go into *memory*."""
+    memory.begin()
+    body = {name: _encode(value, memory) for name, value in message.items()}
+    return json.dumps({**body, "size": memory.size}).encode() + b"\n"
+
+
+def decode(line: bytes, memory: Memory) -> dict[str, Any]:
+    """Return a message; its arrays are copied out of *memory*."""
+    message = json.loads(line)
+    memory.follow(message.pop("size"))
+    return {name: _decode(value, memory) for name, value in message.items()}
+
+
+def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of value each
+    if isinstance(value, Enum):
+        return {"$enum": [type(value).__name__, value.value]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.ndarray):
+        array = np.ascontiguousarray(value).reshape(value.shape)
+        return {"$array": [array.dtype.str, list(array.shape), memory.put(array)]}
+    if isinstance(value, bytes):
+        return {"$bytes": [len(value), memory.put(np.frombuffer(value, np.uint8))]}
+    if isinstance(value, np.dtype):
+        return {"$dtype": value.str}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return {"$path": str(value)}
+    if isinstance(value, tuple):
+        return {"$tuple": [_encode(inner, memory) for inner in value]}
+    if isinstance(value, list):
+        return [_encode(inner, memory) for inner in value]
+    if isinstance(value, Mapping):
+        return {"$map": [[_encode(k, memory), _encode(v, memory)] for k, v in value.items()]}
+    if type(value).__name__ in _RECORDS:
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"$record": [type(value).__name__, _encode(fields, memory)]}
+    raise TypeError(f"a {type(value).__name__} cannot travel between processes")
+
+
+def _decode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of value each
+    if isinstance(value, list):
+        return [_decode(inner, memory) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    ((tag, body),) = value.items()
+    match tag:
+        case "$array":
+            return memory.get(np.dtype(body[0]), tuple(body[1]), body[2])
+        case "$bytes":
+            return memory.get(np.dtype(np.uint8), (body[0],), body[1]).tobytes()
+        case "$dtype":
+            return np.dtype(body)
+        case "$enum":
+            return _ENUMS[body[0]](body[1])
+        case "$path":
+            return Path(body)
+        case "$tuple":
+            return tuple(_decode(inner, memory) for inner in body)
+        case "$map":
+            return {_decode(k, memory): _decode(v, memory) for k, v in body}
+        case _:
+            return _RECORDS[body[0]](**_decode(body[1], memory))

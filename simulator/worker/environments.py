@@ -1,0 +1,150 @@
+"""Environments: which backends run in a Python of their own, and how those are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator import cache
+from simulator.contract import Backend
+from simulator.errors import MissingLibrary, RunError, UserError
+from simulator.worker.client import Home, command, environment
+
+CHECK_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A backend's own Python.
+
+    Attributes:
+        python: the interpreter.
+        versions: of the backend's libraries there, by distribution.
+    """
+
+    python: str
+    versions: dict[str, str | None]
+
+
+def installed(name: str) -> Installed | None:
+    """Return a backend's own Python, if it was given one."""
+    try:
+        return Installed(**json.loads((_folder(name) / "environment.json").read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(
+            f"{_folder(name)}/environment.json cannot be used ({error}); "
+            f"try: simulate backends install {name}"
+        ) from error
+
+
+def install(
+    backend: Backend, entry: str, python: str | None, say: Callable[[str], None]
+) -> Installed:
+    """Give a backend a Python of its own.
+
+    Args:
+        backend: the backend.
+        entry: its entry point, ``module:attribute``.
+        python: an interpreter that has the library; None makes an environment from the
+            backend's pinned requirements.
+        say: told each step.
+
+    Raises:
+        UserError: the backend pins no requirements, pip failed, or the library does not load.
+    """
+    folder = _folder(backend.name)
+    if python is None:
+        python = _made(backend, folder, say)
+    found = check(Home(backend.name, python, entry))
+    if found["problem"] and not found["device_missing"]:
+        raise MissingLibrary(f"{python}: {found['problem']}")
+    made = Installed(python, found["versions"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "environment.json").write_text(json.dumps(asdict(made), indent=2))
+    return made
+
+
+def remove(name: str) -> None:
+    """Take a backend's own Python away; it runs in ours again.
+
+    Raises:
+        UserError: it has none.
+    """
+    if not _folder(name).is_dir():
+        raise UserError(f"{name} has no environment of its own")
+    shutil.rmtree(_folder(name))
+
+
+def check(home: Home) -> dict[str, Any]:
+    """Load a backend's library in a process of its own, where it may crash.
+
+    Returns:
+        ``versions``, ``device``, and ``problem``: why it cannot run, or None.
+    """
+    with tempfile.TemporaryDirectory(prefix="simulate-check-") as folder:
+        arguments = [*command(home, Path(folder)), "--check"]
+        try:
+            done = subprocess.run(
+                arguments,
+                env=environment(Path(folder)),
+                capture_output=True,
+                timeout=CHECK_SECONDS,
+                check=False,
+            )
+        except OSError as error:
+            raise UserError(f"{home.python} cannot be started: {error.strerror}") from error
+        except subprocess.TimeoutExpired:
+            return _unusable(f"did not load within {CHECK_SECONDS} s")
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    try:
+        found: dict[str, Any] = json.loads(lines[-1])
+    except (ValueError, IndexError):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no word'}")
+    return found
+
+
+def _unusable(problem: str) -> dict[str, Any]:
+    return {"versions": {}, "device": None, "device_missing": False, "problem": problem}
+
+
+def _made(backend: Backend, folder: Path, say: Callable[[str], None]) -> str:
+    wanted = backend.environment
+    if wanted is None:
+        raise UserError(
+            f"{backend.name} shares our interpreter; to run it in another one, "
+            "name that: --python PATH"
+        )
+    say(f"{backend.name}: {wanted.why}")
+    if folder.is_dir():
+        shutil.rmtree(folder)
+    venv = folder / "venv"
+    python = str(venv / "bin" / "python")
+    say(f"making {venv}")
+    _run([sys.executable, "-m", "venv", str(venv)])
+    for flags, requirements in ((["--no-deps"], wanted.no_deps), ([], wanted.requirements)):
+        if requirements:
+            say(f"pip install {' '.join([*flags, *requirements])}")
+            _run([python, "-m", "pip", "install", "--quiet", *flags, *requirements])
+    return python
+
+
+def _run(arguments: list[str]) -> None:
+    done = subprocess.run(arguments, capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise UserError(f"{' '.join(arguments)}: {said[-1] if said else done.returncode}")
+
+
+def _folder(name: str) -> Path:
+    return Path(os.path.abspath(cache.folder())) / "environments" / name

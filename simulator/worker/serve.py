@@ -1,0 +1,102 @@
+"""The worker's side: builds implementations of one backend and calls them, one at a time."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from simulator.contract import Backend, Stage
+from simulator.errors import SampleError, SimulatorError
+from simulator.worker.codec import Memory, decode, encode
+
+
+def main() -> None:
+    """Serve requests until their pipe ends, or with ``--check`` load the library and say so."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("backend", help="MODULE:NAME of a Backend")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--check", action="store_true", help="print versions and device as JSON")
+    how.add_argument("--fds", help="four file descriptors, see simulator.worker")
+    options = parser.parse_args()
+    module, _, name = options.backend.partition(":")
+    backend: Backend = getattr(importlib.import_module(module), name)
+    if options.check:
+        print("\n" + json.dumps(check(backend)))
+    else:
+        serve(backend, *map(int, options.fds.split(",")))
+
+
+def check(backend: Backend) -> dict[str, Any]:
+    """Load a backend's libraries and look for its device.
+
+    Returns:
+        ``versions`` by distribution, the ``device`` found, ``problem``: why it cannot run
+        here, or None, and ``device_missing``: whether that is for want of a device.
+    """
+    found: dict[str, Any] = {"device": None, "device_missing": False, "problem": None}
+    found["versions"] = {lib.distribution: lib.version for lib in backend.libraries}
+    try:
+        if backend.device is not None:
+            found["device_missing"] = True
+            found["device"] = backend.device()
+            found["device_missing"] = False
+        for library in backend.libraries:
+            library.load()
+    except SimulatorError as error:
+        found["problem"] = str(error)
+    return found
+
+
+def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int) -> None:
+    """Answer requests, one line each."""
+    incoming, outgoing = Memory(theirs), Memory(ours)
+    made: list[Any] = []
+    with open(requests, "rb") as lines, open(replies, "wb", buffering=0) as out:
+        for line in lines:
+            request = decode(line, incoming)
+            start = time.perf_counter_ns()
+            try:
+                value = _answer(backend, made, request)
+                reply = {"value": value, "ns": time.perf_counter_ns() - start}
+                out.write(encode(reply, outgoing))
+            except Exception as error:  # whatever the library raises is the client's to tell
+                out.write(encode({"error": _kind(error), "message": _line(error)}, outgoing))
+    sys.stdout.flush()
+    os._exit(0)  # a library's own threads or destructors shall not hold the worker back
+
+
+def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
+    name, arguments = request["call"], request["args"]
+    if name in ("make", "compile"):
+        stage, number, *rest = arguments
+        implementation = backend.of(Stage(stage))[number].make
+        if name == "compile":
+            return implementation.compile(*rest)
+        made.append(implementation(*rest))
+        return len(made) - 1
+    if name == "drop":
+        made[request["of"]] = None
+        return None
+    if name == "quantize":
+        arguments = [*arguments[:2], iter(arguments[2])]
+    found = getattr(made[request["of"]], name)
+    return found(*arguments) if callable(found) else found
+
+
+def _kind(error: Exception) -> str:
+    if isinstance(error, SampleError):
+        return "SampleError"
+    return type(error).__name__ if isinstance(error, SimulatorError) else "ModelError"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""ONNX Runtime: its CPU execution provider, and its static quantizer."""
+"""ONNX Runtime: its execution providers, and its static quantizer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from simulator.contract import (
     Effective,
     Library,
     Offer,
+    Pairs,
     Port,
     Quantizer,
     Runtime,
@@ -53,17 +54,39 @@ _HEAVY = ("Conv", "Gemm", "MatMul")
 
 
 class OrtRuntime(Runtime):
-    """``onnxruntime.InferenceSession`` on the CPU provider."""
+    """``onnxruntime.InferenceSession`` on one execution provider.
+
+    ONNX Runtime gives whatever its provider does not take to the CPU; where not one
+    convolution or matrix product ran on the provider that was asked for, that is an error.
+    """
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._artifact = artifact
-        self._session = ort.InferenceSession(
-            str(artifact), self._session_options(), providers=["CPUExecutionProvider"]
-        )
+        self._provider = _PROVIDERS[self.options["provider"]]
+        available = ort.get_available_providers()
+        if self._provider not in available:
+            raise Unsupported(
+                f"onnxruntime {ort.__version__} here has no {self._provider} (it has "
+                f"{', '.join(available)}); install a build that has it in a Python of its own: "
+                "simulate backends install onnxruntime --python PATH"
+            )
+        self._session = self._opened(self._session_options())
+        if self._session.get_providers()[:1] != [self._provider]:
+            raise Unsupported(
+                f"onnxruntime lists {self._provider} and runs on "
+                f"{', '.join(self._session.get_providers())}: its device or driver is missing"
+            )
         return (
             tuple(_port(node) for node in self._session.get_inputs()),
             tuple(_port(node) for node in self._session.get_outputs()),
         )
+
+    def _opened(self, options: Any) -> Any:
+        own = dict(_ASKS.get((self.options["provider"], self.options["compute"]), {}))
+        if "use_tf32" in self.options:
+            own["use_tf32"] = str(int(self.options["use_tf32"]))
+        own |= self.options.get("provider_options", {})
+        return ort.InferenceSession(str(self._artifact), options, providers=[(self._provider, own)])
 
     def _session_options(self) -> Any:
         level = _LEVELS[self.options["graph_optimization_level"]]
@@ -76,45 +99,62 @@ class OrtRuntime(Runtime):
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         names = [port.name for port in self.outputs]
-        return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+        if not self.options["io_binding"]:
+            return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+        binding = self._session.io_binding()
+        for name, array in feeds.items():
+            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+        for name in names:
+            binding.bind_output(name, self.options["device"])
+        self._session.run_with_iobinding(binding)
+        return dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read the session back; kernel input types come from ONNX Runtime's own profile."""
+        """Read the session back; kernels and their types come from ONNX Runtime's own profile."""
         options = self._session.get_session_options()
         levels = {getattr(ort.GraphOptimizationLevel, v): k for k, v in _LEVELS.items()}
         kernels = self._kernels(feeds)
-        heavy = Counter[str]()
-        for (op, kind), count in kernels.items():
+        heavy, places = Counter[str](), Counter[str]()
+        for (op, kind, provider), count in kernels.items():
             if any(name in op for name in _HEAVY):
                 heavy[_COMPUTES.get(kind, kind)] += count
+                places[provider] += count
+        names = {name: word for word, name in _PROVIDERS.items()}
+        place = max(places, key=lambda name: places[name], default=self._provider)
+        own = self._session.get_provider_options().get(self._provider, {})
+        in_force: dict[str, Any] = {
+            "device": _OWN[names[place]]["device"][0] if place in names else place,  # type: ignore[index]
+            "provider": names.get(place, place),
+            "threads": options.intra_op_num_threads,
+            "graph_optimization_level": levels[options.graph_optimization_level],
+        }
+        if "use_tf32" in own:
+            in_force["use_tf32"] = own["use_tf32"] == "1"
         return Effective(
             products=heavy,
-            options={
-                "device": "cpu" if self._session.get_providers()[:1] == [_CPU] else "other",
-                "threads": options.intra_op_num_threads,
-                "graph_optimization_level": levels[options.graph_optimization_level],
-            },
+            options=in_force,
             details={
                 "providers": self._session.get_providers(),
-                "kernels": {f"{op}({kind})": n for (op, kind), n in sorted(kernels.items())},
+                "provider_options": own,
+                "kernels": {f"{op}({kind})": n for (op, kind, _), n in sorted(kernels.items())},
             },
         )
 
-    def _kernels(self, feeds: Mapping[str, Array]) -> Counter[tuple[str, str]]:
-        """Count the kernels of one inference by (operator, type of first input)."""
+    def _kernels(self, feeds: Mapping[str, Array]) -> Counter[tuple[str, str, str]]:
+        """Count the kernels of one inference by (operator, type of first input, provider)."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._session_options()
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
-            session = ort.InferenceSession(str(self._artifact), options, providers=[_CPU])
+            session = self._opened(options)
             session.run(None, dict(feeds))
             events = json.loads(Path(session.end_profiling()).read_text())
-        found = Counter[tuple[str, str]]()
+        found = Counter[tuple[str, str, str]]()
         for event in events:
             arguments = event.get("args", {})
             if event.get("cat") == "Node" and arguments.get("input_type_shape"):
                 kind = next(iter(arguments["input_type_shape"][0]))
-                found[arguments["op_name"], kind] += 1
+                found[arguments["op_name"], kind, arguments.get("provider", "")] += 1
         return found
 
     def _close(self) -> None:
@@ -185,12 +225,53 @@ def _port(node: Any) -> Port:
     return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
-_CPU = "CPUExecutionProvider"
-_RUN: dict[str, Admits] = {
-    "device": ("cpu",),
-    "threads": AtLeast(1),
-    "graph_optimization_level": tuple(_LEVELS),
+def _offers() -> Iterator[Offer]:
+    """One offer for every provider, way of binding and kind of precision.
+
+    A provider that is not written is the CPU, an ``io_binding`` that is not written is none.
+    """
+    for io_binding, (provider, own) in product((False, True), _OWN.items()):
+        run: dict[str, Admits] = {
+            "provider": (provider,),
+            "io_binding": (io_binding,),
+            "threads": AtLeast(1),
+            "graph_optimization_level": tuple(_LEVELS),
+            **own,
+        }
+        for precision in _PRECISIONS[provider]:
+            yield Offer(Stage.RUNTIME, {**run, **precision}, OrtRuntime, source=_EP + provider)
+
+
+_PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
 }
+_OWN: dict[str, dict[str, Admits]] = {
+    "cpu": {"device": ("cpu",)},
+    "openvino": {"device": ("cpu",), "provider_options": Pairs()},
+    "cuda": {"device": ("cuda",), "provider_options": Pairs(), "use_tf32": (False, True)},
+    "tensorrt": {"device": ("cuda",), "provider_options": Pairs()},
+}
+_STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2")
+_IN_FP32: dict[str, Admits] = {"storage": _STORED, "compute": ("fp32",)}
+_IN_FP16: dict[str, Admits] = {"storage": ("fp32", "fp16"), "compute": ("fp16",)}
+_HALF: dict[str, Admits] = {"storage": ("fp16",), "compute": ("fp16",)}
+_IN_INT8: dict[str, Admits] = {"storage": ("int8",), "compute": ("int8",)}
+_ASKS = {
+    ("tensorrt", "fp16"): {"trt_fp16_enable": "1"},
+    ("tensorrt", "int8"): {"trt_int8_enable": "1"},
+    ("openvino", "fp32"): {"precision": "FP32"},
+    ("openvino", "fp16"): {"precision": "FP16"},
+}
+_PRECISIONS = {
+    "cpu": (_IN_FP32, _IN_INT8),
+    "openvino": (_IN_FP32, _IN_FP16, _IN_INT8),
+    "cuda": (_IN_FP32, _HALF, _IN_INT8),
+    "tensorrt": (_IN_FP32, _IN_FP16, _IN_INT8),
+}
+_EP = "https://onnxruntime.ai/docs/execution-providers/ "
 _QUANTIZE: dict[str, Admits] = {
     "weights": ("per_channel", "per_tensor"),
     "activations": ("uint8", "int8"),
@@ -200,13 +281,10 @@ _SOURCE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantizat
 
 BACKEND = Backend(
     name="onnxruntime",
-    summary="ONNX Runtime, CPU execution provider; static QDQ quantizer",
+    summary="ONNX Runtime, its execution providers by name; static QDQ quantizer",
     library=ort,
     offers=(
-        Offer(
-            Stage.RUNTIME, {**_RUN, "storage": ("fp32", "fp16"), "compute": ("fp32",)}, OrtRuntime
-        ),
-        Offer(Stage.RUNTIME, {**_RUN, "storage": ("int8",), "compute": ("int8",)}, OrtRuntime),
+        *_offers(),
         Offer(Stage.QUANTIZE, {**_QUANTIZE, "method": ("minmax",)}, OrtQuantizer, source=_SOURCE),
         Offer(
             Stage.QUANTIZE,

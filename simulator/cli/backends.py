@@ -1,4 +1,10 @@
-"""The backends found here: library, version, what each offers, and why one is missing."""
+"""The backends: what each offers, whether it runs here, and proof that it does as it says.
+
+  simulate backends                        a table; no library is imported
+  simulate backends check [NAME ...]       load each library, in a process of its own
+  simulate backends prove NAME             run the conformance suite, a line per check
+  simulate backends install NAME           give a backend a Python of its own
+"""
 
 from __future__ import annotations
 
@@ -10,15 +16,29 @@ from simulator import cli
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    """Declare the verbs."""
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    check = verbs.add_parser("check", help="load libraries and look for devices")
+    check.add_argument("names", nargs="*", metavar="NAME", help="default: every backend")
+    prove = verbs.add_parser("prove", help="run the conformance suite on a backend")
+    prove.add_argument("name", metavar="NAME")
+    install = verbs.add_parser("install", help="give a backend a Python of its own")
+    install.add_argument("name", metavar="NAME")
+    install.add_argument(
+        "--python", metavar="PATH", help="an interpreter that has the library; default: make one"
+    )
+    remove = verbs.add_parser("remove", help="take a backend's own Python away again")
+    remove.add_argument("name", metavar="NAME")
 
 
 def run(options: argparse.Namespace) -> int:
-    """List every backend; no library is imported."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+    """Run one verb; without one, list every backend."""
+    return int(globals()[f"_{options.verb or 'list'}"](options))
+
+
+def _list(options: argparse.Namespace) -> int:
+    from rich.markup import escape
 
     from simulator import registry
 
@@ -26,46 +46,134 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=2))
         return cli.PASS
-    table = Table("backend", "library", "offers", "evidence", box=SIMPLE_HEAD, pad_edge=False)
+    table = _table("backend", "library", "offers", "runs on", "evidence")
     for row in rows:
-        library = row["library"] or "(our own arithmetic)"
-        version = row["version"] or ""
-        if row["missing"]:
-            version = (
-                f"[yellow]not installed: pip install 'pipeline-simulator\\[{row['extra']}]'[/]"
-            )
+        library = f"{row['library'] or '(our own arithmetic)'} {row['version'] or ''}"
         offers = "\n".join(f"{stage}: {what}" for stage, what in row["offers"].items())
-        table.add_row(row["name"], f"{library} {version}", offers, ", ".join(row["evidence"]))
-    console = Console()
-    (console if console.is_terminal else Console(width=140)).print(table, highlight=False)
+        where = row["device"] or f"[yellow]{escape(row['problem'])}[/]"
+        cells = [escape(text) for text in (row["name"], library, offers)]
+        table.add_row(*cells, where, ", ".join(row["evidence"]))
+    _console().print(table, highlight=False)
+    return cli.PASS
+
+
+def _check(options: argparse.Namespace) -> int:
+    import sys
+
+    from rich.markup import escape
+
+    from simulator import registry
+    from simulator.worker import environments
+    from simulator.worker.client import Home
+
+    names = options.names or list(registry.entry_points())
+    table = _table("backend", "version", "device", "problem")
+    failed = False
+    for name in names:
+        backend = registry.backend(name)
+        here = Home(name, sys.executable, registry.entry_points()[name].value)
+        found = environments.check(registry.home(name) or here)
+        versions = ", ".join(version or "-" for version in found["versions"].values())
+        failed |= found["problem"] is not None
+        default = "cpu" if backend.device is None and not found["problem"] else "-"
+        problem = found["problem"] or "-"
+        table.add_row(name, versions or "-", found["device"] or default, escape(problem))
+    _console().print(table, highlight=False)
+    return cli.USER_ERROR if failed and options.names else cli.PASS
+
+
+def _prove(options: argparse.Namespace) -> int:
+    from simulator.cli import prove
+
+    return prove.run(options.name)
+
+
+def _install(options: argparse.Namespace) -> int:
+    from simulator import registry
+    from simulator.worker import environments
+
+    backend = registry.backend(options.name)
+    entry = registry.entry_points()[options.name].value
+    made = environments.install(backend, entry, options.python, print)
+    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    print(f"{options.name} runs in {made.python} ({versions or 'no library'})")
+    return cli.PASS
+
+
+def _remove(options: argparse.Namespace) -> int:
+    from simulator.worker import environments
+
+    environments.remove(options.name)
+    print(f"{options.name} runs in our own Python again")
     return cli.PASS
 
 
 def _row(backend: Any) -> dict[str, Any]:
-    libraries = backend.libraries
-    offers: dict[str, Any] = {}
+    from simulator import registry
+
+    versions = registry.versions(backend)
+    offers: dict[str, dict[str, list[str]]] = {}
     for offer in backend.offers:
-        values = offers.setdefault(str(offer.stage), [])
-        values.append(_headline(offer.options))
+        field, values = _headline(offer.options)
+        offers.setdefault(str(offer.stage), {}).setdefault(field, []).extend(values)
+    device, problem = _place(backend, versions)
     return {
         "name": backend.name,
         "summary": backend.summary,
-        "library": libraries[0].distribution if libraries else None,
-        "version": libraries[0].version if libraries else None,
-        "extra": libraries[0].extra if libraries else None,
-        "missing": [lib.distribution for lib in libraries if lib.version is None],
+        "library": next(iter(versions), None),
+        "version": next(iter(versions.values()), None),
         "offers": {
-            stage: "; ".join(dict.fromkeys(v for v in values if v)) or "yes"
-            for stage, values in offers.items()
+            stage: "; ".join(
+                f"{field} {', '.join(dict.fromkeys(values))}" for field, values in fields.items()
+            ).strip()
+            or "yes"
+            for stage, fields in offers.items()
         },
+        "device": device,
+        "problem": problem,
         "evidence": sorted({str(offer.evidence) for offer in backend.offers}),
     }
 
 
-def _headline(options: Any) -> str:
-    """The fields by which people look for an implementation."""
+def _place(backend: Any, versions: dict[str, str | None]) -> tuple[str | None, str | None]:
+    """Where a backend runs, or why it does not; nothing is imported."""
+    from simulator import registry
+    from simulator.errors import SimulatorError
+
+    home = registry.home(backend.name)
+    device = "cpu"
+    if backend.device is not None and home is None:
+        try:
+            device = backend.device()
+        except SimulatorError as error:
+            return None, str(error)
+    missing = [name for name, version in versions.items() if version is None]
+    if missing and backend.environment is not None:
+        return None, f"not installed: simulate backends install {backend.name}"
+    if missing:
+        extra = backend.libraries[0].extra
+        return None, f"not installed: pip install 'pipeline-simulator[{extra}]'"
+    return (device if home is None else f"its own Python, {home.python}"), None
+
+
+def _headline(options: Any) -> tuple[str, list[str]]:
+    """The field by which people look for an implementation, and its values."""
     for name in ("interpolation", "compute", "method", "preset", "matrix", "idct", "storage"):
         admits = options.get(name)
         if isinstance(admits, tuple):
-            return f"{name} {', '.join(map(str, admits))}"
-    return ""
+            return name, [str(value) for value in admits]
+    return "", []
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def _table(*columns: str) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(*columns, box=SIMPLE_HEAD, pad_edge=False)

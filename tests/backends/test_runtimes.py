@@ -10,11 +10,18 @@ from onnx import TensorProto, helper, numpy_helper
 
 from simulator import registry
 from simulator.contract import Stage
-from simulator.errors import ProfileError
+from simulator.errors import ProfileError, Unsupported
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 
-ORT = {"device": "cpu", "threads": 1, "graph_optimization_level": "all"}
+ORT = {
+    "device": "cpu",
+    "provider": "cpu",
+    "io_binding": False,
+    "threads": 1,
+    "graph_optimization_level": "all",
+    "compute": "fp32",
+}
 PLAIN = {"device": "cpu", "threads": 1}
 RUNS = {
     "onnxruntime": ORT,
@@ -147,6 +154,48 @@ def test_onnxruntime_reads_its_level_back(tmp_path, level):
     runtime = offer.make(path, {**ORT, "graph_optimization_level": level, "compute": "fp32"})
 
     assert watched(runtime).options["graph_optimization_level"] == level
+
+
+def test_onnxruntime_with_io_binding_gives_the_same_bits(tmp_path):
+    path = save_conv(tmp_path / "m.onnx", [[0.1, 0.7]])
+    make = registry.backend("onnxruntime").of(Stage.RUNTIME)[0].make
+    plain, bound = make(path, ORT), make(path, {**ORT, "io_binding": True})
+    x = np.random.default_rng(0).normal(size=(1, 2, 8, 8)).astype(np.float32)
+
+    kept = only(bound.run({"x": x}))
+    bound.run({"x": -x})
+
+    assert np.array_equal(only(plain.run({"x": x})), kept)
+
+
+@pytest.mark.parametrize("provider", ["cuda", "tensorrt", "openvino"])
+def test_onnxruntime_refuses_a_provider_that_it_does_not_have(tmp_path, provider):
+    path = save_conv(tmp_path / "m.onnx", [[1, 1]])
+    make = registry.backend("onnxruntime").of(Stage.RUNTIME)[0].make
+
+    with pytest.raises(Unsupported, match=r"has no \w+ExecutionProvider .it has .*CPU.*--python"):
+        make(path, {**ORT, "provider": provider})
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options"),
+    [
+        ("{provider: cuda, device: cuda, use_tf32: false}", {"use_tf32": False}),
+        ("{provider: tensorrt, device: cuda, provider_options: {trt_engine_cache_enable: '1'}}",
+         {"provider_options": {"trt_engine_cache_enable": "1"}}),
+        ("{provider: openvino}", {"provider_options": {}}),
+        ("{io_binding: true}", {"provider": "cpu", "io_binding": True}),
+    ],
+)  # fmt: skip
+def test_a_profile_names_providers_and_their_options(runtime, options):
+    chosen = choose(load("pillow_fp32", [f"runtime={runtime}"]))[Stage.RUNTIME].options
+
+    assert options.items() <= chosen.items()
+
+
+def test_tf32_has_to_be_said_for_cuda():
+    with pytest.raises(ProfileError, match=r"runtime.use_tf32: required by onnxruntime: false, t"):
+        choose(load("pillow_fp32", ["runtime={provider: cuda, device: cuda}"]))
 
 
 def test_pytorch_bf16_rounds_the_operands(tmp_path):

@@ -50,7 +50,10 @@ def test_arrays(memories, values):
     got = there(memories, values)
 
     assert [a.dtype for a in got] == [a.dtype for a in values]
-    assert all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(got, values))
+    assert all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        for a, b in zip(got, values, strict=True)
+    )
 
 
 def test_any_strides(memories):

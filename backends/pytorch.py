@@ -1,4 +1,4 @@
-"""PyTorch on the CPU: torch.export programs, and ``interpolate``."""
+"""PyTorch: torch.export programs, and ``interpolate``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from simulator.contract import (
     U8,
+    Admits,
     Array,
     AtLeast,
     Backend,
@@ -21,42 +22,83 @@ from simulator.contract import (
     Resizer,
     Runtime,
     Stage,
+    Unsupported,
 )
 
 torch = Library("torch", distribution="torch", extra="pytorch")
 
 
 class TorchRuntime(Runtime):
-    """Runs a ``torch.export`` program eagerly; BF16 and FP16 by ``torch.autocast``.
+    """Runs a ``torch.export`` program, eagerly or by ``torch.compile`` with frozen weights.
 
-    The thread count is the process's own: of two PyTorch stacks with different ``threads``, the
-    one opened later sets it for both.
+    ``casting`` says how BF16 and FP16 are reached: ``autocast`` casts the operators that
+    ``torch.autocast`` lists, ``true`` casts the weights and the input and everything between.
+    The thread count and TF32 are the process's own: of two PyTorch stacks with different ones,
+    the one opened later sets them for both.
     """
 
     takes: ClassVar[str] = "torch_export"
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        device = self.options["device"]
+        if device == "cuda" and not torch.cuda.is_available():
+            raise Unsupported(
+                f"torch {torch.__version__} finds no CUDA device; use device: cpu, or a CUDA "
+                "build of torch and a driver that fits it"
+            )
         torch.set_num_threads(self.options["threads"])
+        if "use_tf32" in self.options:
+            torch.backends.cuda.matmul.allow_tf32 = self.options["use_tf32"]
+            torch.backends.cudnn.allow_tf32 = self.options["use_tf32"]
         program = torch.export.load(str(artifact))
-        self._module = program.module()
         signature = program.graph_signature
         values = {node.name: node.meta["val"] for node in program.graph.nodes if "val" in node.meta}
-        return (
+        ports = (
             tuple(_port(name, values[name]) for name in signature.user_inputs),
             tuple(_port(name, values[name]) for name in signature.user_outputs),
         )
+        kinds = {"bf16": torch.bfloat16, "fp16": torch.float16}
+        kind = kinds.get(self.options["compute"])
+        casting = self.options.get("casting")
+        self._cast = kind if casting == "true" else None
+        self._autocast = kind if casting == "autocast" else None
+        self._format = getattr(torch, _FORMATS[self.options["memory_format"]])
+        self._module = program.module().to(device, memory_format=self._format)
+        if self._cast is not None:
+            self._module = self._module.to(self._cast)
+        if self.options["mode"] == "compile":
+            self._module = torch.compile(self._module, options={"freezing": True})
+            self.inputs, self.outputs = ports
+            self._run({port.name: np.zeros(port.shape, port.dtype) for port in ports[0]})  # type: ignore[arg-type]
+        return ports
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.options["compute"])
-        with torch.inference_mode(), torch.autocast("cpu", dtype=kind, enabled=kind is not None):
-            outputs = self._module(*(torch.from_numpy(feeds[p.name]) for p in self.inputs))
+        device = self.options["device"]
+        autocast = torch.autocast(device, dtype=self._autocast, enabled=self._autocast is not None)
+        with torch.inference_mode(), autocast:
+            outputs = self._module(*(self._tensor(feeds[p.name]) for p in self.inputs))
         if not isinstance(outputs, (tuple, list)):
             outputs = (outputs,)
         names = [port.name for port in self.outputs]
-        return {n: out.float().numpy() for n, out in zip(names, outputs, strict=True)}
+        return {n: out.float().cpu().numpy() for n, out in zip(names, outputs, strict=True)}
+
+    def _tensor(self, array: Array) -> Any:
+        tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
+        tensor = tensor.to(self.options["device"], self._cast)
+        return tensor.contiguous(memory_format=self._format) if tensor.ndim == 4 else tensor
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Watch which types reach the convolutions and matrix products."""
+        """Watch which types reach the convolutions and products; compiled code cannot be."""
+        options = {
+            "device": next((p.device.type for p in self._module.parameters()), None),
+            "threads": torch.get_num_threads(),
+        }
+        if "use_tf32" in self.options:
+            options["use_tf32"] = torch.backends.cuda.matmul.allow_tf32
+        products = self._watched(feeds) if self.options["mode"] == "eager" else {}
+        return Effective(products, options)
+
+    def _watched(self, feeds: Mapping[str, Array]) -> dict[str, int]:
         from torch.utils._python_dispatch import TorchDispatchMode
 
         heavy = ("convolution", "conv2d", "linear", "matmul", "addmm", "mm", "bmm")
@@ -75,13 +117,19 @@ class TorchRuntime(Runtime):
         with Watch():
             self._run(feeds)
         names = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
-        return Effective(
-            products={names.get(kind, kind): count for kind, count in seen.items()},
-            options={"device": "cpu", "threads": torch.get_num_threads()},
-        )
+        return {names.get(kind, kind): count for kind, count in seen.items()}
 
     def _close(self) -> None:
         del self._module
+
+    @classmethod
+    def save_conv(cls, weights: Array, path: Path) -> None:
+        """Write ``torch.nn.Conv2d`` as a ``torch.export`` program."""
+        features, channels = weights.shape[:2]
+        conv = torch.nn.Conv2d(channels, features, 1, bias=False).eval()
+        conv.weight.data = torch.from_numpy(weights)
+        program = torch.export.export(conv, (torch.zeros(1, channels, 8, 8),))
+        torch.export.save(program, str(path))
 
 
 class TorchResizer(Resizer):
@@ -112,22 +160,29 @@ def _port(name: str, value: Any) -> Port:
     return Port(name, np.dtype(str(value.dtype).removeprefix("torch.")), shape)
 
 
+_FORMATS = {"contiguous": "contiguous_format", "channels_last": "channels_last"}
+_RUN: dict[str, Admits] = {
+    "threads": AtLeast(1),
+    "mode": ("eager", "compile"),
+    "memory_format": ("contiguous", "channels_last"),
+    "storage": ("fp32",),
+}
+_CASTS: dict[str, Admits] = {"compute": ("bf16", "fp16"), "casting": ("autocast", "true")}
+_CPU: dict[str, Admits] = {"device": ("cpu",)}
+_CUDA: dict[str, Admits] = {"device": ("cuda",), "use_tf32": (False, True)}
+
 _SOURCE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html"
+_COMPILE = "https://docs.pytorch.org/docs/stable/export.html"
 
 BACKEND = Backend(
     name="pytorch",
-    summary="PyTorch on the CPU: torch.export programs, autocast, interpolate",
+    summary="PyTorch: torch.export programs, eager or compiled, autocast or true half; interpolate",
     library=torch,
     offers=(
-        Offer(
-            Stage.RUNTIME,
-            {
-                "device": ("cpu",),
-                "threads": AtLeast(1),
-                "storage": ("fp32",),
-                "compute": ("fp32", "bf16", "fp16"),
-            },
-            TorchRuntime,
+        *(
+            Offer(Stage.RUNTIME, {**_RUN, **place, **precision}, TorchRuntime, source=_COMPILE)
+            for place in (_CPU, _CUDA)
+            for precision in ({"compute": ("fp32",)}, _CASTS)
         ),
         Offer(
             Stage.RESIZE,

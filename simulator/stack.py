@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
 from simulator.model.onnxfile import OnnxFile
+from simulator.model.probe import probe
 from simulator.plan import Step, inference, plan, preprocessing
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
@@ -116,7 +117,8 @@ class Workshop:
             self.report(f"{side}: opening {choice.backend.name}")
             try:
                 runtime: Runtime = choice.make(artifact.path)
-                self._runtimes[key] = runtime, runtime.effective(self._probe(artifact, runtime))
+                effective = runtime.effective(self._zeros(artifact, runtime))
+                self._runtimes[key] = runtime, _probed(choice, effective)
             except SimulatorError:
                 raise
             except Exception as error:  # whatever the library raises is about this model
@@ -126,7 +128,7 @@ class Workshop:
                 ) from error
         return self._runtimes[key]
 
-    def _probe(self, artifact: Artifact, runtime: Runtime) -> dict[str, Array]:
+    def _zeros(self, artifact: Artifact, runtime: Runtime) -> dict[str, Array]:
         """Zeros that fit the card, after a check that they fit the runtime's input too."""
         shape = tensor_shape(self.card.spec.input)
         zeros = np.zeros(shape, np.float32)
@@ -170,6 +172,17 @@ class Workshop:
                 yield {self.source.input: values[0]}
         if not made:
             raise DataError("INT8 calibration: none of the calibration images can be decoded")
+
+
+def _probed(choice: Choice, effective: Effective) -> Effective:
+    """Find the precision out where the runtime does not tell it; INT8 models it tells itself."""
+    if effective.products or choice.options["compute"] == "int8":
+        return effective
+    found = probe(choice)
+    if found is None:
+        return effective
+    details = {**effective.details, "probe": found.details()}
+    return replace(effective, details=details, probed=found.compute)
 
 
 def _differences(profile: Profile, choices: Choices, effective: Effective) -> list[str]:

@@ -46,16 +46,18 @@ class Effective:
             from the runtime; empty where it ran none, or does not tell.
         options: every other option by its profile name, as read back.
         details: what else the runtime tells (fused kernels, counts by precision).
+        probed: the precision that a probe model found, where the runtime does not tell.
     """
 
     products: Mapping[str, int]
     options: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
+    probed: str | None = None
 
     @property
     def compute(self) -> str | None:
-        """The precision of most products; None where there are none."""
-        return max(self.products, key=lambda kind: self.products[kind], default=None)
+        """The precision of most products; None where nobody knows."""
+        return max(self.products, key=lambda kind: self.products[kind], default=self.probed)
 
 
 class Runtime(ABC):
@@ -94,6 +96,16 @@ class Runtime(ABC):
             options: as the constructor gets them; only those in ``compiled_by`` may matter.
         """
         raise NotImplementedError(f"{cls.__name__} opens its model file as it is")
+
+    @classmethod
+    def save_conv(cls, weights: Array, path: Path) -> None:
+        """Write a 1x1 convolution in the format that the runtime takes; ONNX needs no help.
+
+        Args:
+            weights: (features, channels, 1, 1) float32.
+            path: where the file goes; its input is (1, channels, 8, 8) float32.
+        """
+        raise NotImplementedError(f"{cls.__name__} has no model to be probed with")
 
     @final
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
 from simulator import registry
@@ -73,6 +74,12 @@ def choose(profile: Profile) -> Choices:
         problems.append(
             f"{profile.where(('color', 'source'))}: color.source: "
             f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
+        )
+    resizer = choices.get(Stage.RESIZE)
+    if profile.spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
+        problems.append(
+            f"{profile.where(('resize', 'domain'))}: resize.domain: "
+            f"{profile.spec.resize.backend} gives float32 and YUV planes are uint8; use domain: rgb"
         )
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer

@@ -23,10 +23,11 @@ ORT = {
     "compute": "fp32",
 }
 PLAIN = {"device": "cpu", "threads": 1}
+TORCH = {**PLAIN, "mode": "eager", "memory_format": "contiguous", "compute": "fp32"}
 RUNS = {
     "onnxruntime": ORT,
     "openvino": PLAIN,
-    "pytorch": PLAIN,
+    "pytorch": TORCH,
 }
 
 
@@ -198,15 +199,68 @@ def test_tf32_has_to_be_said_for_cuda():
         choose(load("pillow_fp32", ["runtime={provider: cuda, device: cuda}"]))
 
 
-def test_pytorch_bf16_rounds_the_operands(tmp_path):
+def torch_runtime(path, **options):
+    return registry.backend("pytorch").of(Stage.RUNTIME)[0].make(path, {**TORCH, **options})
+
+
+@pytest.mark.parametrize("casting", ["autocast", "true"])
+def test_pytorch_bf16_rounds_the_operands(tmp_path, casting):
     """bfloat16 has 8 bits of mantissa: 1 + 2**-9 is stored as 1, and 1 + 2**-7 as it is."""
     path = save_program(tmp_path / "m.pt2", [[1.0]])
-    offer = registry.backend("pytorch").of(Stage.RUNTIME)[0]
-    runtime = offer.make(path, {**PLAIN, "storage": "fp32", "compute": "bf16"})
+    runtime = torch_runtime(path, compute="bf16", casting=casting)
 
     assert only(runtime.run(feed(runtime, 1 + 2**-9)))[0, 0, 0, 0] == 1
     assert only(runtime.run(feed(runtime, 1 + 2**-7)))[0, 0, 0, 0] == 1 + 2**-7
     assert watched(runtime).compute == "bf16"
+
+
+@pytest.mark.parametrize("casting", ["autocast", "true"])
+def test_pytorch_fp16_rounds_the_operands(tmp_path, casting):
+    """A half has 11 bits: 1 + 2**-11 is stored as 1 (ties to even), 1 + 2**-10 as it is."""
+    path = save_program(tmp_path / "m.pt2", [[1.0]])
+    runtime = torch_runtime(path, compute="fp16", casting=casting)
+
+    assert only(runtime.run(feed(runtime, 1 + 2**-11)))[0, 0, 0, 0] == 1
+    assert only(runtime.run(feed(runtime, 1 + 2**-10)))[0, 0, 0, 0] == 1 + 2**-10
+    assert watched(runtime).compute == "fp16"
+
+
+def test_pytorch_casts_what_autocast_leaves(tmp_path):
+    """mul is not on autocast's list: with 1 + 2**-9 its result keeps FP32 there only."""
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    x = np.full((1, 1, 8, 8), 1 + 2**-9, np.float32)
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(Double(), (torch.zeros(x.shape),)), str(path))
+    got = {
+        casting: only(runtime.run({runtime.inputs[0].name: x}))[0, 0, 0, 0]
+        for casting in ("autocast", "true")
+        for runtime in [torch_runtime(path, compute="bf16", casting=casting)]
+    }
+
+    assert got == {"autocast": 2 + 2**-8, "true": 2}
+
+
+def test_pytorch_channels_last_and_compiled_give_the_same_answers(tmp_path):
+    rng = np.random.default_rng(0)
+    path = save_program(tmp_path / "m.pt2", rng.normal(size=(4, 3)).tolist())
+    x = rng.normal(size=(1, 3, 8, 8)).astype(np.float32)
+    wanted = only(torch_runtime(path).run({"input": x}))
+
+    for options in ({"memory_format": "channels_last"}, {"mode": "compile"}):
+        runtime = torch_runtime(path, **options)
+        assert np.abs(only(runtime.run({"input": x})) - wanted).max() < 1e-6
+    assert watched(runtime).products == {}  # compiled code does not tell
+
+
+def test_pytorch_without_a_gpu_refuses_cuda(tmp_path):
+    path = save_program(tmp_path / "m.pt2", [[1.0]])
+
+    with pytest.raises(Unsupported, match="finds no CUDA device; use device: cpu"):
+        torch_runtime(path, device="cuda", use_tf32=False)
 
 
 def test_fp16_storage_rounds_weights_and_computes_in_fp32(tmp_path):

@@ -1,149 +1,165 @@
-"""The pooling axis: ``ceil_mode`` of every MaxPool and AveragePool."""
+"""The pooling axis: size, padding and divisor of every MaxPool and AveragePool."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import onnx
-from onnx import helper, shape_inference
 
 from simulator.errors import ModelError
+from simulator.model.graph import edit
+from simulator.model.graph.change import Change, Seen
+from simulator.model.graph.crop import fit
+from simulator.profile.schema import Pooling
 
 POOLS = ("MaxPool", "AveragePool")
+SILENT = "the sizes divide or no padding counts"
 
 
-@dataclass(frozen=True, slots=True)
-class PoolingChange:
-    """What the rewrite did to one model.
+def apply(model: onnx.ModelProto, asked: Pooling) -> Change:
+    """Set what is asked for on every pooling node, in place.
 
-    Attributes:
-        pools: MaxPool and AveragePool nodes in the model.
-        rewritten: nodes whose ``ceil_mode`` was another one before.
-        effective: rewritten nodes whose output size is now another one.
-    """
-
-    pools: int
-    rewritten: int
-    effective: int
-
-    def __str__(self) -> str:
-        if not self.pools:
-            return "this axis does not exist in this model: it has no MaxPool or AveragePool"
-        if not self.rewritten:
-            return f"all {self.pools} pooling nodes already have this ceil_mode"
-        silent = self.rewritten - self.effective
-        rest = f", {silent} without effect at these sizes" if silent else ""
-        return f"{self.rewritten} of {self.pools} pooling nodes rewritten{rest}"
-
-
-def set_ceil_mode(model: onnx.ModelProto, ceil: bool) -> PoolingChange:
-    """Set ``ceil_mode`` on every pooling node, in place.
+    MaxPool and AveragePool are touched; global pooling has no size to round and stays. A pool
+    without padding is TensorFlow's VALID and keeps having none under every ``auto_pad``.
 
     Args:
-        model: an ONNX model of opset 10 or later; MaxPool got ``ceil_mode`` in opset 10,
-            AveragePool too.
-        ceil: round the output size up, or down.
+        model: an ONNX model of opset 10 or later; ``ceil_mode`` and Slice are of that age.
+        asked: the profile's section.
 
     Raises:
-        ModelError: a later node no longer fits the new size; the message names it.
+        ModelError: a later node no longer fits the new size, and ``on_shape_change`` is
+            ``error`` or cropping does not help; the message names the node.
 
     Source:
-        ONNX operators MaxPool and AveragePool, attribute ``ceil_mode``.
+        ONNX operators MaxPool and AveragePool. Symmetric: ``padding`` of torch.nn.MaxPool2d is
+        one number for both sides. SAME: tensorflow.org/api_docs/python/tf/nn, "Padding".
     """
-    pools = [node for node in model.graph.node if node.op_type in POOLS]
-    targets = [node for node in pools if _ceil_mode(node) != int(ceil)]
-    if not targets:
-        return PoolingChange(len(pools), 0, 0)
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset < 10:
-        raise ModelError(f"ceil_mode needs opset 10 or later, the model has {opset}; export anew")
-    before = _shapes(model)
-    for node in targets:
-        _set(node, ceil)
-        if ceil and _adds_nothing(model, node):
-            _set(node, False)
-    del model.graph.value_info[:]
-    after = _fitted(model, ceil, before)
-    effective = sum(before.get(n.output[0]) != after.get(n.output[0]) for n in targets)
-    return PoolingChange(len(pools), len(targets), effective)
+    pools = edit.nodes_of(model, *POOLS)
+    shapes = edit.shapes_of(model)
+    before = {node.output[0]: _seen(node, shapes) for node in pools}
+    if asked.ceil_mode != "keep" and any(s.setting[0] != _ceil(asked) for s in before.values()):
+        edit.need_opset(model, 10, "ceil_mode")
+    sizes = shapes
+    for node in pools:
+        _set(node, sizes, asked)
+        edit.forget(model, shapes)
+        sizes = edit.shapes_of(model)
+    what = ", ".join(
+        f"{name} {value}"
+        for name, value in asked.model_dump(exclude={"on_shape_change"}).items()
+        if value != "keep"
+    )
+    cut = fit(model, shapes, asked.on_shape_change == "crop", what)
+    sizes = edit.shapes_of(model)
+    after = {node.output[0]: _seen(node, sizes, asked) for node in edit.nodes_of(model, *POOLS)}
+    return Change("pooling", before, after, SILENT, cut)
 
 
 def output_sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
     """Return the output shape of every pooling node, by the name of the output."""
-    shapes = _shapes(model)
-    names = [node.output[0] for node in model.graph.node if node.op_type in POOLS]
-    return {name: shapes.get(name, []) for name in names}
+    shapes = edit.shapes_of(model)
+    return {n.output[0]: shapes.get(n.output[0], []) for n in edit.nodes_of(model, *POOLS)}
 
 
-def _ceil_mode(node: onnx.NodeProto) -> int:
-    return next((a.i for a in node.attribute if a.name == "ceil_mode"), 0)
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A pooling node at the size of its input, every list one entry per spatial axis."""
+
+    sizes: list[int]
+    spans: list[int]
+    strides: list[int]
+    pads: list[tuple[int, int]]
+    auto: str
+
+    @property
+    def known(self) -> bool:
+        return len(self.sizes) == len(self.spans) and 0 not in self.sizes
+
+    def same(self, odd_first: bool) -> list[tuple[int, int]]:
+        """TensorFlow's SAME: as much padding as makes ceil(size / stride) windows."""
+        found = []
+        for size, span, stride in zip(self.sizes, self.spans, self.strides, strict=True):
+            total = max((-(-size // stride) - 1) * stride + span - size, 0)
+            less = total // 2
+            found.append((total - less, less) if odd_first else (less, total - less))
+        return found
 
 
-def _set(node: onnx.NodeProto, ceil: bool) -> None:
-    kept = [attribute for attribute in node.attribute if attribute.name != "ceil_mode"]
-    del node.attribute[:]
-    node.attribute.extend([*kept, helper.make_attribute("ceil_mode", int(ceil))])
+def _window(node: onnx.NodeProto, shapes: edit.Shapes) -> _Window:
+    values = edit.attributes(node)
+    kernel = values["kernel_shape"]
+    rank = len(kernel)
+    strides, dilations = (values.get(name, [1] * rank) for name in ("strides", "dilations"))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    auto = values.get("auto_pad", "NOTSET")
+    written = values.get("pads", [0] * 2 * rank)
+    pads = list(zip(written[:rank], written[rank:], strict=True))
+    window = _Window(list(shapes.get(node.input[0], []))[2:], spans, list(strides), pads, auto)
+    if auto.startswith("SAME") and window.known:
+        pads[:] = window.same(auto == "SAME_LOWER")
+    return window
 
 
-def _adds_nothing(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
+def _set(node: onnx.NodeProto, shapes: edit.Shapes, asked: Pooling) -> None:
+    window = _window(node, shapes)
+    padded = any(map(any, window.pads)) or window.auto.startswith("SAME")
+    if asked.auto_pad != "keep" and padded:
+        if not window.known:
+            raise ModelError(f"auto_pad: the input of {edit.label(node)} has no fixed size")
+        pads = [(-(-sum(pair) // 2),) * 2 for pair in window.pads]
+        if asked.auto_pad != "symmetric":
+            pads = window.same(asked.auto_pad == "same_lower")
+            edit.set_attributes(node, ceil_mode=None)
+        ends = [pair[0] for pair in pads] + [pair[1] for pair in pads]
+        edit.set_attributes(node, auto_pad=None, pads=ends)
+        window = _window(node, shapes)
+    if asked.ceil_mode != "keep" and not _same(window, asked):
+        ceil = asked.ceil_mode == "ceil" and not _adds_nothing(window)
+        edit.set_attributes(node, ceil_mode=int(ceil))
+    if asked.count_include_pad != "keep" and node.op_type == "AveragePool":
+        edit.set_attributes(node, count_include_pad=int(asked.count_include_pad == "include"))
+
+
+def _same(window: _Window, asked: Pooling) -> bool:
+    """Whether the output size is TensorFlow's, which knows no rounding."""
+    written = asked.auto_pad in ("same_upper", "same_lower") and any(map(any, window.pads))
+    return written or window.auto.startswith("SAME")
+
+
+def _adds_nothing(window: _Window) -> bool:
     """Whether every window that rounding up adds would start in the right padding.
 
     PyTorch, ONNX Runtime and ONNX's reference drop such windows, so that the node is what it
     was; ONNX's shape inference (1.23) counts them, and would find faults further down.
     """
-    values = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    rank = len(values["kernel_shape"])
-    strides, dilations = (values.get(name, [1] * rank) for name in ("strides", "dilations"))
-    pads = values.get("pads", [0] * 2 * rank)
-    spans = [(k - 1) * d + 1 for k, d in zip(values["kernel_shape"], dilations, strict=True)]
-    if all(pads[rank + i] + strides[i] <= spans[i] for i in range(rank)):
+    if not window.known:
         return False
-    sizes = _shapes(model).get(node.input[0], [])[2:]
-    if len(sizes) != rank or 0 in sizes:
-        return False
-    for i in range(rank):
-        whole, rest = divmod(sizes[i] + pads[i] + pads[rank + i] - spans[i], strides[i])
-        if rest and (whole + 1) * strides[i] < sizes[i] + pads[i]:
+    rows = zip(window.sizes, window.spans, window.strides, window.pads, strict=True)
+    for size, span, stride, (first, last) in rows:
+        whole, rest = divmod(size + first + last - span, stride)
+        if rest and (whole + 1) * stride < size + first:
             return False
     return True
 
 
-def _fitted(
-    model: onnx.ModelProto, ceil: bool, before: dict[str, list[int]]
-) -> dict[str, list[int]]:
-    """Infer every shape anew, those of the model's outputs included."""
-    for output in model.graph.output:
-        if output.name in before:
-            output.type.tensor_type.ClearField("shape")
-    try:
-        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-        shapes = _shapes(inferred)
-        _check_reshapes(model, shapes)
-    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelError(
-            f"ceil_mode {'ceil' if ceil else 'floor'} breaks the model further down: {reason}"
-        ) from error
-    for output, known in zip(model.graph.output, inferred.graph.output, strict=True):
-        output.CopyFrom(known)
-    return shapes
+def _ceil(asked: Pooling) -> int:
+    return int(asked.ceil_mode == "ceil")
 
 
-def _check_reshapes(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> None:
-    """Refuse a Reshape that loses values; shape inference does not count them."""
-    for node in (node for node in model.graph.node if node.op_type == "Reshape"):
-        given, made = (shapes.get(name, [0]) for name in (node.input[0], node.output[0]))
-        if math.prod(given) != math.prod(made) and 0 not in (*given, *made):
-            raise ValueError(f"(op_type:Reshape, node name: {node.name}): {given} to {made}")
-
-
-def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
-    """The shape of every tensor that has one; a free dimension is 0."""
-    inferred = shape_inference.infer_shapes(model, data_prop=True)
-    graph = inferred.graph
-    return {
-        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        for value in (*graph.input, *graph.value_info, *graph.output)
-        if value.type.tensor_type.HasField("shape")
-    }
+def _seen(node: onnx.NodeProto, shapes: edit.Shapes, asked: Pooling | None = None) -> Seen:
+    values = edit.attributes(node)
+    window = _window(node, shapes)
+    size = tuple(shapes.get(node.output[0], []))
+    ceil = values.get("ceil_mode", 0)
+    if asked and asked.ceil_mode != "keep":
+        ceil = _ceil(asked)
+    include = values.get("count_include_pad", 0)
+    setting = (ceil, include, tuple(window.pads), "" if window.known else window.auto)
+    if not window.known or 0 in size[2:]:
+        return Seen(node.op_type, setting, setting, size)
+    counted = []
+    for i, (first, last) in enumerate(window.pads):
+        end = (size[2 + i] - 1) * window.strides[i] + window.spans[i] - first
+        counted.append((first, min(max(end - window.sizes[i], 0), last)))
+    divisor = include if any(map(any, counted)) else None
+    return Seen(node.op_type, setting, (size, tuple(counted), divisor), size)

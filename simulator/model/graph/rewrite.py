@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import onnx
 
-from simulator.model.graph.pooling import PoolingChange, set_ceil_mode
+from simulator.errors import ModelError
+from simulator.model.graph import (
+    accumulation,
+    activation,
+    batchnorm,
+    edit,
+    layout,
+    pooling,
+    upsample,
+)
+from simulator.model.graph.change import Change
 from simulator.profile.schema import Graph
 
+REWRITES: dict[str, Callable[[onnx.ModelProto, Any], Change]] = {
+    "pooling": pooling.apply,
+    "upsample": upsample.apply,
+    "activation": activation.apply,
+    "batchnorm": batchnorm.apply,
+    "accumulation": accumulation.apply,
+    "layout": layout.apply,
+}
+"""By axis; pooling first, as it changes the sizes that the others see."""
+KEEP = Graph()
 
-def rewrite(model: onnx.ModelProto, asked: Graph) -> list[PoolingChange]:
+
+def rewrite(model: onnx.ModelProto, asked: Graph) -> list[Change]:
     """Apply what a profile asks for, in place.
 
     Returns:
-        What each rewrite did.
+        What each rewrite that was asked for did.
 
     Raises:
         ModelError: the model does not stay valid; the message names the node.
     """
-    changes = []
-    if asked.pooling.ceil_mode != "keep":
-        changes.append(set_ceil_mode(model, asked.pooling.ceil_mode == "ceil"))
+    axes = [axis for axis in REWRITES if getattr(asked, axis) != getattr(KEEP, axis)]
+    changes = [REWRITES[axis](model, getattr(asked, axis)) for axis in axes]
+    if any(change.rewritten for change in changes):
+        try:
+            edit.infer(model)
+        except edit.Misfit as error:
+            raise ModelError(f"{', '.join(axes)}: the model does not stay valid: {error}") from None
     return changes

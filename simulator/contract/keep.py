@@ -1,0 +1,60 @@
+"""Keep lists held against a model: mixed precision by operator type and by node."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from simulator.errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def kept(model: onnx.ModelProto, keep: Mapping[str, Any]) -> set[str]:
+    """Find the nodes of a model that a keep list names.
+
+    Every node without a name is first given one, in place: that of its first output.
+
+    Args:
+        model: an ONNX model; nodes in the bodies of If and Loop are not looked at.
+        keep: ``op_types``, ``nodes`` and a ``reason``. An operator type that the model does
+            not have keeps nothing; one that ONNX does not have either is an error.
+
+    Returns:
+        Node names.
+
+    Raises:
+        ModelError: a node that the model lacks, or a word that is no operator; all at once.
+    """
+    import onnx
+
+    nodes = model.graph.node
+    taken = {node.name for node in nodes}
+    for node in nodes:
+        if not node.name:
+            node.name = next(filter(None, node.output))
+            while node.name in taken:
+                node.name += "_"
+            taken.add(node.name)
+    types = {node.op_type for node in nodes}
+    known = {schema.name for schema in onnx.defs.get_all_schemas()} | types
+    problems = [
+        *_lacking("keep.nodes: the model has no node", keep["nodes"], taken),
+        *_lacking("keep.op_types: there is no operator", keep["op_types"], known),
+    ]
+    if problems:
+        raise ModelError("; ".join(problems))
+    wanted, by_type = set(keep["nodes"]), set(keep["op_types"])
+    return {node.name for node in nodes if node.name in wanted or node.op_type in by_type}
+
+
+def _lacking(what: str, names: Iterable[str], known: set[str]) -> list[str]:
+    problems = []
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            problems.append(f"{what} {name!r}{hint}")
+    return problems

@@ -1,0 +1,73 @@
+"""Where a map that has grown meets a layer of fixed size."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+import onnx
+
+from simulator.errors import ModelError
+from simulator.model.graph import edit
+
+
+def fit(model: onnx.ModelProto, before: edit.Shapes, crop: bool, what: str) -> tuple[str, ...]:
+    """See that every node fits after a rewrite that changes sizes, or make it fit.
+
+    Args:
+        model: changed in place; its outputs get their new shapes.
+        before: every shape from before the rewrite.
+        crop: cut maps back to their old height and width with a Slice, just before the node
+            that does not fit or the Flatten or Reshape that leads to it.
+        what: the rewrite, for messages.
+
+    Returns:
+        What was cut.
+
+    Raises:
+        ModelError: a node does not fit; the message names it.
+    """
+    cut: Counter[str] = Counter()
+    while True:
+        try:
+            edit.infer(model, before)
+            break
+        except edit.Misfit as error:
+            made = _cut(model, error.node, before) if crop else []
+            if not made:
+                rest = "no map before it has grown, so cropping cannot help" if crop else (
+                    "graph.pooling.on_shape_change: crop would cut the map back"
+                )  # fmt: skip
+                raise ModelError(f"{what} breaks the model further down: {error}; {rest}") from None
+            cut.update(made)
+    return tuple(f"cropped before {where}" for where in cut)
+
+
+def _cut(model: onnx.ModelProto, name: str, before: edit.Shapes) -> list[str]:
+    """Cut back every map that has grown and flows into a node; return the nodes behind them."""
+    shapes = edit.shapes_of(model)
+    producers = {out: node for node in model.graph.node for out in node.output}
+    failing = [n for n in model.graph.node if name in (n.name, f"of output {n.output[0]}")]
+    waiting = deque((node, i) for node in failing for i in range(len(node.input)))
+    slices: dict[str, list[onnx.NodeProto]] = {}
+    made = []
+    while waiting:
+        node, place = waiting.popleft()
+        given = node.input[place]
+        old, new = before.get(given, []), shapes.get(given, [])
+        if old == new:
+            continue
+        if len(old) == len(new) > 2 and all(o == n or n > o > 0 for o, n in zip(old, new)):
+            builder = edit.Builder(model, "crop", f"{given}/{node.output[0]}")
+            axes = [axis for axis, size in enumerate(old) if size != new[axis]]
+            limits = ([0] * len(axes), [old[axis] for axis in axes], axes)
+            node.input[place] = builder(
+                "Slice", given, *(builder.constant(limit, "int64") for limit in limits)
+            )
+            slices.setdefault(node.output[0], []).extend(builder.nodes)
+            made.append(edit.label(node))
+        elif given in producers:
+            inner = producers[given]
+            waiting.extend((inner, i) for i in range(len(inner.input)))
+    edit.splice(model, {node.output[0]: [*slices[node.output[0]], node]
+                        for node in model.graph.node if node.output[0] in slices})  # fmt: skip
+    return made

@@ -1,0 +1,135 @@
+"""Which arithmetic a runtime really uses, found out from one small model.
+
+A 1x1 convolution whose outputs are exact in FP32 and wrong, in a telling way, in anything less.
+Every output is a sum of a few products of powers of two, and small enough to be stored in any
+of the formats; so what is lost was lost in an operand or in the sum.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from simulator import registry
+from simulator.contract import Array, Runtime
+from simulator.profile.choose import Choice
+
+BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
+"""Stored bits of the mantissa (IEEE 754-2019; BF16 and TF32: vendors' documentation)."""
+
+CHANNELS, SIDE = 96, 8
+ADDENDS = 64
+LARGE = 4096.0
+"""FP16 holds multiples of 4 from here on: 4096 + 1 is 4096 again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a runtime's convolution did.
+
+    Attributes:
+        compute: the precision of the activations in a product: ``fp32``, ``tf32``, ``fp16``,
+            ``bf16``, or ``less``.
+        weights: the precision of the weights, likewise.
+        accumulation: ``fp32``, or ``less`` where 4096 + 64 x 1 is not 4160.
+    """
+
+    compute: str
+    weights: str
+    accumulation: str
+
+    def details(self) -> dict[str, Any]:
+        """Return it for the manifest."""
+        return asdict(self)
+
+
+def model() -> tuple[Array, Array]:
+    """Return the convolution's weights (16, 96, 1, 1) and its input (1, 96, 8, 8), float32.
+
+    Outputs 0-2: 2**-k if an activation of 1 + 2**-k was kept, for k of BF16, FP16 and FP32.
+    Outputs 3-5: the same of a weight. Output 6: 2**-16 if an activation of 2**-30 was kept,
+    output 7 if such a weight was; both are beneath FP16 and not beneath TF32. Output 8: the sum.
+    """
+    x = np.zeros(CHANNELS, np.float32)
+    w = np.zeros((16, CHANNELS), np.float32)
+    x[:5] = [*(1 + 2.0**-k for k in BITS.values()), 1, 2**-30]
+    for row, k in enumerate(BITS.values()):
+        w[row, [row, 3]] = 1, -1
+        x[5 + 2 * row : 7 + 2 * row] = 1
+        w[3 + row, 5 + 2 * row : 7 + 2 * row] = 1 + 2.0**-k, -1
+    w[6, 4] = 2**14
+    x[11], w[7, 11] = 2**14, 2**-30
+    x[12], x[13 : 13 + ADDENDS] = LARGE, 1
+    w[8, 12 : 13 + ADDENDS] = 1
+    feed = np.broadcast_to(x[None, :, None, None], (1, CHANNELS, SIDE, SIDE))
+    return w[:, :, None, None], np.ascontiguousarray(feed)
+
+
+def read(outputs: Array) -> Probe:
+    """Tell the precision from the outputs, (16, ...) float32 of :func:`model`."""
+    y = outputs.reshape(16, -1)[:, 0].astype(np.float64)
+    return Probe(
+        _precision(y[0:3], y[6]),
+        _precision(y[3:6], y[7]),
+        "fp32" if y[8] == LARGE + ADDENDS else "less",
+    )
+
+
+def _precision(kept: Array, tiny: float) -> str:
+    found = "less"
+    for (name, bits), value in zip(BITS.items(), kept, strict=True):
+        if value == 2.0**-bits:
+            found = name
+    return "tf32" if found == "fp16" and tiny == 2.0**-16 else found
+
+
+def probe(choice: Choice) -> Probe | None:
+    """Probe a runtime with its own options.
+
+    Returns:
+        What it did, or None where no such model can be made for it.
+    """
+    real: type[Runtime] = choice.offer.make
+    weights, x = model()
+    with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
+        source, compiled = Path(folder) / "probe", Path(folder) / "compiled"
+        if real.takes == "onnx":
+            save(weights, source.with_suffix(".onnx"))
+            source = source.with_suffix(".onnx")
+        else:
+            try:
+                real.save_conv(weights, source)
+            except NotImplementedError:
+                return None
+        if real.compiled_by is not None:
+            compiled.mkdir()
+            registry.compile(choice.backend, choice.offer, source, compiled, choice.options)
+            source = compiled
+        runtime: Runtime = choice.make(source)
+        try:
+            (port,) = runtime.inputs
+            given = x if port.shape == x.shape else x.transpose(0, 2, 3, 1)
+            (out,) = runtime.run({port.name: np.ascontiguousarray(given)}).values()
+        finally:
+            runtime.close()
+    return read(out[0] if out.shape[1] == 16 else out[0].transpose(2, 0, 1))
+
+
+def save(weights: Array, path: Path) -> None:
+    """Write a 1x1 convolution as ONNX."""
+    features, channels = weights.shape[:2]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], name="probe")],
+        "probe",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, SIDE, SIDE])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, features, SIDE, SIDE])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))

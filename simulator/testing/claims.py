@@ -1,0 +1,69 @@
+"""Claims, both ways: what an offer admits works, and what it does not admit is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulator.contract import Offer
+from simulator.errors import MissingLibrary, Unsupported, UserError
+from simulator.profile.choose import _choose as choose
+from simulator.testing.subject import Failed, Subject, expect, one_line, outside, words
+from simulator.testing.work import first_job
+from simulator.testing.workshop import CannotMake
+
+
+def every_admitted_value_works(subject: Subject) -> str | None:
+    """Each value of each field builds an implementation that does its first job.
+
+    A name of a list may want the first one beside it; it then refuses to be alone in one line.
+    """
+    remarks = []
+    for alternatives in subject.variants():
+        alone, *together = alternatives
+        told = words(alone, subject) or "the first values"
+        try:
+            _works(alone, together)
+        except (MissingLibrary, CannotMake) as error:
+            if alone is subject:
+                raise
+            remarks.append(f"{told} cannot run here: {one_line(error)}")
+        except Failed as error:
+            raise Failed(f"{told}: {error}") from error
+        except Exception as error:
+            raise Failed(f"{told} is admitted, and does not work: {one_line(error)}") from error
+    return "; ".join(remarks) or None
+
+
+def what_is_not_admitted_is_refused(subject: Subject) -> None:
+    """A profile finds this offer by its values, and not by a value or field that it lacks."""
+    options = dict(subject.options)
+    expect(
+        _chosen(subject, options) is subject.offer,
+        f"{words(subject)} is admitted, and a profile that says so gets another offer",
+    )
+    for name, admits in subject.offer.options.items():
+        wrong = outside(admits)
+        got = _chosen(subject, options | {name: wrong})
+        expect(got is not subject.offer, f"{name}={wrong!r} is not refused")
+    got = _chosen(subject, options | {"no_such_field": 1})
+    expect(got is not subject.offer, "a field that no offer has is not refused")
+
+
+def _works(alone: Subject, together: list[Subject]) -> None:
+    try:
+        outputs = first_job(alone)
+    except Unsupported:
+        if not together:
+            raise
+        outputs = first_job(together[0])
+    expect(outputs, "no result")
+    for array in outputs:
+        expect(array.size, f"an empty result of shape {array.shape}")
+        expect(np.isfinite(array.astype(np.float64)).all(), "the result is not finite")
+
+
+def _chosen(subject: Subject, fields: dict[str, object]) -> Offer | None:
+    try:
+        return choose(subject.offer.stage, subject.backend, fields).offer
+    except UserError:
+        return None

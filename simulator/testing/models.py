@@ -1,0 +1,155 @@
+"""Small ONNX models, one per operator family, and what goes into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from simulator.contract import Array
+
+OPSET = 17
+SHAPE = (1, 4, 8, 8)
+HAND = np.array([[1, 10], [-1, 0.5]], np.float32)
+"""Weights of the 1x1 convolution ``hand``: (1, 2) becomes (21, 0)."""
+
+
+def _normal(*shape: int) -> Array:
+    """Weights that keep the size of what they multiply, the same every time."""
+    rng = np.random.default_rng(int(np.prod(shape)))
+    fan_in = max(int(np.prod(shape[1:])), 1)
+    return np.asarray(rng.normal(0, fan_in**-0.5, shape).astype(np.float32))
+
+
+def _of(*values: float) -> Array:
+    return np.array(values, np.float32)
+
+
+_Node = tuple[str, str, str, dict[str, Any]]
+_Family = tuple[Sequence[_Node], dict[str, Array]]
+_SCALES = _of(1, 1, 2, 2)
+
+FAMILIES: dict[str, _Family] = {
+    "conv": ([("Conv", "x w b", "y", {"pads": [1] * 4})], {"w": _normal(6, 4, 3, 3), "b": _normal(6)}),
+    "depthwise": (
+        [("Conv", "x w", "y", {"group": 4, "strides": [2, 2], "pads": [1] * 4})],
+        {"w": _normal(4, 1, 3, 3)},
+    ),
+    "gemm": (
+        [("Flatten", "x", "f", {}), ("Gemm", "f w b", "y", {"transB": 1})],
+        {"w": _normal(5, 256), "b": _normal(5)},
+    ),
+    "matmul": ([("MatMul", "x w", "y", {})], {"w": _normal(8, 5)}),
+    "max_pool": (
+        [("MaxPool", "x", "y", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4})],
+        {},
+    ),
+    "average_pool": (
+        [("AveragePool", "x", "y", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4})],
+        {},
+    ),
+    "global_average_pool": ([("GlobalAveragePool", "x", "y", {})], {}),
+    "batch_norm": (
+        [("BatchNormalization", "x scale b mean var", "y", {"epsilon": 1e-3})],
+        {"scale": _of(1, 2, -1, 0.5), "b": _of(0, 1, 2, -1), "mean": _of(0.5, 0, -1, 1),
+         "var": _of(1, 0.25, 4, 2)},
+    ),
+    "relu": ([("Relu", "x", "y", {})], {}),
+    "clip": ([("Clip", "x low high", "y", {})], {"low": np.float32(-0.5), "high": np.float32(1)}),
+    "sigmoid": ([("Sigmoid", "x", "y", {})], {}),
+    "hard_swish": ([("HardSwish", "x", "y", {})], {}),
+    "gelu": (
+        [("Mul", "x root", "r", {}), ("Erf", "r", "e", {}), ("Add", "e one", "s", {}),
+         ("Mul", "x s", "m", {}), ("Mul", "m half", "y", {})],
+        {"root": np.float32(0.5**0.5), "one": np.float32(1), "half": np.float32(0.5)},
+    ),
+    "softmax": ([("Softmax", "x", "y", {"axis": 1})], {}),
+    "add": ([("Relu", "x", "r", {}), ("Add", "x r", "y", {})], {}),
+    "concat": ([("Relu", "x", "r", {}), ("Concat", "x r", "y", {"axis": 1})], {}),
+    "transpose": ([("Transpose", "x", "y", {"perm": [0, 2, 3, 1]})], {}),
+    "reshape": ([("Reshape", "x to", "y", {})], {"to": np.array([1, 16, 16])}),
+    "resize_nearest": (
+        [("Resize", "x  scales", "y", {"mode": "nearest", "nearest_mode": "floor",
+          "coordinate_transformation_mode": "asymmetric"})],
+        {"scales": _SCALES},
+    ),
+    "resize_linear": (
+        [("Resize", "x  scales", "y", {"mode": "linear",
+          "coordinate_transformation_mode": "half_pixel"})],
+        {"scales": _SCALES},
+    ),
+    "conv_transpose": (
+        [("ConvTranspose", "x w", "y", {"strides": [2, 2]})], {"w": _normal(4, 3, 2, 2)},
+    ),
+    "layer_norm": (
+        [("LayerNormalization", "x scale b", "y", {"axis": -1, "epsilon": 1e-5})],
+        {"scale": 1 + _normal(8), "b": _normal(8)},
+    ),
+}  # fmt: skip
+PRODUCTS = ("conv", "depthwise", "gemm", "matmul", "conv_transpose")
+"""The families that hold convolutions and matrix products, whose precision is chosen."""
+
+_POINT = [("Conv", "x w", "y", {})]
+_OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
+    "hand": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 8, 8)),
+    "work": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 64, 64)),
+    "other": ((_POINT, {"w": -HAND[..., None, None]}), (1, 2, 64, 64)),
+    "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
+}
+
+
+@cache
+def build(name: str) -> onnx.ModelProto:
+    """Return a model: input ``x``, output ``y``, both float32, opset 17."""
+    (nodes, constants), shape = _OTHERS.get(name) or (FAMILIES[name], SHAPE)
+    graph = helper.make_graph(
+        [
+            helper.make_node(op, inputs.split(" "), [output], name=f"{op}_{output}", **attributes)
+            for op, inputs, output, attributes in nodes
+        ],
+        name,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(a), key) for key, a in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    onnx.checker.check_model(inferred)
+    return inferred
+
+
+def operators(name: str) -> set[str]:
+    """The operator types of a model."""
+    return {node.op_type for node in build(name).graph.node}
+
+
+def shape(name: str) -> tuple[int, ...]:
+    """The shape of a model's input."""
+    return tuple(d.dim_value for d in build(name).graph.input[0].type.tensor_type.shape.dim)
+
+
+def inputs(name: str) -> list[Array]:
+    """Four inputs in [-2, 2], the same every time; of ``batch`` the four of ``conv`` at once."""
+    if name == "batch":
+        return [np.concatenate(inputs("conv"))]
+    rng = np.random.default_rng(4)
+    drawn = rng.uniform(-2, 2, (4, *shape(name))).astype(np.float32)
+    if name == "hand":
+        drawn[0] = np.reshape((1, 2), (1, 2, 1, 1))
+    return list(drawn)
+
+
+def reference(name: str, x: Array) -> Array:
+    """What the ONNX reference evaluator makes of one input."""
+    return np.asarray(ReferenceEvaluator(build(name)).run(None, {"x": x})[0])
+
+
+def evaluate(model: onnx.ModelProto, x: Array) -> Array:
+    """What the ONNX reference evaluator makes of one input of any model."""
+    return np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])

@@ -1,0 +1,76 @@
+"""Repetition: the same every time, from several threads, and without growing."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from simulator.testing.subject import Subject, expect
+from simulator.testing.work import digest, work
+
+RUNS, SLOW_RUNS = 20, 3
+CALLS, SLOW_CALLS = 1000, 20
+THREADS = 4
+LEAK = 8 * 2**10
+"""Bytes a call; the results of the jobs are 16-32 KiB, so keeping one a call is found."""
+
+
+def the_same_every_time(subject: Subject) -> str | None:
+    """Twenty runs, and one of another instance, give the same bits."""
+    at, runs = work(subject), SLOW_RUNS if subject.slow else RUNS
+    job = at.jobs()[0]
+    with at.open() as made:
+        found = [digest(at.fresh(made, job)) for _ in range(runs)]
+    with at.open() as another:
+        found.append(digest(at.fresh(another, job)))
+    kinds = len(set(found))
+    expect(kinds == 1, f"{kinds} different results in {runs} runs and one of another instance")
+    return f"{runs} runs: slow" if subject.slow else None
+
+
+def threads_see_the_same(subject: Subject) -> None:
+    """Four threads at once get what one alone gets."""
+    at = work(subject)
+    jobs = at.jobs() * (1 if subject.slow else 6)
+    with at.open() as made, ThreadPoolExecutor(THREADS) as pool:
+        want = [digest(at.fresh(made, job)) for job in jobs]
+        got = list(pool.map(lambda job: digest(at.fresh(made, job)), jobs))
+    wrong = sum(a != b for a, b in zip(got, want, strict=True))
+    expect(not wrong, f"{wrong} of {len(jobs)} results differ when {THREADS} threads share it")
+
+
+def nothing_leaks(subject: Subject) -> str | None:
+    """A thousand calls do not make the process grow, after as many warm-up calls as needed."""
+    at, calls = work(subject), SLOW_CALLS if subject.slow else CALLS
+    jobs = at.jobs()
+    with at.open() as made:
+        for number in range(calls // 4):
+            at.fresh(made, jobs[number % 4])
+        half, grown = calls // 2, []
+        for _ in range(2):
+            gc.collect()
+            before = resident()
+            for number in range(half):
+                at.fresh(made, jobs[number % 4])
+            gc.collect()
+            grown.append((resident() - before) / half)
+    steady = min(grown)  # a cache fills once, a leak goes on
+    expect(
+        steady < LEAK or subject.slow,
+        f"the process grows by {steady / 2**10:.0f} KiB a call over {calls} calls, and goes on",
+    )
+    return f"{calls} calls: slow" if subject.slow else None
+
+
+def resident() -> int:
+    """Bytes of this process in memory; its largest so far where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        unit = 1 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,149 @@
+"""What is proved: one offer with its options; and how a check says that it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simulator import registry
+from simulator.contract import (
+    Admits,
+    AtLeast,
+    Backend,
+    Evidence,
+    KeepList,
+    Offer,
+    Options,
+    Pairs,
+    Subset,
+)
+from simulator.errors import SimulatorError
+from simulator.testing.workshop import Workshop
+
+
+class Failed(AssertionError):
+    """A check was not passed; one line: what was expected, what came."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One offer, with one value for every field.
+
+    Attributes:
+        backend: who makes the offer.
+        offer: what is proved.
+        options: a value that the offer admits, for each of its fields.
+        workshop: makes model files for runtimes, exporters, casts and quantizers.
+    """
+
+    backend: Backend
+    offer: Offer
+    options: Options
+    workshop: Workshop
+
+    @property
+    def slow(self) -> bool:
+        """Whether to repeat less: a vendor's simulator takes about a second an inference."""
+        return self.offer.evidence is Evidence.VENDOR_SIMULATOR
+
+    def make(self, *arguments: Any) -> Any:
+        """Build the implementation, here or in the backend's own environment."""
+        return registry.make(self.backend, self.offer, *arguments, dict(self.options))
+
+    def changed(self, **options: Any) -> Subject:
+        """Return the same offer with other values."""
+        return replace(self, options={**self.options, **options})
+
+    def variants(self) -> Iterator[tuple[Subject, ...]]:
+        """Take every admitted value once, the other fields at their first.
+
+        Yields:
+            The subject, and the alternatives for a list: a name alone, or, where the library
+            wants company for it, after the first name.
+        """
+        yield (self,)
+        for name, admits in self.offer.options.items():
+            for value in values(admits)[1:]:
+                if isinstance(admits, Subset):
+                    both = [self.options[name][0], *value]
+                    yield self.changed(**{name: value}), self.changed(**{name: both})
+                else:
+                    yield (self.changed(**{name: value}),)
+
+
+def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
+    """Return an offer with the first value of each field."""
+    options = {name: values(admits)[0] for name, admits in offer.options.items()}
+    return Subject(backend, offer, options, workshop)
+
+
+def values(admits: Admits) -> list[Any]:
+    """The values of a field that are tried: all of a tuple, a few where there are many."""
+    match admits:
+        case AtLeast(low):
+            return [low, low + 1]
+        case Subset(names):
+            return [[name] for name in names]
+        case Pairs():
+            return [{}]
+        case KeepList():
+            return [{"op_types": [], "nodes": [], "reason": ""}]
+    return list(admits)
+
+
+def outside(admits: Admits) -> Any:
+    """A value that a field must not admit."""
+    match admits:
+        case AtLeast(low):
+            return low - 1
+        case Subset():
+            return ["no such name"]
+        case Pairs():
+            return {"no such name": 1}
+        case KeepList():
+            return {"no such name": []}
+    return "no such value"
+
+
+def words(subject: Subject, base: Subject | None = None) -> str:
+    """The options in short; with *base* only those that differ from it."""
+    pairs = subject.options.items()
+    told = [(k, v) for k, v in pairs if base is None or base.options[k] != v]
+    return " ".join(f"{name}={_word(value)}" for name, value in told)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return "+".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def expect(holds: object, otherwise: str) -> None:
+    """Fail with *otherwise* unless something holds."""
+    if not holds:
+        raise Failed(otherwise)
+
+
+def refused(what: str, call: Callable[[], object]) -> str:
+    """Expect a refusal in one line, and return it.
+
+    Args:
+        what: what is wrong with the call, for the message.
+        call: has to raise a SimulatorError or ValueError.
+    """
+    try:
+        call()
+    except (SimulatorError, ValueError) as error:
+        reason = str(error).strip()
+        expect(reason, f"{what}: refused without a word ({type(error).__name__})")
+        expect("\n" not in reason, f"{what}: refused in several lines: {one_line(error)}")
+        return reason
+    except Exception as error:
+        raise Failed(f"{what}: a refusal in one line expected, got {one_line(error)}") from error
+    raise Failed(f"{what}: a refusal expected, and it was accepted")
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line: its type, and the beginning of its message."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,0 +1,248 @@
+"""How the checks that every stage shares make an implementation work: arrays in, arrays out."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import (
+    U8,
+    Array,
+    Frame,
+    Matrix,
+    PixelFormat,
+    Range,
+    Runtime,
+    Stage,
+    inspect,
+    rgb_frame,
+    yuv_frame,
+)
+from simulator.errors import MissingLibrary
+from simulator.testing import files, models
+from simulator.testing.subject import Failed, Subject
+from simulator.testing.workshop import refusing
+
+Job = tuple[Array, ...]
+
+
+class Work(ABC):
+    """One stage at work.
+
+    Args:
+        subject: what works.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Build the implementation, and close it at the end."""
+        yield self.subject.make()
+
+    @abstractmethod
+    def jobs(self) -> list[Job]:
+        """Return four different inputs, the same every time, in arrays of their own."""
+
+    @abstractmethod
+    def do(self, made: Any, job: Job) -> Job:
+        """Let what was built do one job, on the very arrays of the job."""
+
+    def fresh(self, made: Any, job: Job) -> Job:
+        """Do one job on copies."""
+        return self.do(made, tuple(np.array(array) for array in job))
+
+
+class Decoding(Work):
+    """A job is the bytes of a JPEG."""
+
+    def jobs(self) -> list[Job]:
+        pictures = [files.picture(96, 112, seed=seed) for seed in range(4)]
+        return [(np.frombuffer(files.jpeg(p).data, np.uint8),) for p in pictures]
+
+    def do(self, made: Any, job: Job) -> Job:
+        return (made.rgb(inspect("job", job[0].tobytes())).rgb,)
+
+
+class Resizing(Work):
+    """A job is a picture of 96x112, to become one of 80x72."""
+
+    def jobs(self) -> list[Job]:
+        return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+
+    def do(self, made: Any, job: Job) -> Job:
+        return (made.resize(job[0], 80, 72),)
+
+
+class Encoding(Work):
+    """A job is an RGB picture of 96x112."""
+
+    def jobs(self) -> list[Job]:
+        return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+
+    def do(self, made: Any, job: Job) -> Job:
+        return tuple(made.encode(rgb_frame(job[0])).planes)
+
+
+class Converting(Work):
+    """A job is the planes of a YUV picture of 96x112."""
+
+    def jobs(self) -> list[Job]:
+        return [yuv(self.subject, 96, 112, seed).planes for seed in range(4)]
+
+    def do(self, made: Any, job: Job) -> Job:
+        format = PixelFormat(self.subject.options["format"])
+        return (made.convert(Frame(format, job, *made.assumes)).rgb,)
+
+
+class Running(Work):
+    """A job is the input of a 1x1 convolution, 1x2x64x64."""
+
+    model = "work"
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        with opened(self.subject, self.model) as runtime:
+            yield runtime
+
+    def jobs(self) -> list[Job]:
+        return [(x,) for x in models.inputs(self.model)]
+
+    def do(self, made: Any, job: Job) -> Job:
+        return (run(made, job[0]),)
+
+
+class Making(Work):
+    """A job is nothing: exporters, casts and quantizers make a file of a convolution."""
+
+    model = "conv"
+
+    def jobs(self) -> list[Job]:
+        return [()] * 4
+
+    def do(self, made: Any, job: Job) -> Job:
+        target = make(self.subject, made, source(self.subject, self.model))
+        return (np.frombuffer(target.read_bytes(), np.uint8),)
+
+
+WORK: dict[Stage, type[Work]] = {
+    Stage.DECODE: Decoding,
+    Stage.RESIZE: Resizing,
+    Stage.ENCODE: Encoding,
+    Stage.CONVERT: Converting,
+    Stage.RUNTIME: Running,
+    Stage.EXPORT: Making,
+    Stage.CAST: Making,
+    Stage.QUANTIZE: Making,
+}
+
+
+def work(subject: Subject) -> Work:
+    """Return how a subject's stage works."""
+    return WORK[subject.offer.stage](subject)
+
+
+def working(subject: Subject) -> Iterator[Subject]:
+    """The variants of a subject that do their first job; the others are another check's."""
+    for alternatives in subject.variants():
+        for variant in alternatives:
+            at = work(variant)
+            try:
+                with at.open() as made:
+                    at.fresh(made, at.jobs()[0])
+            except Exception:  # noqa: S112  every_admitted_value_works says what is wrong
+                continue
+            yield variant
+            break
+
+
+def first_job(subject: Subject) -> Job:
+    """Build an implementation and let it do its first job."""
+    at = work(subject)
+    with at.open() as made:
+        return at.fresh(made, at.jobs()[0])
+
+
+@contextmanager
+def opened(subject: Subject, model: str) -> Iterator[Runtime]:
+    """Open a runtime on a model of the suite, and close it at the end.
+
+    Raises:
+        CannotMake: nobody here makes the file that the runtime takes.
+        UserError: the runtime refuses the model.
+    """
+    runtime = load(subject, subject.workshop.artifact(subject, model), model)
+    try:
+        yield runtime
+    finally:
+        runtime.close()
+
+
+def load(subject: Subject, artifact: Path, model: str) -> Runtime:
+    """Open a runtime on a file; whatever its library raises becomes one line."""
+    with refusing(f"{subject.backend.name} cannot open {model}"):
+        runtime: Runtime = subject.make(artifact)
+    if len(runtime.inputs) != 1 or len(runtime.outputs) != 1:
+        raise Failed(f"{model} has one input and one output, got {runtime.inputs, runtime.outputs}")
+    return runtime
+
+
+def run(runtime: Runtime, x: Array) -> Array:
+    """Run a model of one input and one output."""
+    (out,) = runtime.run({runtime.inputs[0].name: x}).values()
+    return out
+
+
+def source(subject: Subject, model: str) -> Path:
+    """Return the file that an exporter, cast or quantizer starts from."""
+    maker = subject.offer.make
+    format = maker.takes if subject.offer.stage is Stage.EXPORT else maker.format
+    return subject.workshop.file(model, format)
+
+
+def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Path:
+    """Let an exporter, cast or quantizer write a file."""
+    target = subject.workshop.scratch(f"made{source.suffix}")
+    if subject.offer.stage is Stage.EXPORT:
+        maker.export(source, target)
+    elif subject.offer.stage is Stage.CAST:
+        maker.cast(source, target)
+    else:
+        maker.quantize(source, target, models.calibration(model))
+    return target
+
+
+def yuv(subject: Subject, height: int, width: int, seed: int = 0) -> Frame:
+    """A YUV picture in a converter's format, every sample legal in limited range too."""
+    format = PixelFormat(subject.options["format"])
+    v, h = format.subsampling
+    small = (-(-height // v), -(-width // h))
+    y = legal(files.picture(height, width, seed=seed)[..., 0])
+    u, w = (legal(files.picture(*small, seed=seed + n)[..., n]) for n in (1, 2))
+    return yuv_frame(format, y, u, w, Matrix.BT601, Range.FULL)
+
+
+def legal(plane: U8) -> U8:
+    """Bring 0-255 into 40-215, where no color leaves the RGB cube by much."""
+    return (40 + plane.astype(np.uint16) * 175 // 255).astype(np.uint8)
+
+
+def digest(arrays: Sequence[Array]) -> str:
+    """A digest of types, shapes and bytes."""
+    found = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        found.update(f"{array.dtype}{array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def missing(error: BaseException) -> bool:
+    """Whether a value cannot run on this machine, which is no fault of the backend."""
+    return isinstance(error, MissingLibrary)

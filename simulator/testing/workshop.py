@@ -1,0 +1,171 @@
+"""Model files for the suite: exported, cast, quantized and compiled as a profile would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from simulator import registry
+from simulator.contract import Array, Backend, Offer, Stage
+from simulator.errors import MissingLibrary, ModelError, SimulatorError
+from simulator.testing import models
+
+if TYPE_CHECKING:
+    from simulator.testing.subject import Subject
+
+_Helper = tuple[Backend, Offer]
+_SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
+
+
+class CannotMake(Exception):
+    """A model file that nobody here can make; no fault of the runtime that wants it."""
+
+
+class Workshop:
+    """Makes each model file once.
+
+    The way is that of a profile: the suite's ONNX file, an exporter where the runtime takes
+    another format, a cast or quantizer of that format where another storage is asked for, and
+    the runtime's own compiled form. Of several makers the first that can run here is taken,
+    with the first value of each of its fields.
+
+    Args:
+        folder: where files go.
+        helpers: the backends that may export, cast and quantize.
+    """
+
+    def __init__(self, folder: Path, helpers: Sequence[Backend]) -> None:
+        self._folder = folder
+        self._helpers = tuple(helpers)
+        self._made: dict[Any, Path | Exception] = {}
+
+    def artifact(self, subject: Subject, model: str) -> Path:
+        """Return what a runtime opens: a model file, or the folder of its compiled form.
+
+        Raises:
+            CannotMake: no helper makes the file that the runtime takes.
+            ModelError: the runtime itself does not compile it.
+        """
+        runtime, options = subject.offer.make, subject.options
+        storage, compute = options.get("storage", "fp32"), options.get("compute", "fp32")
+        file = self.file(model, runtime.takes, storage, compute)
+        if runtime.compiled_by is None:
+            return file
+        relevant = {name: options[name] for name in runtime.compiled_by if name in options}
+
+        def compile(folder: Path) -> None:
+            folder.mkdir()
+            with refusing(f"{subject.backend.name} cannot compile {model}"):
+                registry.compile(subject.backend, subject.offer, file, folder, options)
+
+        return self._once((str(file), subject.backend.name, repr(relevant)), compile)
+
+    def file(
+        self, model: str, format: str = "onnx", storage: str = "fp32", compute: str = "fp32"
+    ) -> Path:
+        """Return a model file of the suite in another format and storage."""
+        if storage != "fp32":
+            return self._stored(model, format, storage, compute)
+        if format == "onnx":
+            made = models.build(model)
+            return self._once((model, format), lambda target: onnx.save(made, target), "onnx")
+        return self._exported(model, format)
+
+    def scratch(self, name: str) -> Path:
+        """Return a path of its own for a file."""
+        return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
+
+    def _exported(self, model: str, format: str) -> Path:
+        for helper in self._able(Stage.EXPORT, lambda o: o.make.gives == format):
+            takes = helper[1].make.takes
+            try:
+                source = self.file(model, takes)
+            except CannotMake:
+                continue
+            return self._step(helper, source, format, lambda maker, s, t: maker.export(s, t))
+        raise CannotMake(f"no backend here makes a {format} file of an ONNX file")
+
+    def _stored(self, model: str, format: str, storage: str, compute: str) -> Path:
+        source = self.file(model, format)
+        if compute == "int8":
+            for helper in self._able(Stage.QUANTIZE, lambda o: o.make.format == format):
+                return self._step(
+                    helper, source, format, lambda q, s, t: q.quantize(s, t, calibration(model))
+                )
+        else:
+            for helper in self._able(
+                Stage.CAST,
+                lambda o: o.make.format == format and storage in o.options.get("storage", ()),
+            ):
+                return self._step(
+                    helper, source, format, lambda c, s, t: c.cast(s, t), storage=storage
+                )
+        raise CannotMake(f"no backend here stores a {format} file as {storage}")
+
+    def _step(
+        self,
+        helper: _Helper,
+        source: Path,
+        format: str,
+        make: Callable[[Any, Path, Path], None],
+        **options: Any,
+    ) -> Path:
+        from simulator.testing.subject import first, one_line
+
+        subject = first(*helper, self).changed(**options)
+
+        def step(target: Path) -> None:
+            try:
+                make(subject.make(), source, target)
+            except Exception as error:
+                raise CannotMake(f"{subject.backend.name}: {one_line(error)}") from error
+
+        key = (str(source), subject.backend.name, subject.offer.stage, repr(subject.options))
+        return self._once(key, step, _SUFFIX.get(format, format))
+
+    def _able(self, stage: Stage, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:
+        """The helpers that can run here, nearest to ONNX first."""
+        found = [(b, offer) for b in self._helpers for offer in b.of(stage) if fits(offer)]
+        for helper in sorted(found, key=lambda h: getattr(h[1].make, "takes", "onnx") != "onnx"):
+            try:
+                registry.require(helper[0])
+            except MissingLibrary:
+                continue
+            yield helper
+
+    def _once(self, key: Any, make: Callable[[Path], None], suffix: str = "folder") -> Path:
+        if key not in self._made:
+            target = self.scratch(f"model.{suffix}")
+            try:
+                make(target)
+                self._made[key] = target
+            except Exception as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+
+class refusing:  # noqa: N801  it reads like a word
+    """Turn whatever a library raises about a model into one line, as the engine does."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, SimulatorError):
+            reason = " ".join(str(error).split())[:300]
+            raise ModelError(f"{self._what}: {reason}" if reason else "") from error
+
+
+def calibration(model: str) -> Iterator[Mapping[str, Array]]:
+    """The calibration inputs of a model: the very ones that the checks feed."""
+    for x in models.inputs(model):
+        yield {"x": x}

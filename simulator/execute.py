@@ -203,8 +203,9 @@ def _outcome(plan: Plan, path: Sequence[int], values: list[Any], ns: list[int]) 
     outputs, answer = values[path[-1]]
     times: dict[str, int] = {}
     for index in path:
-        stage = plan.nodes[index].step.stage
-        times[stage] = times.get(stage, 0) + ns[index]
+        step = plan.nodes[index].step
+        if step.timed:
+            times[step.stage] = times.get(step.stage, 0) + ns[index]
     return Outcome(answer, array_digest(outputs), times)
 
 

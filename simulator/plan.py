@@ -48,6 +48,7 @@ class Step:
         same_input: whether equal inputs are worth looking for: identical tensors from
             different steps are then computed once per sample.
         resized: for a resize, the rows and columns that it makes of an image.
+        timed: whether its time means anything; a look-up's does not.
     """
 
     stage: str
@@ -55,6 +56,7 @@ class Step:
     apply: Apply
     same_input: bool = False
     resized: Callable[[int, int], tuple[int, int]] | None = None
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,6 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
         card: says how outputs become a prediction.
     """
     name, output = runtime.inputs[0].name, runtime.outputs[0].name
-    spec = card.spec.output
     return [
         Step(
             "infer",
@@ -195,15 +196,21 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) ->
             lambda tensor, _: _infer(runtime, {name: tensor})[output],
             same_input=True,
         ),
-        Step(
-            "postprocess",
-            ["postprocess", spec.kind, spec.background],
-            lambda outputs, item: (
-                outputs,
-                postprocess(outputs, spec.kind, item.label, spec.background),
-            ),
-        ),
+        answering(card),
     ]
+
+
+def answering(card: Card) -> Step:
+    """Return the step from the network's outputs to the answer."""
+    spec = card.spec.output
+    return Step(
+        "postprocess",
+        ["postprocess", spec.kind, spec.background],
+        lambda outputs, item: (
+            outputs,
+            postprocess(outputs, spec.kind, item.label, spec.background),
+        ),
+    )
 
 
 def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:

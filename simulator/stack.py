@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from simulator import replay
 from simulator.contract import Array, Effective, Library, Matrix, Range, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
+from simulator.data.recording import Recording
 from simulator.errors import DataError, ModelError, SimulatorError
 from simulator.execute import tensors
 from simulator.machine import sha256
@@ -90,7 +92,9 @@ class Workshop:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = own
-        before = preprocessing(profile, choices, self.card)
+        if found := replay.recording(profile, choices, Stage.RUNTIME):
+            return self._recorded(side, own, found)
+        before = self._before(profile, choices)
         warnings: list[str] = []
         feeds = None
         if profile.spec.precision.quantizer:
@@ -105,6 +109,24 @@ class Workshop:
         after = inference(runtime, artifact.key, identity, self.card)
         lines = tuple(f"{side}: {warning}" for warning in warnings)
         return Stack(side, profile, choices, (*before, *after), artifact, effective, lines)
+
+    def _before(self, profile: Profile, choices: Choices) -> list[Step]:
+        found = replay.recording(profile, choices, Stage.DECODE)
+        if found is None:
+            return preprocessing(profile, choices, self.card)
+        found.check(self.source.digest, self.dataset.items)
+        return replay.tensors(found)
+
+    def _recorded(self, side: str, own: Chosen, found: Recording) -> Stack:
+        """A stack whose answers were recorded; nothing of it is run."""
+        found.check(self.source.digest, self.dataset.items)
+        effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})
+        lines = [f"{side}: recorded on {found.spec.device}; its other sections describe it only"]
+        if not found.stages:
+            lines.append(f"{side}: no latency was recorded")
+        artifact = Artifact(found.path, found.digest, "recording")
+        steps = tuple(replay.answers(found, self.card))
+        return Stack(side, *own, steps, artifact, effective, tuple(lines))
 
     def close(self) -> None:
         """Close every runtime."""

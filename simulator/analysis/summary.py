@@ -101,7 +101,7 @@ def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> dict[str, Any]:
     """
     table: dict[str, Any] = {}
     for side, samples in zip(SIDES, sides, strict=True):
-        columns = {"total": [sum(times.values()) for times in samples]}
+        columns = {"total": [sum(times.values()) for times in samples if "infer" in times]}
         for stage in STAGES:
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {

@@ -12,6 +12,7 @@ from simulator.contract.backend import (
     Pairs,
     Stage,
     Subset,
+    Text,
 )
 from simulator.contract.chroma import Rows, fixed_point_rgb, full_chroma, full_chroma_float
 from simulator.contract.encoded import MAX_PIXELS, Encoded, inspect
@@ -67,6 +68,7 @@ __all__ = [
     "SampleError",
     "Stage",
     "Subset",
+    "Text",
     "Unsupported",
     "even",
     "fixed_point_rgb",

@@ -80,6 +80,16 @@ class Pairs:
         return "a mapping of names to strings"
 
 
+class Text:
+    """Any words."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and bool(value.strip())
+
+    def __str__(self) -> str:
+        return "words"
+
+
 class KeepList:
     """Node names and operator types that stay as they are; none if not written."""
 
@@ -90,7 +100,7 @@ class KeepList:
         return "op_types, nodes and a reason"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | KeepList
+Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | KeepList
 """The values that an implementation obeys for one field."""
 
 

@@ -83,7 +83,7 @@ def choose(profile: Profile) -> Choices:
         )
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer
-    if not ready and runtime and runtime.offer.make.takes != "tflite":
+    if not ready and runtime and runtime.offer.make.takes not in ("tflite", "recording"):
         problems.append(
             f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
             "needs a cast or a quantizer that makes it"

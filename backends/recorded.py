@@ -1,0 +1,37 @@
+"""Recordings of real devices: outputs, predictions or input tensors, replayed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from simulator.contract import AtLeast, Backend, Evidence, Offer, Options, Stage, Text, Unsupported
+
+
+class Recorded:
+    """Nothing is run: the engine looks every answer up, see simulator/data/recording.py."""
+
+    takes: ClassVar[str] = "recording"
+
+    def __init__(self, options: Options) -> None:
+        raise Unsupported(f"{options['recording']} was recorded; it cannot run other images")
+
+
+BACKEND = Backend(
+    name="recorded",
+    summary="what a real device said, dumped there and matched by image",
+    offers=(
+        Offer(
+            Stage.RUNTIME,
+            {
+                "recording": Text(),
+                "device": Text(),
+                "threads": AtLeast(1),
+                "storage": ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2"),
+                "compute": ("fp32", "fp16", "bf16", "int8"),
+            },
+            Recorded,
+            Evidence.RECORDED,
+        ),
+        Offer(Stage.DECODE, {"recording": Text()}, Recorded, Evidence.RECORDED),
+    ),
+)

@@ -1,0 +1,207 @@
+"""Recordings: what a real device said of each image, dumped there and replayed here."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from simulator.contract import Array
+from simulator.data.folder import Item
+from simulator.errors import DataError, ProfileError, SampleError
+from simulator.machine import sha256
+from simulator.profile import messages
+from simulator.profile.document import read
+
+NAMED = 5
+"""How many of many missing images an error names."""
+
+
+class RecordingSpec(BaseModel):
+    """The manifest, a YAML document beside the dump.
+
+    ``kind``: ``outputs`` of the network, ``predictions`` (class indices), or ``tensors``, the
+    network's inputs. ``file`` is an ``.npz`` with one array per image, or for predictions a
+    ``.csv`` or ``.parquet`` table with the columns ``image`` and ``prediction``, and ``score`` and
+    ``margin`` where they are known. ``latency`` is such a table with ``image`` and any of
+    ``decode_ns``, ``color_ns``, ``resize_ns``, ``infer_ns``; a table of predictions may have
+    these columns itself. Images are called by their path below the data folder, or by the
+    SHA-256 of their file, as ``match`` says.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    device: str
+    kind: Literal["outputs", "predictions", "tensors"]
+    file: str
+    match: Literal["name", "sha256"]
+    model: str = Field(description="SHA-256 of the ONNX file that was deployed")
+    latency: str | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A manifest whose files were found.
+
+    Attributes:
+        path: of the manifest.
+        spec: its content.
+    """
+
+    path: Path
+    spec: RecordingSpec
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the manifest and of its files."""
+        whole = hashlib.sha256(self.path.read_bytes())
+        for name in filter(None, (self.spec.file, self.spec.latency)):
+            whole.update((self.path.parent / name).read_bytes())
+        return whole.hexdigest()
+
+    def check(self, model: str, items: Sequence[Item]) -> None:
+        """Check that this is a recording of the model, and has every image.
+
+        Args:
+            model: SHA-256 of the ONNX file.
+            items: the images that will be asked for.
+
+        Raises:
+            DataError: it is of another model, or images are missing; the first few are named.
+        """
+        if model != self.spec.model:
+            raise DataError(
+                f"{self.path}: model: recorded with {self.spec.model[:12]}…, and the model here "
+                f"is {model[:12]}…; record anew, or use that model"
+            )
+        missing = [item.name for item in items if self._key(item) not in self._known]
+        if missing:
+            rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+            raise DataError(
+                f"{self.path.parent / self.spec.file}: {len(missing)} of {len(items)} images are "
+                f"not in it, matched by {self.spec.match}: {', '.join(missing[:NAMED])}{rest}"
+            )
+
+    def array(self, item: Item) -> Array:
+        """Return the recorded outputs, or the recorded input, of an image; float32.
+
+        Raises:
+            SampleError: the array in the file is damaged.
+        """
+        try:
+            found: Array = self._arrays[self._key(item)]
+        except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
+        return np.ascontiguousarray(found, np.float32)
+
+    def prediction(self, item: Item) -> tuple[int, float, float]:
+        """Return class index, score and margin; NaN where they were not recorded."""
+        row = self._rows[self._key(item)]
+        return int(row["prediction"]), _float(row.get("score")), _float(row.get("margin"))
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages of which a latency was recorded, in the order of the table."""
+        rows = self._latencies
+        columns = next(iter(rows.values())) if rows else {}
+        return tuple(name.removesuffix("_ns") for name in columns if name.endswith("_ns"))
+
+    def latency(self, item: Item, stage: str) -> int:
+        """Return a recorded latency in nanoseconds.
+
+        Raises:
+            SampleError: the table has none for this image.
+        """
+        value = self._latencies.get(self._key(item), {}).get(f"{stage}_ns")
+        if value is None:
+            raise SampleError(f"no {stage}_ns was recorded")
+        return int(value)
+
+    @property
+    def _known(self) -> set[str]:
+        return set(self._rows if self.spec.kind == "predictions" else self._arrays.files)
+
+    @cached_property
+    def _arrays(self) -> Any:
+        file = self.path.parent / self.spec.file
+        try:
+            return np.load(file, allow_pickle=False)
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise DataError(f"{file}: not an NPZ file of plain arrays: {error}") from error
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Mapping[str, Any]]:
+        wanted = ("image", "prediction")
+        return _table(self.path.parent / self.spec.file, wanted)
+
+    @cached_property
+    def _latencies(self) -> Mapping[str, Mapping[str, Any]]:
+        if self.spec.latency is not None:
+            return _table(self.path.parent / self.spec.latency, ("image",))
+        return self._rows if self.spec.kind == "predictions" else {}
+
+    def _key(self, item: Item) -> str:
+        return item.name if self.spec.match == "name" else (sha256(item.path) or "")
+
+
+def load_recording(path: Path) -> Recording:
+    """Load a recording's manifest.
+
+    Raises:
+        DataError: it is not there, malformed, or names a file that is not there.
+    """
+    try:
+        document = read(path)
+        spec = RecordingSpec.model_validate(document.values)
+    except ProfileError as error:
+        raise DataError(str(error)) from error
+    except ValidationError as error:
+        lines = [
+            f"{document.where(messages.key_of(problem))}: "
+            f"{'.'.join(map(str, messages.key_of(problem))) or 'recording'}: "
+            f"{messages.what(problem, RecordingSpec)}"
+            for problem in error.errors()
+        ]
+        raise DataError("\n".join(lines)) from error
+    for key in ("file", "latency"):
+        name = getattr(spec, key)
+        if name is not None and not (path.parent / name).is_file():
+            raise DataError(f"{path}: {key}: there is no file {path.parent / name}")
+    return Recording(path, spec)
+
+
+def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    try:
+        table = parquet.read_table(file) if file.suffix == ".parquet" else csv.read_csv(file)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{file}: not a table: {' '.join(str(error).split())}") from error
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise DataError(
+            f"{file}: no column {' and '.join(missing)}; it has {', '.join(table.column_names)}"
+        )
+    rows = table.to_pylist()
+    found = {str(row["image"]): row for row in rows}
+    if len(found) != len(rows):
+        names = [str(row["image"]) for row in rows]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{file}: image {twice!r} is there more than once")
+    return found
+
+
+def _float(value: Any) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,205 @@
+"""Recordings join a comparison as if they had run here, and are refused when they do not fit."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tiny
+
+import simulator
+from simulator.errors import UserError
+
+RECORDED = "deploy.runtime={{backend: recorded, recording: {}, graph_optimization_level: null}}"
+
+
+def names(data):
+    return sorted(str(path.relative_to(data)) for path in data.rglob("*.jpg"))
+
+
+def write(folder, card, kind="outputs", file="dump.npz", **fields):
+    """A manifest; the dump is written by the test."""
+    model = hashlib.sha256((card.parent / "model.onnx").read_bytes()).hexdigest()
+    spec = {
+        "schema": 1, "name": "board", "device": "Board 7", "kind": kind, "file": file,
+        "match": "name", "model": model,
+    }  # fmt: skip
+    path = folder / "recording.yaml"
+    path.write_text(json.dumps({**spec, **fields}))
+    return path
+
+
+def compare(card, data, manifest, out, *more, side=RECORDED):
+    return simulator.simulate(
+        "pillow_fp32", "pillow_fp32", model=card, data=data, out=out,
+        overrides=[side.format(manifest), *more],
+    ).summary  # fmt: skip
+
+
+def logits(data, swap=()):
+    """One row per image: its own colour wins, but for the images in *swap*."""
+    rows = {}
+    for name in names(data):
+        row = np.zeros((1, 3), np.float32)
+        colour = ["red", "green", "blue"].index(name.split("/")[0])
+        row[0, (colour + (name in swap)) % 3] = 5
+        rows[name] = row
+    return rows
+
+
+def test_outputs(cache, tmp_path, card, data):
+    np.savez(tmp_path / "dump.npz", **logits(data, swap=["red/red1.jpg"]))
+
+    summary = compare(card, data, write(tmp_path, card), tmp_path / "run")
+
+    assert summary["flips"]["count"] == summary["flips"]["right_to_wrong"] == 1
+    assert summary["worst_flips"][0]["sample"] == "red/red1.jpg"
+    assert summary["deploy"]["effective"]["device"] == "Board 7"
+    assert summary["latency_ms"]["deploy"]["total"]["p50"] is None
+    (axis,) = summary["axes"]
+    assert (axis["axis"], axis["deploy"]["evidence"]) == ("runtime", "recorded")
+
+
+def test_outputs_by_the_digest_of_the_file(cache, tmp_path, card, data):
+    rows = {
+        hashlib.sha256((data / name).read_bytes()).hexdigest(): row
+        for name, row in logits(data, swap=["blue/blue0.jpg"]).items()
+    }
+    np.savez(tmp_path / "dump.npz", **rows)
+
+    summary = compare(card, data, write(tmp_path, card, match="sha256"), tmp_path / "run")
+
+    assert summary["worst_flips"][0]["sample"] == "blue/blue0.jpg"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_with_latencies(cache, tmp_path, card, data, suffix):
+    """3 ms of decoding and 7 ms of inference were recorded, and stand in the records."""
+    rows = [
+        {"image": name, "prediction": i // 2, "decode_ns": 3_000_000, "infer_ns": 7_000_000}
+        for i, name in enumerate(names(data))
+    ]  # sorted by name: blue, blue, green, green, red, red are 0, 0, 1, 1, 2, 2
+    file = tmp_path / f"dump.{suffix}"
+    if suffix == "csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        file.write_text("\n".join(lines) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    manifest = write(tmp_path, card, "predictions", file.name)
+
+    summary = compare(card, data, manifest, tmp_path / "run")
+
+    assert summary["flips"]["right_to_wrong"] == 4  # red as blue and the other way round
+    rows = pq.read_table(tmp_path / "run" / "records.parquet").to_pylist()
+    recorded = [row for row in rows if row["side"] == "deploy"]
+    assert len(recorded) == 6
+    for row in recorded:
+        assert row["decode_ns"] == pytest.approx(3_000_000, abs=100_000)
+        assert row["infer_ns"] == pytest.approx(7_000_000, abs=100_000)
+        assert row["resize_ns"] is None
+
+
+def test_tensors_go_through_a_real_runtime(cache, tmp_path, card, data):
+    """The recorded tensors are of the strongest colour there is, shifted by one."""
+    tensors = {}
+    for name in names(data):
+        tensors[name] = np.full((1, 3, 32, 32), -1, np.float32)
+        tensors[name][0, (["red", "green", "blue"].index(name.split("/")[0]) + 1) % 3] = 1
+    np.savez(tmp_path / "dump.npz", **tensors)
+    side = "deploy.decode={{backend: recorded, recording: {}, exif: null}}"
+    manifest = write(tmp_path, card, "tensors")
+
+    summary = compare(card, data, manifest, tmp_path / "run", side=side)
+
+    assert summary["flips"]["right_to_wrong"] == 6
+
+
+def refused(*arguments, **options):
+    with pytest.raises(UserError) as caught:
+        compare(*arguments, **options)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def test_missing_images_are_named(cache, tmp_path, card, data):
+    rows = logits(data)
+    del rows["red/red0.jpg"]
+    np.savez(tmp_path / "dump.npz", **rows)
+
+    line = refused(card, data, write(tmp_path, card), tmp_path / "run")
+
+    assert line.endswith("1 of 6 images are not in it, matched by name: red/red0.jpg")
+
+
+def test_a_recording_of_another_model(cache, tmp_path, card, data):
+    np.savez(tmp_path / "dump.npz", **logits(data))
+    manifest = write(tmp_path, card, model="0" * 64)
+
+    assert "recorded with 000000000000…" in refused(card, data, manifest, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"kind": "answers"}, "kind: unknown value 'answers' (offered: outputs, predictions"),
+        ({"file": "nowhere.npz"}, "file: there is no file"),
+        ({"latency": "nowhere.csv"}, "latency: there is no file"),
+        ({"kind": "tensors"}, "holds tensors; outputs or predictions expected"),
+        ({"kind": "predictions", "file": "table.csv"}, "no column prediction; it has image"),
+        ({"kind": "predictions", "file": "twice.csv"}, "image 'a' is there more than once"),
+        ({"file": "table.csv"}, "not an NPZ file of plain arrays"),
+        ({"speed": 3}, "speed: unknown"),
+    ],
+)
+def test_manifests_that_do_not_fit(cache, tmp_path, card, data, fields, line):
+    np.savez(tmp_path / "dump.npz", **logits(data))
+    (tmp_path / "table.csv").write_text("image\na\n")
+    (tmp_path / "twice.csv").write_text("image,prediction\na,1\na,2\n")
+
+    assert line in refused(card, data, write(tmp_path, card, **fields), tmp_path / "run")
+
+
+def test_a_damaged_array_skips_its_image(cache, tmp_path, card, data):
+    rows = logits(data)
+    rows["red/red0.jpg"] = np.full((1, 3), np.nan, np.float32)
+    np.savez(tmp_path / "dump.npz", **rows)
+
+    summary = compare(card, data, write(tmp_path, card), tmp_path / "run")
+
+    (skip,) = summary["skipped_samples"]
+    assert skip == {"sample": "red/red0.jpg", "why": "postprocess: the model gave NaN"}
+
+
+def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, data):
+    np.savez(tmp_path / "dump.npz", **logits(data))
+    manifest = write(tmp_path, card)
+    from simulator.jobs.explain import explain
+
+    with pytest.raises(UserError, match="was recorded; it can be compared, not mixed"):
+        explain(
+            "pillow_fp32", "opencv_fp32", model=card, data=data, out=tmp_path / "run",
+            overrides=[RECORDED.format(manifest)],
+        )  # fmt: skip
+
+
+def test_the_path_starts_at_the_profile(cache, tmp_path, card, data):
+    np.savez(tmp_path / "dump.npz", **logits(data))
+    write(tmp_path, card)
+    profile = tmp_path / "board.yaml"
+    profile.write_text(
+        "schema: 1\nname: board\nsummary: s\nextends: pillow_fp32\n"
+        "runtime: {backend: recorded, recording: recording.yaml, graph_optimization_level: null}\n"
+    )
+
+    result = simulator.simulate(
+        "pillow_fp32", str(profile), model=card, data=data, out=tmp_path / "run"
+    )
+
+    assert result.summary["flips"]["count"] == 0
+
+
+def test_the_tiny_model_is_what_was_hashed(card):
+    assert Path(card.parent / "model.onnx").read_bytes() == tiny.classifier().SerializeToString()

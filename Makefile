@@ -2,12 +2,15 @@
 # make test    set everything up and run the tests
 # make check   lint, types, import rules, generated files
 # make bench   speed and memory, as ratios within one run
+# make extras  what is too large for CI: ExecuTorch and TVM, and backends in a Python of their own
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench install format clean
+DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
-demo: install
+.PHONY: demo test check bench extras install format clean
+
+demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
 
 test: install
@@ -23,15 +26,28 @@ check: install
 bench: install
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_sweep.py
+	$(BIN)/python tools/bench_runtimes.py --out docs/runtimes-measured.md
+
+extras: install
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[executorch,tvm]'
+	$(BIN)/simulate backends install tflite_runtime
+	$(BIN)/simulate backends install rknn
+	$(BIN)/python -m pytest -m extras
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt | .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
+	touch .venv/demo $@
+
+.venv/demo: pyproject.toml constraints.txt | .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$(DEMO)]'
+	touch $@
+
+.venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
-	touch $@
+	$(PYTHON) -m venv $@
 
 format:
 	$(BIN)/ruff check --fix .

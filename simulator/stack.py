@@ -197,8 +197,8 @@ class Workshop:
 
 
 def _probed(choice: Choice, effective: Effective) -> Effective:
-    """Find the precision out where the runtime does not tell it; INT8 models it tells itself."""
-    if effective.products or choice.options["compute"] == "int8":
+    """Add what a probe model finds; the probe has FP32 weights, so only where the model has."""
+    if choice.options["storage"] != "fp32":
         return effective
     found = probe(choice)
     if found is None:
@@ -216,6 +216,14 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
         for name in got
         if name in asked and got[name] is not None and asked[name] != got[name]
     ]
+    probed, backend_says = effective.probed, effective.compute
+    if probed == "tf32" and asked.get("use_tf32"):
+        probed = backend_says
+    if probed != backend_says and probed is not None:
+        lines.append(
+            f"compute {asked['compute']} was asked for and {backend} says {backend_says}; a probe "
+            f"model finds {probed}"
+        )
     total = sum(effective.products.values())
     for kind, count in effective.products.items():
         if kind != effective.compute:

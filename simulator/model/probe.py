@@ -7,6 +7,7 @@ of the formats; so what is lost was lost in an operand or in the sum.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from simulator import registry
+from simulator import cache, machine, registry
 from simulator.contract import Array, Runtime
+from simulator.model.artifact import digest
 from simulator.profile.choose import Choice
 
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
@@ -90,11 +92,24 @@ def _precision(kept: Array, tiny: float) -> str:
 
 
 def probe(choice: Choice) -> Probe | None:
-    """Probe a runtime with its own options.
+    """Probe a runtime with its own options, once on this kind of processor.
 
     Returns:
         What it did, or None where no such model can be made for it.
     """
+    processor = machine.describe([])["cpu"]
+    key = digest([choice.identity(), processor, CHANNELS, SIDE])
+    name = f"probes/{choice.backend.name}-{key[:24]}"
+    entry = cache.entry(name, lambda draft: _write(_probed(choice), draft / "probe.json"))
+    found = json.loads((entry / "probe.json").read_text())
+    return Probe(**found) if found else None
+
+
+def _write(found: Probe | None, file: Path) -> None:
+    file.write_text(json.dumps(found and found.details()))
+
+
+def _probed(choice: Choice) -> Probe | None:
     real: type[Runtime] = choice.offer.make
     weights, x = model()
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:

@@ -142,7 +142,7 @@ class Worker:
                 stdout=self._log,
                 stderr=self._log,
                 start_new_session=True,
-                env=environment(Path(self._folder.name)),
+                env=environment(self.home, Path(self._folder.name)),
             )
         except OSError as error:
             raise UserError(
@@ -196,10 +196,14 @@ def command(home: Home, folder: Path) -> Sequence[str]:
     return [home.python, "-m", "simulator.worker.serve", home.backend]
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Return the variables of a worker: ours, with *folder* alone to import from."""
+def environment(home: Home, folder: Path) -> dict[str, str]:
+    """Return the variables of a worker: ours, with *folder* to import from.
+
+    What our own variables add to the path belongs to our own interpreter alone.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
-    return {**kept, "PYTHONPATH": str(folder)}
+    ours = [kept["PYTHONPATH"]] if home.python == sys.executable and "PYTHONPATH" in kept else []
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(folder), *ours])}
 
 
 def _package(name: str) -> Path:

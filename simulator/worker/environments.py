@@ -96,7 +96,7 @@ def check(home: Home) -> dict[str, Any]:
         try:
             done = subprocess.run(
                 arguments,
-                env=environment(Path(folder)),
+                env=environment(home, Path(folder)),
                 capture_output=True,
                 timeout=CHECK_SECONDS,
                 check=False,

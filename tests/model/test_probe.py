@@ -9,6 +9,7 @@ from simulator.model.probe import Probe, model, probe, read
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 
+pytestmark = pytest.mark.usefixtures("cache")
 TORCH = "runtime={backend: pytorch, graph_optimization_level: null, memory_format: contiguous, "
 
 

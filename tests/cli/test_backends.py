@@ -1,0 +1,142 @@
+"""``simulate backends``: what is here, what is not and exactly why; nothing broken breaks it."""
+
+import json
+import sys
+import textwrap
+
+import pytest
+
+from simulator import registry
+from simulator.cli import main
+
+ADAPTER = """
+from simulator.contract import *
+from simulator.errors import MissingLibrary
+
+def device():
+    raise MissingLibrary("the driver is too old: 470 found, 580 needed")
+
+BACKEND = Backend(
+    name="vendor", summary="s",
+    library=Library("{library}", distribution="{distribution}", extra="vendor"),
+    offers=(), device={device}, environment={environment},
+)
+"""
+
+
+@pytest.fixture
+def vendor(tmp_path, monkeypatch, cache):
+    """Installs a package with a backend called vendor, for the time of a test."""
+
+    def install(library="vendorlib", source=None, device="None", environment="None"):
+        site = tmp_path / "site"
+        site.mkdir()
+        for name, points in (("vendor_adapter", True), ("vendorlib", False)):
+            if name == "vendorlib" and source is None:
+                continue
+            info = site / f"{name}-2.5.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.5\n")
+            if points:
+                entry = "[simulator.backends]\nvendor = vendor_adapter:BACKEND\n"
+                (info / "entry_points.txt").write_text(entry)
+        text = ADAPTER.format(
+            library=library, distribution=library, device=device, environment=environment
+        )
+        (site / "vendor_adapter.py").write_text(text)
+        if source is not None:
+            (site / f"{library}.py").write_text(textwrap.dedent(source))
+        monkeypatch.syspath_prepend(str(site))
+        monkeypatch.setenv("PYTHONPATH", str(site))
+        forget()
+
+    def forget():
+        sys.modules.pop("vendor_adapter", None)
+        registry.entry_points.cache_clear()
+        registry.backend.cache_clear()
+
+    yield install
+    forget()
+
+
+def row(capsys, name="vendor"):
+    assert main(["backends", "--json"]) == 0
+    (found,) = [r for r in json.loads(capsys.readouterr().out) if r["name"] == name]
+    return found
+
+
+def test_every_entry_point_has_a_row(capsys):
+    assert main(["backends", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+
+    assert [r["name"] for r in rows] == list(registry.entry_points())
+    assert all(r["device"] or r["problem"] for r in rows)
+
+
+def test_the_table_shows_them(capsys):
+    assert main(["backends"]) == 0
+    out = capsys.readouterr().out
+
+    assert "interpolation nearest, nearest_exact, bilinear" in " ".join(out.split())
+    assert "runs on" in out
+
+
+def test_a_library_that_is_not_installed(vendor, capsys):
+    vendor()
+
+    assert row(capsys)["problem"] == "not installed: pip install 'pipeline-simulator[vendor]'"
+
+
+def test_one_that_lives_in_an_environment_of_its_own(vendor, capsys):
+    vendor(environment="Environment(requirements=('vendorlib==2.5',), why='old numpy')")
+
+    assert row(capsys)["problem"] == "not installed: simulate backends install vendor"
+
+
+def test_a_device_without_its_driver(vendor, capsys):
+    vendor(source="", device="device")
+
+    assert row(capsys)["problem"] == "the driver is too old: 470 found, 580 needed"
+
+
+def test_a_broken_library_is_listed_and_check_says_why(vendor, capsys):
+    vendor(source="import ctypes\nctypes.CDLL('libvendor.so.7')")
+
+    assert row(capsys)["version"] == "2.5"
+    assert main(["backends", "check", "vendor"]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "does not load: libvendor.so.7: cannot open shared object file" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import os\nos.abort()", "exit code -6"),
+        ("raise RuntimeError('no licence\\nfound')", "does not load: no licence found"),
+        ("import nowhere", "'nowhere' is not installed"),
+    ],
+)
+def test_check_survives_whatever_a_library_does(vendor, capsys, source, why):
+    vendor(source=source)
+
+    assert main(["backends", "check", "vendor"]) == 2
+    assert why in " ".join(capsys.readouterr().out.split())
+
+
+def test_check_of_one_that_is_well(capsys):
+    assert main(["backends", "check", "pillow"]) == 0
+    assert "13.0.0" in capsys.readouterr().out
+
+
+def test_install_and_remove(capsys, cache):
+    assert main(["backends", "install", "pillow", "--python", sys.executable]) == 0
+    assert f"pillow runs in {sys.executable} (pillow" in " ".join(capsys.readouterr().out.split())
+    assert row(capsys, "pillow")["device"] == f"its own Python, {sys.executable}"
+    assert main(["backends", "remove", "pillow"]) == 0
+    assert "runs in our own Python again" in capsys.readouterr().out
+    assert row(capsys, "pillow")["device"] == "cpu"
+
+
+def test_install_of_something_unknown(capsys, cache):
+    assert main(["backends", "install", "pilow"]) == 2
+    assert "did you mean 'pillow'" in capsys.readouterr().err

@@ -1,0 +1,201 @@
+"""One model through every runtime and precision that runs here; run by ``make bench``.
+
+Every runtime gets the same tensors. Latencies are medians of interleaved calls on one thread and
+are shown as ratios to ONNX Runtime FP32, in the same process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from bench import DATA
+
+from simulator.errors import UserError
+from simulator.execute import tensors
+from simulator.jobs.common import refuse_missing
+from simulator.plan import Step, plan, preprocessing
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+from simulator.profile.suite import load_suite
+from simulator.stack import Stack
+from simulator.study import Study, Variant
+
+MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
+BASE = "pillow_fp32"
+ROUNDS, SLOW_MS, FEW = 40, 150.0, 8
+SQUEEZENET = """\
+schema: 1
+name: squeezenet1.1-ceil
+summary: SqueezeNet 1.1, max pools with ceil_mode (see shared/data/README.md)
+task: classification
+model: {model}
+input: {{height: 227, width: 227, layout: NCHW, order: bgr, top: 255,
+        mean: [104.0, 117.0, 123.0], std: [1.0, 1.0, 1.0]}}
+geometry: {{kind: short_side_crop, short_side: 256}}
+output: {{kind: probabilities}}
+"""
+
+
+@dataclass
+class Row:
+    """One runtime and precision."""
+
+    name: str
+    compute: str = ""
+    images: int = 0
+    worst: float = 0.0
+    flips: int = 0
+    ratio: float = 0.0
+    problem: str = ""
+
+    def cells(self) -> str:
+        if self.problem:
+            return f"| {self.name} | not here: {self.problem} | | | |"
+        return (
+            f"| {self.name} | {self.compute} | {self.worst:.2g} | "
+            f"{self.flips} of {self.images} | {self.ratio:.2f} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--suite", default="every-runtime")
+    parser.add_argument("--out", type=Path, help="a Markdown file; default: the terminal")
+    args = parser.parse_args()
+    data = args.data if args.data.is_dir() else None
+    parts = []
+    for card in (None, *squeezenet(args.out)):
+        with Study(card, data, args.images, 0, 1, None, None) as study:
+            parts.append(table(study, measure(study, args.suite)))
+            if card is None:
+                parts.append(overhead(study))
+    text = "\n".join(parts)
+    if args.out:
+        head = args.out.read_text().split("<!-- measured -->")[0]
+        args.out.write_text(f"{head}<!-- measured -->\n\n{text}")
+    print(text)
+
+
+def squeezenet(out: Path | None) -> list[Path]:
+    """The card of the max-pool classifier, where its file is."""
+    model = MODELS / "squeezenet1.1_ceil_227.onnx"
+    if not model.is_file():
+        return []
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-runtimes-"))
+    (folder / model.name).symlink_to(model)
+    card = folder / "card.yaml"
+    card.write_text(SQUEEZENET.format(model=model.name))
+    return [card]
+
+
+def measure(study: Study, suite: str) -> list[Row]:
+    """Run every option of a suite on the same tensors."""
+    base = opened(study, "onnxruntime fp32", [])
+    chain = plan([preprocessing(base.profile, base.choices, study.card)])
+    found = [tensors(chain, item) for item in study.dataset.items]
+    inputs = [values[0] for values in found if values is not None]
+    infer = inference(base)
+    wanted = [infer.apply(x, study.dataset.items[0]) for x in inputs]
+    rows = []
+    for column, option, changes in load_suite(suite).options():
+        name = f"{column} {option}"
+        print(f"  {study.card.spec.name}: {name}", file=sys.stderr, flush=True)
+        try:
+            stack = opened(study, name, changes)
+            rows.append(compared(name, stack, infer, inputs, wanted))
+        except UserError as error:
+            rows.append(Row(name, problem=str(error).splitlines()[0].rpartition("/")[2][:110]))
+    return rows
+
+
+def opened(study: Study, name: str, changes: Sequence[str]) -> Stack:
+    profile = load(BASE, changes)
+    own = profile, choose(profile)
+    refuse_missing([own])
+    (stack,) = study.stacks([Variant(name, own, {"train": own, "deploy": own})])
+    return stack
+
+
+def inference(stack: Stack) -> Step:
+    return next(step for step in stack.steps if step.stage == "infer")
+
+
+def compared(name: str, stack: Stack, infer: Step, inputs: Sequence[Any], wanted: Any) -> Row:
+    """Differences on all inputs, or on a few where a call takes long; then the latency."""
+    own = inference(stack)
+    spent = timed(own, inputs[0])
+    slow = spent > SLOW_MS
+    count = FEW if slow else len(inputs)
+    got = [own.apply(x, None) for x in inputs[:count]]
+    pairs = list(zip(got, wanted[:count], strict=True))
+    ratios = [
+        timed(own, x) / timed(infer, x) for x in inputs[: (3 if slow else ROUNDS)] if x is not None
+    ]
+    return Row(
+        name,
+        stack.effective.compute or "not told",
+        count,
+        max(float(np.abs(a - b).max()) for a, b in pairs),
+        sum(int(a.argmax() != b.argmax()) for a, b in pairs),
+        median(ratios),
+    )
+
+
+def timed(step: Step, x: Any) -> float:
+    start = time.perf_counter_ns()
+    step.apply(x, None)  # type: ignore[arg-type]
+    return (time.perf_counter_ns() - start) / 1e6
+
+
+def overhead(study: Study) -> str:
+    """Our adapter beside the bare call, as a share of the call."""
+    import onnxruntime as ort
+
+    base = opened(study, "onnxruntime fp32", [])
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(
+        str(base.artifact.path), options, providers=["CPUExecutionProvider"]
+    )
+    x = np.zeros((1, 3, 224, 224), np.float32)
+    name, own = session.get_inputs()[0].name, inference(base)
+    ours, bare = [], []
+    for _ in range(300):
+        ours.append(timed(own, x))
+        start = time.perf_counter_ns()
+        session.run(None, {name: x})
+        bare.append((time.perf_counter_ns() - start) / 1e6)
+    gap = median(a - b for a, b in zip(ours, bare, strict=True))
+    return (
+        f"Our adapter takes {gap * 1000:.0f} µs more than the bare `session.run` of "
+        f"{median(bare):.2f} ms: {gap / 5:.2%} of a 5 ms inference (target: below 2 %).\n"
+    )
+
+
+def table(study: Study, rows: Sequence[Row]) -> str:
+    lines = [
+        f"## {study.card.spec.name}",
+        "",
+        "| runtime and precision | effective compute | max abs Δ of the output | flips "
+        "| latency / ONNX Runtime FP32 |",
+        "| --- | --- | --- | --- | --- |",
+        *(row.cells() for row in rows),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,110 @@
-"""To be written."""
+"""Apache TVM on the CPU: relax, compiled by LLVM and not tuned."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from backends.onnx_ports import name_nodes, ports, read_onnx
+from backends.quiet import quiet
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    Effective,
+    Library,
+    Offer,
+    Port,
+    Runtime,
+    Stage,
+)
+from simulator.errors import ModelError
+
+tvm = Library("tvm", distribution="apache-tvm", extra="tvm")
+
+_KINDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
+_HEAVY = ("conv1d", "conv2d", "conv3d", "conv2d_transpose", "matmul")
+
+
+class TvmRuntime(Runtime):
+    """A relax ``VirtualMachine`` on what TVM's ONNX importer and LLVM make for this CPU.
+
+    Compiled when it is opened, in a few seconds. Without tuning its loops are not parallel,
+    so it has one thread; calls wait for one another.
+
+    Source:
+        https://tvm.apache.org/docs/reference/api/python/relax/frontend.html
+    """
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        model = read_onnx(artifact)
+        with quiet():
+            self._compile(model, artifact)
+        self._lock = threading.Lock()
+        return ports(model)
+
+    def _compile(self, model: Any, artifact: Path) -> None:
+        tvm.load()
+        from tvm import relax
+        from tvm.error import OpNotImplemented
+        from tvm.relax.frontend.onnx import from_onnx
+
+        try:
+            module = from_onnx(model, keep_params_in_input=False)
+        except OpNotImplemented as error:
+            unknown = str(error).partition("ONNX: ")[2].split(", ")
+            raise ModelError(
+                f"TVM has no operator {name_nodes(model, unknown)}: {artifact}"
+            ) from error
+        bindings = (b.value for block in module["main"].body.blocks for b in block.bindings)
+        calls = (value for value in bindings if isinstance(value, relax.Call))
+        products = (c for c in calls if str(c.op.name).rpartition(".")[2] in _HEAVY)
+        self._products = Counter(_kind(call) for call in products)
+        cpu = tvm.target.codegen.llvm_get_system_cpu()
+        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu})
+        self._machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        with self._lock:
+            found = self._machine["main"](
+                *(tvm.runtime.tensor(feeds[port.name]) for port in self.inputs)
+            )
+            made = [found] if hasattr(found, "numpy") else list(found)
+            return {p.name: value.numpy() for p, value in zip(self.outputs, made, strict=True)}
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Count products by the type of their operands in the imported module."""
+        return Effective(products=self._products, options={"device": "cpu", "threads": 1})
+
+    def _close(self) -> None:
+        del self._machine
+
+
+def _kind(call: Any) -> str:
+    dtype = str(call.args[0].ty.dtype)
+    return _KINDS.get(dtype, dtype)
+
+
+_PRECISIONS: tuple[dict[str, Admits], ...] = (
+    {"storage": ("fp32",), "compute": ("fp32",)},
+    {"storage": ("fp16",), "compute": ("fp16",)},
+    {"storage": ("int8",), "compute": ("int8",)},
+)
 
 BACKEND = Backend(
     name="tvm",
-    summary="to be written",
-    library=Library("tvm", distribution="apache-tvm", extra="tvm"),
-    offers=(),
+    summary="Apache TVM on the CPU, not tuned: FP32, FP16 of an ONNX file with FP16 tensors, QDQ",
+    library=tvm,
+    offers=tuple(
+        Offer(
+            Stage.RUNTIME,
+            {"device": ("cpu",), "threads": (1,), **precision},
+            TvmRuntime,
+            source="https://tvm.apache.org/docs/",
+        )
+        for precision in _PRECISIONS
+    ),
 )

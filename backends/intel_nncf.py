@@ -8,7 +8,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from simulator.contract import Array, Backend, Library, Offer, Quantizer, Stage
+from simulator.contract import Admits, Array, Backend, KeepList, Library, Offer, Quantizer, Stage
+from simulator.contract.keep import kept
 
 nncf = Library("nncf", distribution="nncf", extra="openvino")
 
@@ -18,27 +19,32 @@ class NncfQuantizer(Quantizer):
 
     ``symmetric`` is NNCF's preset: ``performance`` (symmetric activations) or ``mixed``
     (asymmetric ones). ``mean_minmax`` is NNCF's default range estimator (mean of the minima
-    and maxima over samples); ``minmax`` takes the extremes.
+    and maxima over samples); ``minmax`` takes the extremes. ``reduce_range`` is NNCF's
+    ``overflow_fix``, weights on half their range: in every layer, in none, or, as NNCF does by
+    itself, in the first layer. A keep list becomes its ``IgnoredScope``.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
         """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
         import onnx
 
-        samples = list(feeds)
+        samples, model = list(feeds), onnx.load(str(source))
+        spared = kept(model, self.options["keep"])
         logging.getLogger("nncf").setLevel(logging.ERROR)
         parameters = nncf.AdvancedQuantizationParameters(
             disable_bias_correction=not self.options["bias_correction"],
+            overflow_fix=getattr(nncf.OverflowFix, _OVERFLOW_FIX[self.options["reduce_range"]]),
             **self._ranges(),
         )
         presets = nncf.QuantizationPreset
         with contextlib.redirect_stdout(io.StringIO()):
             model = nncf.quantize(
-                onnx.load(str(source)),
+                model,
                 nncf.Dataset(samples, dict),
                 subset_size=len(samples),
                 preset=presets.PERFORMANCE if self.options["symmetric"] else presets.MIXED,
                 target_device=nncf.TargetDevice.CPU,
+                ignored_scope=nncf.IgnoredScope(names=sorted(spared)),
                 advanced_parameters=parameters,
             )
         onnx.save(model, str(target))
@@ -51,21 +57,22 @@ class NncfQuantizer(Quantizer):
         return {"activations_range_estimator_params": RangeEstimatorParametersSet.MINMAX}
 
 
+_OVERFLOW_FIX = {True: "ENABLE", False: "DISABLE", "first_layer": "FIRST_LAYER"}
+_QUANTIZE: dict[str, Admits] = {
+    "weights": ("per_channel",),
+    "symmetric": (False, True),
+    "method": ("mean_minmax", "minmax"),
+    "bias_correction": (True, False),
+    "keep": KeepList(),
+}
+_SOURCE = "https://docs.openvino.ai/ Basic Quantization Flow"
+
 BACKEND = Backend(
     name="nncf",
     summary="NNCF post-training quantization, as OpenVINO recommends it",
     library=nncf,
-    offers=(
-        Offer(
-            Stage.QUANTIZE,
-            {
-                "weights": ("per_channel",),
-                "symmetric": (False, True),
-                "method": ("mean_minmax", "minmax"),
-                "bias_correction": (True, False),
-            },
-            NncfQuantizer,
-            source="https://docs.openvino.ai/ Basic Quantization Flow",
-        ),
+    offers=tuple(
+        Offer(Stage.QUANTIZE, {**_QUANTIZE, "reduce_range": fix}, NncfQuantizer, source=_SOURCE)
+        for fix in (("first_layer",), (True, False))
     ),
 )

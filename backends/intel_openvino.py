@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU."""
+"""OpenVINO on the CPU: the runtime; its preprocessing is in openvino_pixels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from backends.openvino_pixels import OFFERS as PIXELS
 from simulator.contract import (
     Admits,
     Array,
@@ -98,17 +99,19 @@ def _port(port: Any) -> Port:
 
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
+_STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2")
 
 BACKEND = Backend(
     name="openvino",
-    summary="OpenVINO, CPU plugin: FP32, BF16 and FP16 hints, QDQ INT8",
+    summary="OpenVINO, CPU plugin: FP32, BF16 and FP16 hints, QDQ INT8; its preprocessing",
     library=ov,
     offers=(
         Offer(
             Stage.RUNTIME,
-            {**_RUN, "storage": ("fp32", "fp16"), "compute": ("fp32", "bf16", "fp16")},
+            {**_RUN, "storage": _STORED, "compute": ("fp32", "bf16", "fp16")},
             OpenVinoRuntime,
         ),
         Offer(Stage.RUNTIME, {**_RUN, "storage": ("int8",), "compute": ("int8",)}, OpenVinoRuntime),
+        *PIXELS,
     ),
 )

@@ -1,12 +1,100 @@
-"""To be written."""
+"""NVIDIA nvImageCodec: its CPU decoders (libjpeg-turbo, libpng), or nvJPEG."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import os
+import threading
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from backends.cuda_driver import cuda_device
+from simulator.contract import (
+    U8,
+    Backend,
+    Decoder,
+    Encoded,
+    Library,
+    Offer,
+    Options,
+    SampleError,
+    Stage,
+)
+
+_BACKENDS = {"cpu": ("CPU_ONLY",), "mixed": ("GPU_ONLY", "HYBRID_CPU_GPU", "CPU_ONLY")}
+
+
+class _Silent(Library):
+    def load(self) -> ModuleType:
+        os.environ.setdefault("PYNVIMGCODEC_VERBOSITY", "0")
+        return super().load()
+
+
+codec = _Silent("nvidia.nvimgcodec", distribution="nvidia-nvimgcodec-cu12", extra="nvimagecodec")
+
+
+class NvImageCodecDecoder(Decoder):
+    """Decodes with ``nvimgcodec.Decoder``; one decoder a thread.
+
+    On ``mixed`` nvJPEG has an inverse DCT of its own, and what it cannot decode (PNG, a few
+    JPEGs) goes to the CPU decoders, where ``idct`` is obeyed; the JPEG engine of some GPUs
+    (``HW_GPU_ONLY``) is not used, so that all images take one way.
+
+    Raises:
+        MissingLibrary: ``mixed`` without a GPU.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        if options["device"] == "mixed":
+            cuda_device("device: mixed")
+        self._local = threading.local()
+
+    def _rgb(self, image: Encoded) -> U8:
+        decoder = getattr(self._local, "decoder", None)
+        if decoder is None:
+            decoder = self._local.decoder = self._opened()
+        params = codec.DecodeParams(
+            apply_exif_orientation=self.options["exif"] == "apply",
+            color_spec=codec.ColorSpec.SRGB,
+            allow_any_depth=False,
+        )
+        decoded = decoder.decode(image.data, params=params)
+        if decoded is None:
+            raise SampleError(f"nvImageCodec cannot decode this {image.format} file")
+        return np.array(decoded.cpu())
+
+    def _opened(self) -> Any:
+        device = self.options["device"]
+        fancy = int(self.options["chroma_upsampling"] == "fancy")
+        fast = int(self.options["idct"] == "ifast")
+        return codec.Decoder(
+            device_id=codec.NVIMGCODEC_DEVICE_CPU_ONLY if device == "cpu" else 0,
+            max_num_cpu_threads=1,
+            backends=[
+                codec.Backend(getattr(codec.BackendKind, kind)) for kind in _BACKENDS[device]
+            ],
+            options=f":fancy_upsampling={fancy} :fast_idct={fast}",
+        )
+
 
 BACKEND = Backend(
     name="nvimagecodec",
-    summary="to be written",
-    library=Library(
-        "nvidia.nvimgcodec", distribution="nvidia-nvimgcodec-cu12", extra="nvimagecodec"
+    summary="NVIDIA nvImageCodec: JPEG and PNG decoding by libjpeg-turbo and libpng, or nvJPEG",
+    library=codec,
+    offers=tuple(
+        Offer(
+            Stage.DECODE,
+            {
+                "exif": ("apply", "ignore"),
+                "idct": ("islow", "ifast"),
+                "chroma_upsampling": ("fancy", "plain"),
+                "device": (device,),
+            },
+            NvImageCodecDecoder,
+            source="https://docs.nvidia.com/cuda/nvimagecodec/codec_options.html",
+        )
+        for device in _BACKENDS
     ),
-    offers=(),
 )

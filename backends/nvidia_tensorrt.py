@@ -1,10 +1,157 @@
-"""To be written."""
+"""TensorRT: engines built from strongly typed ONNX files, on an NVIDIA GPU."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from backends.cuda_driver import cuda_device
+from backends.nvidia_cuda import Stream, cuda, gpu
+from backends.nvidia_engine import build, open_engine, products, trt
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    Effective,
+    Environment,
+    Offer,
+    Options,
+    Port,
+    Runtime,
+    Stage,
+    Unsupported,
+)
+
+
+class TensorRtRuntime(Runtime):
+    """A TensorRT engine, run by ``execute_async_v3``.
+
+    Since TensorRT 11 a network computes in the types of its ONNX file: FP16 where tensors are
+    float16, INT8 between QuantizeLinear and DequantizeLinear of zero point 0. ``tf32`` lets
+    FP32 products round their operands to 10 bits of mantissa. The engine belongs to the GPU and
+    the TensorRT version that built it.
+    """
+
+    compiled_by: ClassVar[tuple[str, ...] | None] = ("tf32",)
+
+    @classmethod
+    def compile_identity(cls) -> dict[str, str]:
+        """Return what an engine depends on besides its model and options."""
+        return {**gpu(), "tensorrt": trt.__version__}
+
+    @classmethod
+    def compile(cls, source: Path, folder: Path, options: Options) -> None:
+        """Write ``model.engine``, ``timing.cache``, and ``gpu.json``: where they are valid."""
+        about = json.dumps(cls.compile_identity())
+        engine, timings = build(source, options["tf32"], _timings(folder.parent, about))
+        (folder / "model.engine").write_bytes(engine)
+        (folder / "timing.cache").write_bytes(timings)
+        (folder / "gpu.json").write_text(about)
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        refuse_another(artifact, self.compile_identity())
+        self._lock = threading.Lock()
+        self._stream = Stream()
+        self._engine = open_engine((artifact / "model.engine").read_bytes())
+        self._context = self._engine.create_execution_context()
+        ports: dict[Any, list[Port]] = {mode: [] for mode in (_modes().INPUT, _modes().OUTPUT)}
+        for index in range(self._engine.num_io_tensors):
+            name = self._engine.get_tensor_name(index)
+            shape = tuple(self._engine.get_tensor_shape(name))
+            dtype = np.dtype(trt.nptype(self._engine.get_tensor_dtype(name)))
+            self._context.set_tensor_address(name, self._stream.buffer(name, shape, dtype))
+            ports[self._engine.get_tensor_mode(name)].append(Port(name, dtype, shape))
+        return tuple(ports[_modes().INPUT]), tuple(ports[_modes().OUTPUT])
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        with self._lock:
+            outputs = self._stream.run(self._context.execute_async_v3, feeds)
+            return {name: array.copy() for name, array in outputs.items()}
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Read the engine's layers back, and time the device's work on *feeds*."""
+        self.run(feeds)
+        inspector = self._engine.create_engine_inspector()
+        told = json.loads(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
+        found = products(told)
+        options: dict[str, Any] = {"device": "cuda"}
+        tf32 = found.pop("tf32", 0)
+        if tf32 or found["fp32"]:
+            options["tf32"] = tf32 > 0
+            found["fp32"] += tf32
+        return Effective(
+            products=+found,
+            options=options,
+            details={
+                **self.compile_identity(),
+                "gpu_milliseconds": self._stream.milliseconds,
+                "tf32_products": tf32,
+                "layers": len(told["Layers"]),
+            },
+        )
+
+    def _close(self) -> None:
+        self._stream.close()
+        del self._context, self._engine
+
+
+def refuse_another(artifact: Path, here: Mapping[str, str]) -> None:
+    """Refuse an engine that was built for another GPU or by another TensorRT.
+
+    Raises:
+        Unsupported: it is not for this machine, with what to do.
+    """
+    built = json.loads((artifact / "gpu.json").read_text())
+    if built != dict(here):
+        theirs, ours = (", ".join(f"{k} {v}" for k, v in side.items()) for side in (built, here))
+        raise Unsupported(
+            f"the engine {artifact} was built for {theirs}; this is {ours}: delete that folder"
+        )
+
+
+def _timings(others: Path, about: str) -> bytes:
+    """The newest timing cache that was made by the same TensorRT on the same GPU, or nothing."""
+    found = [
+        path
+        for path in others.glob("[!.]*/timing.cache")
+        if (path.parent / "gpu.json").read_text() == about
+    ]
+    return max(found, key=lambda path: path.stat().st_mtime).read_bytes() if found else b""
+
+
+def _modes() -> Any:
+    return trt.TensorIOMode
+
+
+def device() -> str:
+    """Name the GPU, and the TensorRT that would use it; the driver is asked first."""
+    return f"{cuda_device()}, TensorRT {trt.__version__}"
+
+
+_RUN: dict[str, Admits] = {"device": ("cuda",), "threads": (1,), "tf32": (False, True)}
 
 BACKEND = Backend(
     name="tensorrt",
-    summary="to be written",
-    library=Library("tensorrt", distribution="tensorrt", extra="tensorrt"),
-    offers=(),
+    summary="TensorRT 11 on an NVIDIA GPU: FP32, FP16, BF16 and INT8 as the ONNX file is typed",
+    library=trt,
+    companions=(cuda,),
+    device=device,
+    environment=Environment(
+        requirements=("numpy==2.4.6", "cuda-bindings==13.5.0", "tensorrt-cu13==11.4.0.106"),
+        why="TensorRT crashes its process where something is wrong with the GPU",
+    ),
+    offers=tuple(
+        Offer(
+            Stage.RUNTIME,
+            {**_RUN, "storage": (kind,), "compute": (kind,)},
+            TensorRtRuntime,
+            source="https://docs.nvidia.com/deeplearning/tensorrt/11.4.0/",
+        )
+        for kind in ("fp32", "fp16", "bf16", "int8")
+    ),
 )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice, product
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from backends import ort_quantizer
 from simulator.contract import (
     Admits,
     Array,
@@ -22,14 +25,12 @@ from simulator.contract import (
     Offer,
     Pairs,
     Port,
-    Quantizer,
     Runtime,
     Stage,
     Unsupported,
 )
 
 ort = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
-quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
 
 _DTYPES = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"}
 _LEVELS = {
@@ -46,10 +47,6 @@ _COMPUTES = {
     "uint8": "int8",
     "int8": "int8",
 }
-HISTOGRAM_BATCH = 16
-"""Samples whose activations are all held at once by the histogram methods, about 1.2 GB."""
-
-_METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 _HEAVY = ("Conv", "Gemm", "MatMul")
 
 
@@ -86,7 +83,9 @@ class OrtRuntime(Runtime):
         if "use_tf32" in self.options:
             own["use_tf32"] = str(int(self.options["use_tf32"]))
         own |= self.options.get("provider_options", {})
-        return ort.InferenceSession(str(self._artifact), options, providers=[(self._provider, own)])
+        providers = [(self._provider, own)]
+        with _plainly():
+            return ort.InferenceSession(str(self._artifact), options, providers=providers)
 
     def _session_options(self) -> Any:
         level = _LEVELS[self.options["graph_optimization_level"]]
@@ -94,19 +93,21 @@ class OrtRuntime(Runtime):
         options.intra_op_num_threads = self.options["threads"]
         options.inter_op_num_threads = 1
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
-        options.log_severity_level = 3
+        options.log_severity_level = 4
         return options
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         names = [port.name for port in self.outputs]
         if not self.options["io_binding"]:
-            return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+            with _plainly():
+                return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
         binding = self._session.io_binding()
         for name, array in feeds.items():
             binding.bind_cpu_input(name, np.ascontiguousarray(array))
         for name in names:
             binding.bind_output(name, self.options["device"])
-        self._session.run_with_iobinding(binding)
+        with _plainly():
+            self._session.run_with_iobinding(binding)
         return dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
@@ -147,7 +148,8 @@ class OrtRuntime(Runtime):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
             session = self._opened(options)
-            session.run(None, dict(feeds))
+            with _plainly():
+                session.run(None, dict(feeds))
             events = json.loads(Path(session.end_profiling()).read_text())
         found = Counter[tuple[str, str, str]]()
         for event in events:
@@ -161,61 +163,14 @@ class OrtRuntime(Runtime):
         del self._session
 
 
-class OrtQuantizer(Quantizer):
-    """Static QDQ quantization by ``onnxruntime.quantization``.
-
-    ``entropy`` at ONNX Runtime's default of 128 histogram bins equals ``minmax`` exactly, so
-    fewer than 129 bins are refused.
-    """
-
-    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
-        """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
-        from onnxruntime.quantization.calibrate import create_calibrator, save_tensors_data
-        from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
-        from onnxruntime.quantization.shape_inference import quant_pre_process
-
-        options = self.options
-        operators = list({**QLinearOpsRegistry, **QDQRegistry})
-        method = getattr(quantization.CalibrationMethod, _METHODS[options["method"]])
-        types = quantization.QuantType
-        with tempfile.TemporaryDirectory() as folder:
-            prepared, ranges = Path(folder) / "prepared.onnx", Path(folder) / "ranges.json"
-            quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-            calibrator = create_calibrator(
-                prepared,
-                operators,
-                augmented_model_path=str(Path(folder) / "augmented.onnx"),
-                calibrate_method=method,
-                extra_options={k: options[k] for k in ("num_bins", "percentile") if k in options},
-            )
-            if options["method"] == "minmax":
-                calibrator.collect_data(_reader(feeds))
-            else:
-                while batch := list(islice(feeds, HISTOGRAM_BATCH)):
-                    calibrator.collect_data(_reader(iter(batch)))
-            save_tensors_data(calibrator.compute_data(), ranges)
-            quantization.quantize_static(
-                str(prepared),
-                str(target),
-                calibration_cache_path=ranges,
-                quant_format=quantization.QuantFormat.QDQ,
-                op_types_to_quantize=operators,
-                per_channel=options["weights"] == "per_channel",
-                activation_type=types.QUInt8 if options["activations"] == "uint8" else types.QInt8,
-                weight_type=types.QInt8,
-                calibrate_method=method,
-                extra_options={"ActivationSymmetric": options["symmetric"]},
-            )
-
-
-def _reader(feeds: Iterator[Mapping[str, Array]]) -> Any:
-    base: Any = quantization.CalibrationDataReader
-
-    class Reader(base):  # type: ignore[misc]
-        def get_next(self) -> Any:
-            return next(feeds, None)
-
-    return Reader()
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Leave ONNX Runtime's source lines and C++ signatures out of its reasons."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error).partition(" : FAIL : ")[2] or str(error)
+        raise Unsupported(re.sub(r"/onnxruntime_src/\S+ .*?\) (?=[A-Z])", "", said)) from error
 
 
 def _port(node: Any) -> Port:
@@ -272,12 +227,6 @@ _PRECISIONS = {
     "tensorrt": (_IN_FP32, _IN_FP16, _IN_INT8),
 }
 _EP = "https://onnxruntime.ai/docs/execution-providers/ "
-_QUANTIZE: dict[str, Admits] = {
-    "weights": ("per_channel", "per_tensor"),
-    "activations": ("uint8", "int8"),
-    "symmetric": (False, True),
-}
-_SOURCE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html"
 
 BACKEND = Backend(
     name="onnxruntime",
@@ -285,23 +234,6 @@ BACKEND = Backend(
     library=ort,
     offers=(
         *_offers(),
-        Offer(Stage.QUANTIZE, {**_QUANTIZE, "method": ("minmax",)}, OrtQuantizer, source=_SOURCE),
-        Offer(
-            Stage.QUANTIZE,
-            {**_QUANTIZE, "method": ("entropy",), "num_bins": AtLeast(129)},
-            OrtQuantizer,
-            source=_SOURCE,
-        ),
-        Offer(
-            Stage.QUANTIZE,
-            {
-                **_QUANTIZE,
-                "method": ("percentile",),
-                "num_bins": AtLeast(2),
-                "percentile": (99.0, 99.9, 99.99, 99.999),
-            },
-            OrtQuantizer,
-            source=_SOURCE,
-        ),
+        *ort_quantizer.OFFERS,
     ),
 )

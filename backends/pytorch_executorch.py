@@ -1,10 +1,152 @@
-"""To be written."""
+"""ExecuTorch on the CPU: torch.export programs lowered to XNNPACK."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from backends.quiet import QuietLibrary, quiet
+from simulator.contract import (
+    Array,
+    AtLeast,
+    Backend,
+    Effective,
+    Library,
+    Offer,
+    Port,
+    Runtime,
+    Stage,
+    Unsupported,
+)
+
+executorch = QuietLibrary("executorch.runtime", distribution="executorch", extra="executorch")
+torch = Library("torch", distribution="torch", extra="pytorch")
+
+_FILE = "model.pte"
+
+
+class ExecutorchRuntime(Runtime):
+    """``executorch.runtime`` on a ``.pte`` whose operators XNNPACK took.
+
+    For ``fp16`` the program's weights and activations are halved (``.half()``) before it is
+    lowered; inputs are rounded to half and outputs widened here. ExecuTorch has one thread pool
+    a process and a loaded program holds on to it, so two stacks cannot have two thread counts at
+    once. One call at a time.
+
+    Source:
+        https://docs.pytorch.org/executorch/stable/backends/xnnpack/xnnpack-overview.html
+    """
+
+    takes: ClassVar[str] = "torch_export"
+    compiled_by: ClassVar[tuple[str, ...]] = ("compute",)
+    _open_with: ClassVar[list[int]] = []
+    _pool: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
+        """Lower a ``torch.export`` program; a folder keeps the ``.pte`` and the ports' names."""
+        executorch.load()
+        with quiet():
+            from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+                XnnpackPartitioner,
+            )
+            from executorch.exir import to_edge_transform_and_lower
+
+            program = torch.export.load(str(source))
+            if options["compute"] == "fp16":
+                program = _halved(program)
+            lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+            (folder / _FILE).write_bytes(lowered.to_executorch().buffer)
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        executorch.load()
+        with quiet(), self._pool:
+            self._set_threads()
+            self._program = executorch.Runtime.get().load_program(str(artifact / _FILE))
+            self._method = self._program.load_method("forward")
+            self._open_with.append(self.options["threads"])
+        meta, self._lock = self._method.metadata, threading.Lock()
+        return (
+            tuple(_port(f"input{i}", meta.input_tensor_meta(i)) for i in range(meta.num_inputs())),
+            tuple(
+                _port(f"output{i}", meta.output_tensor_meta(i)) for i in range(meta.num_outputs())
+            ),
+        )
+
+    def _set_threads(self) -> None:
+        threads = self.options["threads"]
+        if self._open_with and self._open_with[0] != threads:
+            raise Unsupported(
+                f"ExecuTorch has one thread pool a process: it has {self._open_with[0]} threads, "
+                f"and {threads} were asked for; use one number"
+            )
+        if not self._open_with:
+            _pybindings()._unsafe_reset_threadpool(threads)
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        kind = torch.half if self.options["compute"] == "fp16" else torch.float32
+        inputs = [torch.from_numpy(np.ascontiguousarray(feeds[p.name])) for p in self.inputs]
+        with self._lock:
+            made = self._method.execute([tensor.to(kind) for tensor in inputs])
+            return {p.name: v.float().numpy() for p, v in zip(self.outputs, made, strict=True)}
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """XNNPACK does not tell its precision; the type of the program's input is known."""
+        meta = self._method.metadata
+        return Effective(
+            products={},
+            options={"device": "cpu", "threads": _pybindings()._threadpool_get_thread_count()},
+            details={"input": str(meta.input_tensor_meta(0))},
+        )
+
+    def _close(self) -> None:
+        with self._pool:
+            self._open_with.remove(self.options["threads"])
+            del self._method, self._program
+
+
+def _halved(program: Any) -> Any:
+    inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    names = set(program.graph_signature.user_inputs)
+    nodes = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    example = tuple(
+        torch.zeros(value.shape, dtype=torch.half)
+        for name, value in zip(nodes, inputs, strict=True)
+        if name in names
+    )
+    return torch.export.export(program.module().half(), example)
+
+
+def _pybindings() -> Any:
+    from executorch.extension.pybindings import portable_lib
+
+    return portable_lib
+
+
+def _port(name: str, info: Any) -> Port:
+    return Port(name, np.dtype(np.float32), tuple(info.sizes()))
+
 
 BACKEND = Backend(
     name="executorch",
-    summary="to be written",
-    library=Library("executorch", distribution="executorch", extra="executorch"),
-    offers=(),
+    summary="ExecuTorch on the CPU with XNNPACK: torch.export programs in FP32 or true FP16",
+    library=executorch,
+    companions=(torch,),
+    offers=(
+        Offer(
+            Stage.RUNTIME,
+            {
+                "device": ("cpu",),
+                "threads": AtLeast(1),
+                "storage": ("fp32",),
+                "compute": ("fp32", "fp16"),
+            },
+            ExecutorchRuntime,
+            source="https://docs.pytorch.org/executorch/stable/",
+        ),
+    ),
 )

@@ -1,10 +1,158 @@
-"""To be written."""
+"""Qualcomm QNN: the HTP (Hexagon tensor processor) through ONNX Runtime's plugin provider."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends.qualcomm_device import PROVIDER, device, find, here, ort, qnn
+from backends.quiet import quiet
+from simulator.contract import (
+    Admits,
+    Array,
+    AtLeast,
+    Backend,
+    Effective,
+    Evidence,
+    Offer,
+    Port,
+    Runtime,
+    Stage,
+    Unsupported,
+)
+
+_DTYPES = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"}
+
+
+class QnnRuntime(Runtime):
+    """``onnxruntime.InferenceSession`` on the QNN provider's HTP backend, the whole graph there.
+
+    What QNN does not take, ONNX Runtime gives to its CPU provider and says nothing; that is
+    refused here, node by node. With ``offload_graph_io_quantization`` the QuantizeLinear at the
+    inputs and the DequantizeLinear at the outputs run on the CPU, as QNN does by default; else
+    they run on the HTP, which may round otherwise. FP16 graphs take and give float32.
+
+    ``soc_model`` is Qualcomm's number of the chip (57 is SM8650) and ``htp_arch`` the version of
+    its HTP (75); both are 0 for QNN's own default, which FP16 does not allow.
+    """
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self.options["threads"]
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        options.add_provider_for_devices([find(self.options["device"])], self._provider())
+        self._lock = threading.Lock()
+        with quiet():
+            self._session = ort.InferenceSession(str(artifact), options, enable_fallback=0)
+        self._nodes = Counter(
+            (node.op_type, subgraph.ep_name)
+            for subgraph in self._session.get_provider_graph_assignment_info()
+            for node in subgraph.get_nodes()
+        )
+        self._refuse_the_cpu()
+        return (
+            tuple(_port(node) for node in self._session.get_inputs()),
+            tuple(_port(node) for node in self._session.get_outputs()),
+        )
+
+    def _provider(self) -> dict[str, str]:
+        fields = {
+            "backend_type": "htp",
+            "soc_model": str(self.options["soc_model"]),
+            "htp_arch": str(self.options["htp_arch"]),
+        }
+        if self.options["compute"] == "fp16":
+            return {**fields, "enable_htp_fp16_precision": "1"}
+        offload = self.options["offload_graph_io_quantization"]
+        return {**fields, "offload_graph_io_quantization": str(int(offload))}
+
+    def _refuse_the_cpu(self) -> None:
+        allowed = {"QuantizeLinear", "DequantizeLinear"}
+        if not self.options.get("offload_graph_io_quantization"):
+            allowed = set()
+        lost = {op: n for (op, where), n in self._nodes.items() if where != PROVIDER}
+        if lost.keys() - allowed or not any(where == PROVIDER for _, where in self._nodes):
+            named = ", ".join(f"{n} {op}" for op, n in sorted(lost.items()) if op not in allowed)
+            raise Unsupported(
+                f"QNN leaves {named or 'everything'} to the CPU; the HTP wants fixed shapes, "
+                "operators that it has, and a soc_model with its own htp_arch"
+            )
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        names = [port.name for port in self.outputs]
+        with self._lock:
+            return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Read back the provider's options, and which nodes ONNX Runtime gave to whom.
+
+        QNN fuses the graph into one node and does not tell its precisions.
+        """
+        given = self._session.get_provider_options()[PROVIDER]
+        offload = given.get("offload_graph_io_quantization")
+        return Effective(
+            products={},
+            options={
+                "device": here(),
+                "threads": self._session.get_session_options().intra_op_num_threads,
+                "soc_model": int(given["soc_model"]),
+                "htp_arch": int(given["htp_arch"]),
+                **({} if offload is None else {"offload_graph_io_quantization": offload == "1"}),
+            },
+            details={
+                "provider_options": given,
+                "nodes": {f"{op}({where})": n for (op, where), n in sorted(self._nodes.items())},
+            },
+        )
+
+    def _close(self) -> None:
+        del self._session
+
+
+def _port(node: Any) -> Port:
+    if node.type not in _DTYPES:
+        raise Unsupported(f"{node.name!r} is {node.type}; taken are {', '.join(_DTYPES)}")
+    shape = tuple(d if isinstance(d, int) else None for d in node.shape)
+    return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
+
+
+_ARCHS = (68, 69, 73, 75, 79, 81)
+_INT8: dict[str, Admits] = {
+    "storage": ("int8",),
+    "compute": ("int8",),
+    "threads": AtLeast(1),
+    "soc_model": AtLeast(0),
+    "htp_arch": (0, *_ARCHS),
+    "offload_graph_io_quantization": (True, False),
+}
+_FP16: dict[str, Admits] = {
+    "storage": ("fp32",),
+    "compute": ("fp16",),
+    "threads": AtLeast(1),
+    "soc_model": AtLeast(1),
+    "htp_arch": _ARCHS,
+}
+_SOURCE = "https://onnxruntime.ai/docs/execution-providers/QNN-ExecutionProvider.html"
 
 BACKEND = Backend(
     name="qnn",
-    summary="to be written",
-    library=Library("onnxruntime_qnn", distribution="onnxruntime-qnn", extra="qnn"),
-    offers=(),
+    summary="Qualcomm QNN by ONNX Runtime: HTP emulator on x86, HTP on a device; INT8 and FP16",
+    library=qnn,
+    companions=(ort,),
+    device=device,
+    offers=tuple(
+        Offer(Stage.RUNTIME, {"device": (where,), **fields}, QnnRuntime, evidence, _SOURCE)
+        for where, evidence in (
+            ("htp_emulator", Evidence.VENDOR_SIMULATOR),
+            ("htp", Evidence.NATIVE),
+        )
+        for fields in (_INT8, _FP16)
+    ),
 )

@@ -1,10 +1,161 @@
-"""To be written."""
+"""Rockchip RKNN: the toolkit's NPU simulator on x86, and the NPU itself by RKNNLite."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from backends.rockchip_toolkit import (
+    GRANULARITY,
+    METHODS,
+    Ports,
+    RknnQuantizer,
+    build,
+    call,
+    ports,
+    read,
+    toolkit,
+)
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    Effective,
+    Environment,
+    Evidence,
+    Library,
+    Offer,
+    Options,
+    Runtime,
+    Stage,
+)
+
+lite = Library("rknnlite.api", distribution="rknn-toolkit-lite2", extra="rknn")
+
+
+class RknnRuntime(Runtime):
+    """RKNN-Toolkit2's simulator of a chip's NPU; it runs on one thread.
+
+    A saved .rknn file does not run there, so the graph is built whenever it is opened: FP16 from
+    an FP32 ONNX file, INT8 from an ONNX file with QuantizeLinear / DequantizeLinear pairs, whose
+    ranges it keeps, or from what RKNN's own quantizer wrote. ``optimization_level`` is 3, RKNN's
+    default, and the normalization stays outside of the graph. Inputs and outputs are float32.
+
+    Attributes:
+        also_takes: the other format that can be opened.
+    """
+
+    also_takes: ClassVar[str] = RknnQuantizer.gives
+    _rknn: Any
+
+    def _open(self, artifact: Path) -> Ports:
+        self._lock = threading.Lock()
+        self._rknn = build(artifact, self.options)
+        call(self._rknn.init_runtime)
+        return ports(artifact)
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        arrays = [feeds[port.name] for port in self.inputs]
+        with self._lock:
+            outputs = self._rknn.inference(inputs=arrays, data_format=["nchw"] * len(arrays))
+        return {port.name: out for port, out in zip(self.outputs, outputs, strict=True)}
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Name the toolkit; it does not tell in which precisions it computes."""
+        return Effective({}, {"device": "simulator"}, {"rknn-toolkit2": toolkit.version})
+
+    def _close(self) -> None:
+        self._rknn.release()
+
+
+class RknnLiteRuntime(RknnRuntime):
+    """The NPU of the board that this process runs on, by RKNNLite.
+
+    RKNN-Toolkit2, installed on the board too, builds the .rknn file first.
+    """
+
+    compiled_by: ClassVar[tuple[str, ...] | None] = ("target_platform",)
+
+    @classmethod
+    def compile(cls, source: Path, folder: Path, options: Options) -> None:
+        """Write ``model.rknn``, and ``ports.json`` with the names and shapes of its ports."""
+        rknn = build(source, options)
+        call(rknn.export_rknn, str(folder / "model.rknn"))
+        rknn.release()
+        inputs, outputs = ports(source)
+        described = [[[port.name, port.shape] for port in side] for side in (inputs, outputs)]
+        (folder / "ports.json").write_text(json.dumps(described))
+
+    def _open(self, artifact: Path) -> Ports:
+        self._lock = threading.Lock()
+        self._rknn = lite.RKNNLite()
+        call(self._rknn.load_rknn, str(artifact / "model.rknn"))
+        mask = getattr(lite.RKNNLite, f"NPU_CORE_{self.options['core_mask'].upper()}")
+        call(self._rknn.init_runtime, core_mask=mask)
+        return read(json.loads((artifact / "ports.json").read_text()))
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Name the versions of the NPU's driver and library."""
+        return Effective({}, {"device": "npu"}, {"sdk": str(self._rknn.get_sdk_version())})
+
+
+_PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588", "rv1126b")
+_SIMULATOR: dict[str, Admits] = {
+    "device": ("simulator",),
+    "threads": (1,),
+    "target_platform": _PLATFORMS,
+}
+_NPU: dict[str, Admits] = {
+    "device": ("npu",),
+    "threads": (1,),
+    "target_platform": _PLATFORMS,
+    "core_mask": ("auto", "0", "1", "2", "0_1", "0_1_2"),
+}
+_QUANTIZE: dict[str, Admits] = {
+    "weights": tuple(GRANULARITY),
+    "activations": ("int8",),
+    "symmetric": (False,),
+    "method": tuple(METHODS),
+    "target_platform": _PLATFORMS,
+}
+_FP16: dict[str, Admits] = {"storage": ("fp32",), "compute": ("fp16",)}
+_INT8: dict[str, Admits] = {"storage": ("int8",), "compute": ("int8",)}
+_SOURCE = "https://github.com/airockchip/rknn-toolkit2 (doc: RKNN SDK API reference, Toolkit2)"
 
 BACKEND = Backend(
     name="rknn",
-    summary="to be written",
-    library=Library("rknn.api", distribution="rknn-toolkit2", extra="rknn"),
-    offers=(),
+    summary="Rockchip RKNN: its NPU simulator on x86, its quantizer, its NPU by RKNNLite",
+    library=toolkit,
+    environment=Environment(
+        requirements=(
+            "numpy==1.26.4",
+            "onnx==1.18.0",
+            "onnxruntime==1.22.0",
+            "protobuf==4.25.4",
+            "scipy==1.16.3",
+            "opencv-python-headless==4.11.0.86",
+            "psutil==7.2.2",
+            "ruamel.yaml==0.19.1",
+            "tqdm==4.70.1",
+            "fast-histogram==0.14",
+            "setuptools==80.9.0",
+            "torch==2.13.0",
+        ),
+        no_deps=("rknn-toolkit2==2.5.0",),
+        why="rknn-toolkit2 wants numpy 1.26, onnx 1.18 and protobuf 4.25",
+    ),
+    offers=(
+        *(
+            Offer(Stage.RUNTIME, {**where, **precision}, make, evidence, _SOURCE)
+            for where, make, evidence in (
+                (_SIMULATOR, RknnRuntime, Evidence.VENDOR_SIMULATOR),
+                (_NPU, RknnLiteRuntime, Evidence.NATIVE),
+            )
+            for precision in (_FP16, _INT8)
+        ),
+        Offer(Stage.QUANTIZE, _QUANTIZE, RknnQuantizer, Evidence.NATIVE, _SOURCE),
+    ),
 )

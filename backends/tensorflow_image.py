@@ -1,10 +1,147 @@
-"""To be written."""
+"""TensorFlow: tf.io's decoders, and tf.image.resize in its new and its old coordinates."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+import os
+from functools import cache
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simulator.contract import (
+    U8,
+    Admits,
+    Array,
+    Backend,
+    Decoder,
+    Encoded,
+    Library,
+    Offer,
+    Resizer,
+    SampleError,
+    Stage,
+)
+
+_DCT = {"islow": "INTEGER_ACCURATE", "ifast": "INTEGER_FAST"}
+_LEGACY = ("legacy", "legacy_align_corners")
+
+
+class _Silent(Library):
+    def load(self) -> ModuleType:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # says when it is on; not used here
+        return super().load()
+
+
+_LIBRARY = _Silent("tensorflow", distribution="tensorflow-cpu", extra="tensorflow")
+
+
+@cache
+def _tf() -> Any:
+    """Import TensorFlow and keep it on the calling thread: the engine runs images in parallel."""
+    tf = _LIBRARY.load()
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    return tf
+
+
+class TensorFlowDecoder(Decoder):
+    """Decodes with ``tf.io.decode_jpeg`` and ``tf.io.decode_png``; EXIF is ignored.
+
+    ``decode_jpeg`` left to its defaults is ``idct: ifast, chroma_upsampling: fancy``. CMYK
+    becomes RGB by TensorFlow's own formula; corrupt pixel data is filled in by libjpeg, which
+    says so on standard error.
+    """
+
+    def _rgb(self, image: Encoded) -> U8:
+        tf = _tf()
+        try:
+            if image.format == "png":
+                return np.array(tf.io.decode_png(image.data, channels=3))
+            return np.array(
+                tf.io.decode_jpeg(
+                    image.data,
+                    channels=3,
+                    dct_method=_DCT[self.options["idct"]],
+                    fancy_upscaling=self.options["chroma_upsampling"] == "fancy",
+                )
+            )
+        except tf.errors.InvalidArgumentError as error:
+            reason = error.message.partition("}} ")[2].partition(" [Op:")[0]
+            raise SampleError(f"TensorFlow: {reason or error.message}") from error
+
+
+class TensorFlowResizer(Resizer):
+    """Resamples with ``tf.image.resize``, or ``tf.compat.v1.image.resize`` for the old grids.
+
+    The result is neither rounded nor clipped. ``half_pixel``: sample centres, bicubic with
+    a = -0.5 and without what lies outside. ``legacy``: source = index x scale, and
+    ``legacy_align_corners``: the corner samples coincide; there bicubic has a = -0.75 and
+    repeats the edge.
+    """
+
+    gives: ClassVar[type[np.uint8] | type[np.float32]] = np.float32
+
+    def _resize(self, plane: U8, height: int, width: int) -> Array:
+        tf, options = _tf(), self.options
+        channels = plane if plane.ndim == 3 else plane[..., None]
+        size, method = (height, width), options["interpolation"]
+        with tf.device("CPU"):
+            if options["coordinates"] == "half_pixel":
+                out = tf.image.resize(channels, size, method, antialias=options["antialias"])
+            else:
+                corners = options["coordinates"] == "legacy_align_corners"
+                out = tf.compat.v1.image.resize(channels, size, method, align_corners=corners)
+        return np.array(out).reshape(*size, *plane.shape[2:])
+
+
+class TensorFlowNearest(TensorFlowResizer):
+    """``method="nearest"`` keeps uint8."""
+
+    gives = np.uint8
+
+
+_SOURCE = "https://www.tensorflow.org/api_docs/python/tf/"
+_GRIDS = ("half_pixel", *_LEGACY)
+_RESIZES: tuple[tuple[type[Resizer], dict[str, Admits]], ...] = (
+    (
+        TensorFlowResizer,
+        {
+            "interpolation": ("bilinear", "bicubic", "lanczos3", "gaussian"),
+            "antialias": (True, False),
+            "coordinates": ("half_pixel",),
+        },
+    ),
+    (
+        TensorFlowResizer,
+        {"interpolation": ("bilinear", "bicubic"), "antialias": (False,), "coordinates": _LEGACY},
+    ),
+    (TensorFlowResizer, {"interpolation": ("area",), "antialias": (True,), "coordinates": _GRIDS}),
+    (
+        TensorFlowNearest,
+        {"interpolation": ("nearest",), "antialias": (False,), "coordinates": _GRIDS},
+    ),
+)
 
 BACKEND = Backend(
     name="tensorflow",
-    summary="to be written",
-    library=Library("tensorflow", distribution="tensorflow-cpu", extra="tensorflow"),
-    offers=(),
+    summary="TensorFlow on the CPU: tf.io decoders, tf.image.resize in new and old coordinates",
+    library=_LIBRARY,
+    offers=(
+        Offer(
+            Stage.DECODE,
+            {
+                "exif": ("ignore",),
+                "idct": ("islow", "ifast"),
+                "chroma_upsampling": ("fancy", "plain"),
+            },
+            TensorFlowDecoder,
+            source=_SOURCE + "io/decode_jpeg",
+        ),
+        *(
+            Offer(Stage.RESIZE, fields, make, source=_SOURCE + "image/resize")
+            for make, fields in _RESIZES
+        ),
+    ),
 )

@@ -1,10 +1,35 @@
-"""To be written."""
+"""tflite-runtime, LiteRT's predecessor, which many devices still have."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
+
+from backends.litert_interpreter import FLOAT, INTEGER, RUN, InterpreterRuntime, tflite
+from simulator.contract import Backend, Environment, Library, Offer, Stage
+
+
+class TfliteRuntime(InterpreterRuntime):
+    """``tflite_runtime.interpreter.Interpreter``, driven as LiteRT's.
+
+    Its XNNPACK leaves INT8 operators to the built-in kernels.
+    """
+
+    @property
+    def _library(self) -> Library:
+        return tflite
+
+
+_OWN = {"kernels": ("builtin", "reference")}
+_SOURCE = "https://pypi.org/project/tflite-runtime/"
 
 BACKEND = Backend(
     name="tflite_runtime",
-    summary="to be written",
-    library=Library("tflite_runtime", distribution="tflite-runtime", extra="litert"),
-    offers=(),
+    summary="tflite-runtime on the CPU: XNNPACK, built-in and reference kernels; FP32, INT8",
+    library=tflite,
+    environment=Environment(
+        requirements=("tflite-runtime==2.14.0", "numpy==1.26.4"),
+        why="tflite-runtime 2.14 was built for NumPy 1, and its interpreter fails with NumPy 2",
+    ),
+    offers=(
+        Offer(Stage.RUNTIME, {**RUN, **FLOAT}, TfliteRuntime, source=_SOURCE),
+        Offer(Stage.RUNTIME, {**RUN, **INTEGER, **_OWN}, TfliteRuntime, source=_SOURCE),
+    ),
 )

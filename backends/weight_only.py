@@ -1,5 +1,162 @@
-"""To be written."""
+"""Weights stored in BF16 or in 8, 6, 4 or 2 bits, in standard ONNX; arithmetic of our own."""
 
-from simulator.contract import Backend, Library
+from __future__ import annotations
 
-BACKEND = Backend(name="weight_only", summary="to be written", offers=())
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from backends.stored_weights import StoredWeights
+from backends.weight_codes import quantize
+from simulator.contract import Admits, Array, AtLeast, Backend, Evidence, KeepList, Offer, Stage
+from simulator.errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+_BITS = {"int8": 8, "int6": 6, "int4": 4, "int2": 2}
+_TYPES = {4: (21, 10), 2: (25, 13)}  # bits: the first opset and IR version with such a type
+_SHAPING = frozenset({"Resize", "Upsample", "Range"})
+
+
+class Bf16Weights(StoredWeights):
+    """Every FP32 constant rounded to the nearest BF16, ties to even, behind a Cast to FP32.
+
+    Left in FP32: what a kept node reads, the constants of Resize, Upsample and Range (they
+    decide shapes), and the bodies of If and Loop.
+    """
+
+    def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
+        """Yield every input; channels do not matter here."""
+        if node.op_type not in _SHAPING:
+            yield from ((index, 0) for index in range(len(node.input)))
+
+    def store(self, name: str, weight: Array, axis: int) -> str:
+        """Round to nearest, ties to even."""
+        from ml_dtypes import bfloat16
+        from onnx import TensorProto
+
+        return self.node(
+            "Cast", self.constant(f"{name}.bf16", weight.astype(bfloat16)), to=TensorProto.FLOAT
+        )
+
+
+class IntegerWeights(StoredWeights):
+    """Weights of Conv, ConvTranspose, Gemm and MatMul as integer codes with FP32 scales.
+
+    Symmetric codes reach from -(2^(b-1) - 1) to 2^(b-1) - 1, so that both ends of a range are
+    met; asymmetric ones from 0 to 2^b - 1, with zero inside the range. A block is a run of
+    consecutive weights of one output channel in row-major order; the last one may be shorter.
+    Biases, kept nodes and the bodies of If and Loop stay in FP32.
+
+    The codes are tables of one row a scale, turned into the weight by DequantizeLinear and
+    Reshape. They have ONNX's own 8-bit type, its 4-bit type from opset 21 and its 2-bit type
+    from opset 25 on; 6 bits, and the others in an older model, lie in bytes: the numbers are
+    the same, the file is larger. The Reshape keeps ONNX Runtime from fusing DequantizeLinear
+    and MatMul to MatMulNBits, which by default rounds the activations to INT8 as well.
+
+    Source:
+        ONNX DequantizeLinear-13, -21, -25; Nagel et al., A White Paper on Neural Network
+        Quantization, https://arxiv.org/abs/2106.08295, section 2.
+    """
+
+    def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
+        """Yield the weight inputs of the operators that multiply."""
+        if node.op_type == "Conv":
+            yield 1, 0
+        elif node.op_type == "ConvTranspose":
+            yield 1, 1
+        elif node.op_type == "Gemm":
+            transposed = any(a.name == "transB" and a.i for a in node.attribute)
+            yield 1, 0 if transposed else 1
+        elif node.op_type == "MatMul":
+            yield from ((0, -2), (1, -1))
+
+    def store(self, name: str, weight: Array, axis: int) -> str:
+        """Quantize a weight, and lay the way back to its shape."""
+        if not np.isfinite(weight).all():
+            raise ModelError(f"weight {name!r} has values that are not finite")
+        rows = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
+        table = rows.reshape(len(rows), -1)
+        codes, scales, zeros = quantize(
+            self._grouped(table), _BITS[self.options["storage"]], self.options["symmetric"]
+        )
+        part, dtype = f"{name}.{self.options['storage']}.{axis}", self._dtype()
+        parameters = [self.constant(f"{part}.scale", scales)]
+        if not self.options["symmetric"]:
+            parameters.append(self.constant(f"{part}.zero", zeros.astype(dtype)))
+        stored = self.constant(part, codes.astype(dtype))
+        made = self.node("DequantizeLinear", stored, *parameters, axis=0)
+        if codes.size > table.size:
+            padded = self.constant(f"{part}.padded", np.array([len(rows), -1]))
+            made = self.node("Reshape", made, padded)
+            ends = (("from", 0), ("to", table.shape[1]), ("axis", 1))
+            edges = [self.constant(f"{part}.{word}", np.array([n])) for word, n in ends]
+            made = self.node("Slice", made, *edges)
+        straight = weight.ndim < 2 or axis % weight.ndim == 0
+        shape = weight.shape if straight else rows.shape
+        made = self.node("Reshape", made, self.constant(f"{part}.shape", np.array(shape)))
+        if straight:
+            return made
+        order = list(range(1, weight.ndim))
+        order.insert(axis % weight.ndim, 0)
+        return self.node("Transpose", made, perm=order)
+
+    def _grouped(self, table: Array) -> Array:
+        """One row a scale, the last row of a channel padded with zeros."""
+        granularity = self.options["granularity"]
+        if granularity == "per_tensor":
+            return table.reshape(1, -1)
+        if granularity == "per_channel":
+            return table
+        block = min(self.options["block_size"], table.shape[1])
+        return np.pad(table, ((0, 0), (0, -table.shape[1] % block))).reshape(-1, block)
+
+    def _dtype(self) -> Any:
+        """The narrowest type that holds the codes in a model of this opset."""
+        import ml_dtypes
+
+        bits = _BITS[self.options["storage"]]
+        opset, ir_version = _TYPES.get(bits, (0, 0))
+        if not opset or self.opset < opset:
+            bits, ir_version = 8, 0
+        self.ir_version = ir_version
+        name = f"{'' if self.options['symmetric'] else 'u'}int{bits}"
+        return np.dtype(getattr(ml_dtypes, name, name))
+
+
+_INTEGER: dict[str, Admits] = {
+    "storage": tuple(_BITS),
+    "symmetric": (True, False),
+    "keep": KeepList(),
+}
+_SOURCE = "https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html"
+
+BACKEND = Backend(
+    name="weight_only",
+    summary="weights stored in BF16 or 8, 6, 4, 2 bits, dequantized to FP32 in the graph",
+    offers=(
+        Offer(
+            Stage.CAST,
+            {"storage": ("bf16",), "keep": KeepList()},
+            Bf16Weights,
+            Evidence.EMULATED,
+            "IEEE 754 rounding to nearest, ties to even; https://onnx.ai/onnx/operators/onnx__Cast.html",
+        ),
+        Offer(
+            Stage.CAST,
+            {**_INTEGER, "granularity": ("block",), "block_size": AtLeast(2)},
+            IntegerWeights,
+            Evidence.EMULATED,
+            _SOURCE,
+        ),
+        Offer(
+            Stage.CAST,
+            {**_INTEGER, "granularity": ("per_channel", "per_tensor")},
+            IntegerWeights,
+            Evidence.EMULATED,
+            _SOURCE,
+        ),
+    ),
+)

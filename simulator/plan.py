@@ -26,7 +26,7 @@ from simulator.contract import (
     subsample,
 )
 from simulator.data.folder import Item
-from simulator.errors import ModelError, SimulatorError
+from simulator.errors import ModelError, SampleError
 from simulator.geometry import Geometry
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
@@ -216,10 +216,10 @@ def answering(card: Card) -> Step:
 def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
     try:
         return runtime.run(feeds)
-    except SimulatorError:
+    except (SampleError, ModelError):
         raise
     except Exception as error:  # whatever the library raises is about this model
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:500]
         raise ModelError(f"{type(runtime).__name__} cannot run the model: {reason}") from error
 
 

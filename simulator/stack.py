@@ -13,7 +13,7 @@ from simulator import replay
 from simulator.contract import Array, Effective, Library, Matrix, Range, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
-from simulator.errors import DataError, ModelError, SimulatorError
+from simulator.errors import DataError, MissingLibrary, ModelError
 from simulator.execute import tensors
 from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
@@ -141,10 +141,10 @@ class Workshop:
                 runtime: Runtime = choice.make(artifact.path)
                 effective = runtime.effective(self._zeros(artifact, runtime))
                 self._runtimes[key] = runtime, _probed(choice, effective)
-            except SimulatorError:
+            except MissingLibrary:
                 raise
             except Exception as error:  # whatever the library raises is about this model
-                reason = " ".join(str(error).split())[:300]
+                reason = " ".join(str(error).split())[:500]
                 raise ModelError(
                     f"{choice.backend.name} cannot open {artifact.path}: {reason}"
                 ) from error

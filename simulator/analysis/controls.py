@@ -12,11 +12,11 @@ import numpy as np
 from simulator.contract import Array
 from simulator.errors import UserError
 from simulator.execute import Done, execute, tensors
-from simulator.model.artifact import pooling_difference
+from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile
 from simulator.plan import Plan, deviations, plan, preprocessing
-from simulator.profile.axes import PIXEL_AXES, swap
+from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, swap
 from simulator.stack import Stack
 
 SELF_SAMPLES = 4
@@ -49,7 +49,9 @@ def axis_effects(
     done: Sequence[Done],
     workers: int,
 ) -> dict[str, dict[str, Any]]:
-    """Swap each pixel axis alone into the training stack and compare the input tensors.
+    """Compare each pixel axis alone by the input tensors, and each graph axis by its nodes.
+
+    A pixel axis is swapped alone into the training stack.
 
     Args:
         axes: the axes that differ.
@@ -68,16 +70,18 @@ def axis_effects(
     effects: dict[str, dict[str, Any]] = {}
     chains = {}
     for axis in axes:
-        if axis == "pooling":
-            modes = [stack.profile.spec.graph.pooling.ceil_mode for stack in (train, deploy)]
-            changed, words = pooling_difference(source, *modes)
-            effects[axis] = {"null": changed == 0, "why": words}
-        elif axis in PIXEL_AXES:
-            try:
+        try:
+            if axis in GRAPH_AXES:
+                graphs = (stack.profile.spec.graph for stack in (train, deploy))
+                changed, words = graph_difference(card, source, axis, *graphs)
+                effects[axis] = {"null": changed == 0, "why": words}
+            elif axis in PIXEL_AXES:
                 mixed, choices = swap(train.profile, deploy.profile, [axis])
                 chains[axis] = preprocessing(mixed, choices, card)
-            except UserError as error:
-                effects[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
+        except UserError as error:
+            effects[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
+    if not chains:
+        return effects
     base = preprocessing(train.profile, train.choices, card)
     items = [d.item for d in done if d.skipped is None][:AXIS_SAMPLES]
     levels = deviations(train.profile, card)

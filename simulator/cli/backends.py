@@ -1,9 +1,9 @@
 """The backends: what each offers, whether it runs here, and proof that it does as it says.
 
-  simulate backends                        a table; no library is imported
-  simulate backends check [NAME ...]       load each library, in a process of its own
-  simulate backends prove NAME             run the conformance suite, a line per check
-  simulate backends install NAME           give a backend a Python of its own
+simulate backends                        a table; no library is imported
+simulate backends check [NAME ...]       load each library, in a process of its own
+simulate backends prove NAME             run the conformance suite, a line per check
+simulate backends install NAME           give a backend a Python of its own
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.analysis.statistics import bonett_price, clopper_pearson, mcnemar_exact
-from simulator.errors import UserError
+from simulator.errors import ModelError, UserError
 from simulator.jobs.common import (
     Result,
     default_folder,
@@ -20,7 +20,8 @@ from simulator.jobs.common import (
     run_and_keep,
     safe_name,
 )
-from simulator.model.artifact import pooling_difference
+from simulator.model.artifact import graph_difference
+from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
@@ -215,17 +216,26 @@ def _absent(
 ) -> dict[tuple[str, str], str]:
     """The options whose axis does not exist in this model, or changes nothing in it."""
     absent = {}
-    trained = base[0].spec.graph.pooling.ceil_mode
-    for key, (profile, _) in options.items():
-        ceil_mode = profile.spec.graph.pooling.ceil_mode
-        if ceil_mode != trained and key[0] != COMBINED:
-            changed, words = pooling_difference(study.source, trained, ceil_mode)
-            if not changed:
-                absent[key] = words
+    for key, own in options.items():
+        differing = axes.differing(base, own)
+        graph_only = bool(differing) and set(differing) <= set(axes.GRAPH_AXES)
+        if key[0] != COMBINED and graph_only:
+            found = [_effect_on(study, axis, base, own) for axis in differing]
+            if not any(changed for changed, _ in found):
+                absent[key] = "; ".join(words for _, words in found)
     if len(absent) == len(options):
         why = "; ".join(dict.fromkeys(absent.values()))
         raise UserError(f"{study.card.spec.name}: no option of this suite changes it: {why}")
     return absent
+
+
+def _effect_on(study: Study, axis: str, base: Chosen, own: Chosen) -> tuple[int, str]:
+    """How many nodes a graph axis changes in this model, and in words; none where it cannot be."""
+    graphs = (chosen[0].spec.graph for chosen in (base, own))
+    try:
+        return graph_difference(study.card, study.source, axis, *graphs)
+    except ModelError as error:
+        return 0, str(error)
 
 
 def _chosen(train: str, changes: Sequence[str]) -> Chosen:

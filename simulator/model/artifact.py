@@ -14,15 +14,17 @@ from typing import Any
 
 import onnx
 
-from simulator import cache, registry
+from simulator import cache
 from simulator.contract import Array, Runtime, Stage
 from simulator.errors import ModelError, SimulatorError
-from simulator.model.card import Card
-from simulator.model.graph.pooling import PoolingChange, output_sizes, set_ceil_mode
-from simulator.model.graph.rewrite import rewrite
+from simulator.model.card import Card, tensor_shape
+from simulator.model.graph.change import difference
+from simulator.model.graph.edit import pin
+from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import OnnxFile, load
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
+from simulator.profile.schema import Graph
 
 SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
 RECIPE = 2
@@ -140,12 +142,13 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
                 "this runtime does not read; use keep"
             )
         return given
-    model = load(given.path)
+    model = _pinned(card, given.path)
     changes = rewrite(model, asked)
-    notes = tuple(f"pooling: {change}" for change in changes)
+    notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    key = digest([given.key, "graph", asked.model_dump(exclude_defaults=True), _makers()])
+    what = [asked.model_dump(exclude_defaults=True), list(tensor_shape(card.spec.input))]
+    key = digest([given.key, "graph", *what, _makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 
@@ -192,23 +195,34 @@ def _check_format(profile: Profile, maker: Choice, given: Artifact) -> None:
         )
 
 
-def pooling_difference(source: OnnxFile, train: str, deploy: str) -> tuple[int, str]:
-    """Compare the pooling of a model under two values of ``ceil_mode``.
+def _pinned(card: Card, path: Path) -> onnx.ModelProto:
+    """A model at the size that the card feeds it; rewrites ask what they change at that size."""
+    model = load(path)
+    pin(model, tensor_shape(card.spec.input))
+    return model
+
+
+def graph_difference(
+    card: Card, source: OnnxFile, axis: str, train: Graph, deploy: Graph
+) -> tuple[int, str]:
+    """Compare what a graph axis is in two stacks.
+
+    Args:
+        card: the model card.
+        source: the card's checked ONNX file.
+        axis: ``pooling``, ``upsample`` or another of the graph's.
+        train: what the training stack asks for.
+        deploy: what the deployment stack asks for.
 
     Returns:
-        How many pooling nodes give another output size, and the same in words.
+        How many nodes of the axis compute something else, and the same in words: also that
+        the model has no such node.
+
+    Raises:
+        ModelError: a rewrite does not fit the model.
     """
-    sizes = []
-    for ceil_mode in (train, deploy):
-        model = load(source.path)
-        if ceil_mode != "keep":
-            set_ceil_mode(model, ceil_mode == "ceil")
-        sizes.append(output_sizes(model))
-    before, after = sizes
-    if not before:
-        return 0, str(PoolingChange(0, 0, 0))
-    changed = sum(before[name] != after[name] for name in before)
-    return changed, f"{changed} of {len(before)} pooling nodes give another output size"
+    sides = (getattr(side, axis) for side in (train, deploy))
+    return difference(*(REWRITES[axis](_pinned(card, source.path), side) for side in sides))
 
 
 def digest(value: Any) -> str:

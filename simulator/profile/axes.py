@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import Evidence, Stage
+from simulator.errors import ProfileError
 from simulator.profile.choose import Choices, choose, gives_planes
 from simulator.profile.load import Profile
 from simulator.profile.schema import AXES, Claim
@@ -20,6 +21,7 @@ _STAGES = {
 }
 _NAMED = (Stage.ENCODE, Stage.CONVERT, Stage.EXPORT)
 PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
+GRAPH_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "graph")
 
 
 def value(profile: Profile, choices: Choices, axis: str) -> Any:
@@ -82,8 +84,12 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
     resize in the YUV domain is done in RGB.
 
     Raises:
-        ProfileError: the mixture cannot run, for example a precision that the runtime lacks.
+        ProfileError: the mixture cannot run, for example a precision that the runtime lacks, or
+            a stack of which a part was recorded.
     """
+    for profile in (base, other):
+        if profile.spec.decode.recording or profile.spec.runtime.backend == "recorded":
+            raise ProfileError([f"{profile.name} was recorded; it can be compared, not mixed"])
     update: dict[str, Any] = {}
     for axis in axes:
         section, *inner = AXES[axis]

@@ -160,7 +160,8 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
             problems.append(f"{name}\t{backend.name} offers {offered} here, got {_word(value)}")
     for name, admits in offer.options.items():
-        if name not in fields and _only(admits) is None:
+        implied = _only(admits)
+        if name not in fields and (implied is None or (name == "device" and implied != "cpu")):
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
             problems.append(f"{name}\trequired by {backend.name}: {offered}")
     return problems

@@ -43,6 +43,7 @@ class Decode(Section):
         None, description="mixed: the CPU parses, the GPU decodes (nvJPEG)"
     )
     api: Literal["pipeline", "dynamic"] | None = Field(None, description="of DALI")
+    recording: str | None = Field(None, description="the network's inputs, dumped on a device")
 
 
 class Encode(Section):

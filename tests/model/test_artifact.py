@@ -61,7 +61,7 @@ def test_a_rewrite_is_a_file_in_the_cache(pooled, cache):
     node = onnx.load(artifact.path).graph.node[0]
     assert artifact.path.is_relative_to(cache)
     assert any(a.name == "ceil_mode" and a.i == 1 for a in node.attribute)
-    assert artifact.notes == ("pooling: 1 of 1 pooling nodes rewritten",)
+    assert artifact.notes == ("pooling: 1 of 1 MaxPool changed",)
 
 
 def test_a_second_build_makes_nothing(pooled, monkeypatch):

@@ -62,6 +62,10 @@ def test_the_exact_meaning_of_pillow_fp32():
             "ascend_nv12_int8", ["decode.backend=pillow", "decode.swscale_flags=null"],
             "color.source", "pillow does not give YUV planes; use source: encode",
         ),
+        (
+            "ascend_nv12_int8", ["resize.backend=tensorflow", "resize.antialias=false"],
+            "resize.domain", "tensorflow gives float32 and YUV planes are uint8; use domain: rgb",
+        ),
     ],
 )  # fmt: skip
 def test_what_the_backend_does_not_offer_is_refused(name, overrides, key, words):

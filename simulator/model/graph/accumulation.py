@@ -35,9 +35,8 @@ def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
         FP16 accumulators: NVIDIA's mma with .f16 D (PTX ISA, "mma"), Arm's FMLA of half
         precision (Arm C Language Extensions, "vfmaq_f16").
     """
-    assert asked.block is not None
     nodes = edit.nodes_of(model, *PRODUCTS)
-    if nodes:
+    if nodes and asked.block:
         edit.need_opset(model, 11, "graph.accumulation")
     shapes, constants, dtypes = edit.shapes_of(model), edit.constants(model), edit.dtypes_of(model)
     before, after = {}, {}
@@ -46,7 +45,7 @@ def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
         name = node.output[0]
         dtype = dtypes.get(node.input[0], np.dtype(np.float32))
         build = edit.Builder(model, "accumulation", name, dtype)
-        done = _written(build, node, asked.block, shapes, constants)
+        done = asked.block is not None and _written(build, node, asked.block, shapes, constants)
         if done:
             made[name] = build.nodes
         now = ("fp16", asked.block) if done else "own"
@@ -55,7 +54,9 @@ def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
     if made:
         edit.splice(model, made)
     left = len(before) - len(made)
-    notes = (f"{left} left alone: grouped, or of unknown size",) if left else ()
+    notes: tuple[str, ...] = ()
+    if asked.block and left:
+        notes = (f"{left} left alone: grouped, or of unknown size",)
     return Change("accumulation", before, after, notes=notes)
 
 

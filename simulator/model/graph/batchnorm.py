@@ -43,14 +43,14 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
         alone = len(graph.readers[node.input[0]]) == 1 and node.input[0] not in outputs
         if asked.folding == "fold" and layer is not None and alone:
             folded = _folded(model, graph, layer, node, now)
-        if folded:
+        if layer is not None and folded:
             made[layer.output[0]], made[name] = [], folded
         before[name] = Seen(node.op_type, (epsilon, False), (epsilon, False))
         after[name] = Seen(node.op_type, (now, bool(folded)), (now, bool(folded)))
     if made:
         edit.splice(model, made)
     stay = len(before) - sum(bool(nodes) for nodes in made.values())
-    notes = ()
+    notes: tuple[str, ...] = ()
     if asked.folding == "fold" and stay:
         notes = (f"{stay} not folded, because no layer with constant weights comes just before",)
     return Change("batchnorm", before, after, notes=notes)

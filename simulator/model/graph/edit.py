@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from onnx import helper, numpy_helper, shape_inference
 from simulator.contract import Array
 from simulator.errors import ModelError
 
-FLOATS = {
+FLOATS: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.FLOAT16: np.dtype(np.float16),
     onnx.TensorProto.DOUBLE: np.dtype(np.float64),
@@ -94,7 +95,7 @@ def constants(model: onnx.ModelProto) -> dict[str, Array]:
         if "value" in values:
             found[node.output[0]] = numpy_helper.to_array(values["value"])
         elif "value_float" in values:
-            found[node.output[0]] = np.float32(values["value_float"])
+            found[node.output[0]] = np.asarray(values["value_float"], np.float32)
     return found
 
 
@@ -183,7 +184,16 @@ class Builder:
     output: str
     dtype: np.dtype[Any] = FLOATS[onnx.TensorProto.FLOAT]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
-    _count: Iterator[int] = field(default_factory=lambda: iter(range(1 << 30)))
+    _count: Iterator[int] = field(default_factory=itertools.count)
+    _stem: str = ""
+
+    def __post_init__(self) -> None:
+        graph = self.model.graph
+        taken = {out for node in graph.node for out in node.output}
+        taken |= {tensor.name for tensor in graph.initializer}
+        self._stem = f"simulator/{self.axis}/{self.output}"
+        while any(name.startswith(f"{self._stem}/") for name in taken):
+            self._stem += "+"
 
     def __call__(self, kind: str, *inputs: str, last: bool = False, **options: Any) -> str:
         """Write a node and return the name of its output."""
@@ -217,7 +227,7 @@ class Builder:
         return self("Slice", value, *limits)
 
     def _name(self) -> str:
-        return f"simulator/{self.axis}/{self.output}/{next(self._count)}"
+        return f"{self._stem}/{next(self._count)}"
 
 
 def splice(model: onnx.ModelProto, made: Mapping[str, Sequence[onnx.NodeProto]]) -> None:

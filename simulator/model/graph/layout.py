@@ -46,7 +46,7 @@ def apply(model: onnx.ModelProto, asked: str) -> Change:
     if made:
         edit.splice(model, made)
     left = len(before) - len(made)
-    notes = (f"{left} stay as they are: not pointwise",) if left else ()
+    notes = (f"{left} stay as they are: not pointwise",) if made and left else ()
     return Change("layout", before, after, notes=notes)
 
 

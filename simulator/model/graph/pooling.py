@@ -37,7 +37,8 @@ def apply(model: onnx.ModelProto, asked: Pooling) -> Change:
     pools = edit.nodes_of(model, *POOLS)
     shapes = edit.shapes_of(model)
     before = {node.output[0]: _seen(node, shapes) for node in pools}
-    if asked.ceil_mode != "keep" and any(s.setting[0] != _ceil(asked) for s in before.values()):
+    modes = {edit.attributes(node).get("ceil_mode", 0) for node in pools}
+    if asked.ceil_mode != "keep" and modes - {_ceil(asked)}:
         edit.need_opset(model, 10, "ceil_mode")
     sizes = shapes
     for node in pools:
@@ -134,12 +135,13 @@ def _adds_nothing(window: _Window) -> bool:
     """
     if not window.known:
         return False
+    starts_inside = []
     rows = zip(window.sizes, window.spans, window.strides, window.pads, strict=True)
     for size, span, stride, (first, last) in rows:
         whole, rest = divmod(size + first + last - span, stride)
-        if rest and (whole + 1) * stride < size + first:
-            return False
-    return True
+        if rest:
+            starts_inside.append((whole + 1) * stride < size + first)
+    return bool(starts_inside) and not any(starts_inside)
 
 
 def _ceil(asked: Pooling) -> int:

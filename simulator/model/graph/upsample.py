@@ -87,14 +87,12 @@ def _seen(model: onnx.ModelProto) -> dict[str, Seen]:
 
 def _effect(values: dict[str, Any], given: list[int], made: list[int], scales: Any) -> Hashable:
     """What each axis of a resize makes of one row of numbers; interpolation is separable."""
-    setting = tuple(values[name] for name in FIELDS)
-    known = len(given) == len(made) and all(
-        a == b or 0 not in (a, b) for a, b in zip(given, made, strict=True)
-    )
-    if not known or values["coordinate_transformation_mode"] == "tf_crop_and_resize":
-        return (setting, tuple(given), tuple(made))
+    setting = (tuple(values[name] for name in FIELDS), tuple(given), tuple(made))
+    crops = values["coordinate_transformation_mode"] == "tf_crop_and_resize"
+    if crops or len(given) != len(made) or 0 in (*given[1:], *made[1:]):
+        return setting
     if scales is None or np.size(scales) != len(given):
-        scales = [out / size if size else 1.0 for size, out in zip(given, made, strict=True)]
+        scales = [1.0, *(out / size for size, out in zip(given[1:], made[1:], strict=True))]
     rows = []
     for size, out, scale in zip(given, made, scales, strict=True):
         if (size, float(scale)) != (out, 1.0):
@@ -123,4 +121,5 @@ def _resized(row: Array, out: int, scale: float, values: dict[str, Any]) -> Arra
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     asked = np.array([scale], np.float32) if by_scale else np.array([out], np.int64)
-    return np.asarray(ReferenceEvaluator(model).run(None, {"x": row, "s": asked})[0])
+    made: Any = ReferenceEvaluator(model).run(None, {"x": row, "s": asked})
+    return np.asarray(made[0])

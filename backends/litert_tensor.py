@@ -1,0 +1,86 @@
+"""The inputs and outputs of a .tflite file, and how float32 becomes what they store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Array, Port, Unsupported
+
+_CHANNELS = (1, 3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output: float32 outside, what the file says inside.
+
+    A 4-D input whose last axis has 1, 3 or 4 entries, and whose second has not, is taken for
+    NHWC, and transposed from NCHW. Integers are quantized as q = clip(x / scale, rounded half
+    to even, + zero), and dequantized as (q - zero) x scale, with the file's scale and zero
+    point; ``scale`` is 0 where the file stores float32.
+    """
+
+    name: str
+    index: int
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...]
+    scale: np.float32
+    zero: int
+
+    @classmethod
+    def of(cls, detail: Mapping[str, Any]) -> Tensor:
+        """Read what ``get_input_details`` or ``get_output_details`` tells of a tensor.
+
+        Raises:
+            Unsupported: it is neither float32 nor an integer with a scale.
+        """
+        name, dtype = detail["name"], np.dtype(detail["dtype"])
+        scale, zero = detail["quantization"]
+        if dtype != np.float32 and not (dtype in (np.int8, np.uint8, np.int16) and scale):
+            raise Unsupported(
+                f"{name!r} is {dtype} with scale {scale}; taken are float32, and int8, uint8 and "
+                "int16 with a scale"
+            )
+        shape = tuple(None if size < 0 else int(size) for size in detail["shape_signature"])
+        return cls(name, int(detail["index"]), dtype, shape, np.float32(scale), int(zero))
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether the file takes NHWC."""
+        if len(self.shape) != 4:
+            return False
+        return self.shape[3] in _CHANNELS and self.shape[1] not in _CHANNELS
+
+    @property
+    def port(self) -> Port:
+        """What goes in: float32, images as NCHW."""
+        axes = (0, 3, 1, 2) if self.channels_last else range(len(self.shape))
+        return Port(self.name, np.dtype(np.float32), tuple(self.shape[axis] for axis in axes))
+
+    def fixed(self) -> Tensor:
+        """Return it with every free dimension at 1."""
+        return replace(self, shape=sizes(self.shape))
+
+    def store(self, value: Array) -> Array:
+        """Turn what goes in into what the file takes."""
+        if self.channels_last:
+            value = value.transpose(0, 2, 3, 1)
+        if self.dtype != np.float32:
+            limits = np.iinfo(self.dtype)
+            whole = np.rint(value / self.scale) + np.float32(self.zero)
+            value = np.clip(whole, limits.min, limits.max).astype(self.dtype)
+        return np.ascontiguousarray(value)
+
+    def load(self, value: Array) -> Array:
+        """Turn what the file gives into float32."""
+        if self.dtype == np.float32:
+            return value
+        return (value.astype(np.float32) - np.float32(self.zero)) * self.scale
+
+
+def sizes(shape: Sequence[int | None]) -> tuple[int, ...]:
+    """Return a shape with every free dimension at 1."""
+    return tuple(1 if size is None else size for size in shape)

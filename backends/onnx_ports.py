@@ -1,0 +1,88 @@
+"""What a runtime's own form does not tell of the ONNX file that it was compiled from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Port, Unsupported
+from simulator.errors import ModelError
+
+Ports = tuple[Port, ...]
+FILE = "ports.json"
+
+
+def read_onnx(source: Path) -> Any:
+    """Load a model, its external data included, with the shapes that can be inferred.
+
+    Raises:
+        ModelError: the file is no ONNX model.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(source))
+        return onnx.shape_inference.infer_shapes(model) if model.graph.node else model
+    except (DecodeError, ValueError, OSError) as error:
+        raise ModelError(f"{source}: not an ONNX model: {str(error).splitlines()[0]}") from error
+
+
+def ports(model: Any) -> tuple[Ports, Ports]:
+    """Return the inputs and outputs of an ``onnx.ModelProto``; constants are no inputs."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = (value for value in model.graph.input if value.name not in constants)
+    return tuple(map(_port, inputs)), tuple(map(_port, model.graph.output))
+
+
+def _port(value: Any) -> Port:
+    import onnx
+
+    tensor = value.type.tensor_type
+    shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    return Port(value.name, dtype, shape)
+
+
+def check_fixed(where: Iterable[Port], runtime: str) -> None:
+    """Refuse free dimensions, for a runtime that has none.
+
+    Raises:
+        Unsupported: naming the first such input or output.
+    """
+    for port in where:
+        if None in port.shape:
+            shape = "x".join("?" if size is None else str(size) for size in port.shape)
+            raise Unsupported(
+                f"{runtime} has no dynamic shapes, and {port.name!r} is {shape}; export the model "
+                "with fixed sizes (onnx.tools.update_model_dims)"
+            )
+
+
+def name_nodes(model: Any, kinds: Iterable[str]) -> str:
+    """Say which operators, and which nodes of the model have them: ``Det (node 'd')``."""
+    words = []
+    for kind in dict.fromkeys(kinds):
+        nodes = [node.name for node in model.graph.node if node.op_type == kind and node.name]
+        words.append(f"{kind} (node {nodes[0]!r})" if nodes else kind)
+    return ", ".join(words)
+
+
+def save_ports(folder: Path, *sides: Ports) -> None:
+    """Write inputs and outputs beside a compiled model."""
+    rows = [[[p.name, p.dtype.name, p.shape] for p in side] for side in sides]
+    (folder / FILE).write_text(json.dumps(rows))
+
+
+def load_ports(folder: Path) -> tuple[Ports, Ports]:
+    """Read them back."""
+    inputs, outputs = json.loads((folder / FILE).read_text())
+    return _ports(inputs), _ports(outputs)
+
+
+def _ports(rows: list[Any]) -> Ports:
+    return tuple(Port(name, np.dtype(dtype), tuple(shape)) for name, dtype, shape in rows)

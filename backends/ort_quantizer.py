@@ -1,0 +1,134 @@
+"""ONNX Runtime's static quantizer, a part of the backend ``onnxruntime``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from backends.ort_calibration import calibrate
+from simulator.contract import (
+    Admits,
+    Array,
+    AtLeast,
+    KeepList,
+    Library,
+    Offer,
+    Quantizer,
+    Stage,
+)
+from simulator.contract.keep import kept
+from simulator.errors import ModelError
+
+quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
+
+_TENSORRT = {
+    "WeightSymmetric": True,
+    "AddQDQPairToWeight": True,
+    "QuantizeBias": False,
+    "DedicatedQDQPair": True,
+}
+
+
+class OrtQuantizer(Quantizer):
+    """Static QDQ quantization by ``onnxruntime.quantization``; weights are symmetric INT8.
+
+    ``entropy`` at ONNX Runtime's default of 128 histogram bins equals ``minmax`` exactly, so
+    fewer than 129 bins are refused. ``mse`` is ours, on ONNX Runtime's histograms: see
+    `backends.ort_calibration.least_error`. ``reduce_range`` makes weights of 7 bits. A keep
+    list names nodes as they are after ``quant_pre_process``, which folds constants and merges
+    BatchNormalization; what lies between a kept node and a quantized one is still rounded.
+
+    ``target: tensorrt`` gives the form that TensorRT takes: zero points of 0, FP32 weights
+    behind a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every consumer.
+    """
+
+    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
+        """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
+        from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+        options = self.options
+        operators = list({**QLinearOpsRegistry, **QDQRegistry})
+        types = quantization.QuantType
+        extra = {"ActivationSymmetric": options["symmetric"]}
+        with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
+            folder = Path(name)
+            prepared, ranges = folder / "prepared.onnx", folder / "ranges.json"
+            spared = _prepare(source, prepared, options["keep"])
+            method = calibrate(prepared, operators, feeds, ranges, options)
+            quantization.quantize_static(
+                str(prepared),
+                str(target),
+                calibration_cache_path=ranges,
+                quant_format=quantization.QuantFormat.QDQ,
+                op_types_to_quantize=operators,
+                nodes_to_exclude=spared,
+                per_channel=options["weights"] == "per_channel",
+                reduce_range=options["reduce_range"],
+                activation_type=types.QUInt8 if options["activations"] == "uint8" else types.QInt8,
+                weight_type=types.QInt8,
+                calibrate_method=method,
+                extra_options=extra | (_TENSORRT if options["target"] == "tensorrt" else {}),
+            )
+
+
+def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
+    """Write the model as it is quantized; return the names of the nodes to leave out."""
+    import onnx
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    model = onnx.load(str(source))
+    by_type = kept(model, {**keep, "nodes": []})
+    named = target.with_name("named.onnx")
+    onnx.save(model, str(named))
+    quant_pre_process(str(named), str(target), skip_symbolic_shape=True)
+    prepared = onnx.load(str(target))
+    spared = kept(prepared, keep)
+    if lost := by_type - {node.name for node in prepared.graph.node}:
+        raise ModelError(
+            f"keep.op_types: ONNX Runtime's quantizer merges {', '.join(sorted(lost))} into other "
+            "nodes before it quantizes; keep those by their op_type or name"
+        )
+    onnx.save(prepared, str(target))
+    return sorted(spared)
+
+
+_CPU: dict[str, Admits] = {
+    "weights": ("per_channel", "per_tensor"),
+    "activations": ("uint8", "int8"),
+    "symmetric": (False, True),
+    "keep": KeepList(),
+    "target": ("cpu",),
+}
+_FORMS: tuple[dict[str, Admits], ...] = (
+    {**_CPU, "reduce_range": (False,)},
+    {**_CPU, "reduce_range": (True,)},
+    {
+        **_CPU,
+        "activations": ("int8",),
+        "symmetric": (True,),
+        "target": ("tensorrt",),
+        "reduce_range": (False,),
+    },
+)
+_METHODS: tuple[dict[str, Admits], ...] = (
+    {
+        "method": ("percentile",),
+        "num_bins": AtLeast(2),
+        "percentile": (99.0, 99.9, 99.99, 99.999),
+    },
+    {"method": ("mse",), "num_bins": AtLeast(512)},
+    {"method": ("entropy",), "num_bins": AtLeast(129)},
+    {"method": ("minmax",)},
+)
+_SOURCE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html"
+
+OFFERS = tuple(
+    Offer(Stage.QUANTIZE, {**form, **method}, OrtQuantizer, source=_SOURCE)
+    for form in _FORMS
+    for method in _METHODS
+)
+"""For every form of the file and every calibration method one."""

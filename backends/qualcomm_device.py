@@ -1,0 +1,57 @@
+"""The Qualcomm device of this machine: the HTP of a chip, or its emulator on x86."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from typing import Any
+
+from simulator.contract import Library, MissingLibrary
+
+ort = Library("onnxruntime", distribution="onnxruntime", extra="qnn")
+qnn = Library("onnxruntime_qnn", distribution="onnxruntime-qnn", extra="qnn")
+
+PROVIDER = "QNNExecutionProvider"
+_registering = threading.Lock()
+
+
+def here() -> str:
+    """What the HTP backend is on this processor: x86 has the emulator, Arm the device."""
+    return "htp_emulator" if platform.machine().lower() in ("x86_64", "amd64") else "htp"
+
+
+def find(wanted: str) -> Any:
+    """Return ONNX Runtime's device for QNN, its library registered once a process.
+
+    Args:
+        wanted: ``htp_emulator`` or ``htp``.
+
+    Raises:
+        MissingLibrary: this machine has the other one, or none.
+    """
+    if wanted != here():
+        raise MissingLibrary(
+            f"device {wanted} was asked for and {platform.machine()} has {here()}; "
+            f"use device: {here()}"
+        )
+    with _registering:
+        if not _devices():
+            try:
+                ort.register_execution_provider_library(PROVIDER, qnn.get_library_path())
+            except Exception as error:  # ONNX Runtime has no class of its own for this
+                raise MissingLibrary(f"onnxruntime-qnn does not load: {error}") from error
+    found = _devices()
+    if not found:
+        raise MissingLibrary("onnxruntime-qnn finds no device on this machine")
+    npu = ort.OrtHardwareDeviceType.NPU
+    return next((device for device in found if device.device.type == npu), found[0])
+
+
+def _devices() -> list[Any]:
+    return [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
+
+
+def device() -> str:
+    """Name the HTP that this machine has."""
+    found = find(here())
+    return f"{here()} of {found.ep_vendor}, on a {found.device.type.name} device"

@@ -1,0 +1,126 @@
+"""ONNX weights in another storage: the graph surgery that `weight_only` does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulator.contract import Array, Cast, Options
+from simulator.contract.keep import kept
+from simulator.errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+_OPSET = 13  # the first with BF16 in Cast, and a scale for each channel in DequantizeLinear
+
+
+class StoredWeights(Cast):
+    """Puts stored weights, and the nodes that turn them into FP32, before every use.
+
+    Attributes:
+        opset: of the model at hand.
+        ir_version: the least that the stored types need.
+    """
+
+    opset: int
+    ir_version = 0
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._initializers: dict[str, Array] = {}
+        self._nodes: list[onnx.NodeProto] = []
+
+    def cast(self, source: Path, target: Path) -> None:
+        """Write *source* with its weights in the asked storage to *target*."""
+        import onnx
+        from onnx import numpy_helper
+
+        model = onnx.load(str(source))
+        graph = model.graph
+        self.opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+        if self.opset < _OPSET:
+            raise ModelError(f"opset {self.opset}: {_OPSET} or later is needed; convert the model")
+        spared = kept(model, self.options["keep"])
+        weights, made = _constants(graph), dict[tuple[str, int], str]()
+        for node in graph.node:
+            for index, axis in () if node.name in spared else self.places(node):
+                name = node.input[index]
+                if name in weights:
+                    if (name, axis) not in made:
+                        made[name, axis] = self.store(name, weights[name], axis)
+                    node.input[index] = made[name, axis]
+        if not made:
+            raise ModelError("there are no FP32 weights to store outside the keep list")
+        _drop_unused(graph, {name for name, _ in made})
+        graph.initializer.extend(
+            numpy_helper.from_array(a, name) for name, a in self._initializers.items()
+        )
+        nodes = [*self._nodes, *graph.node]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        model.ir_version = max(model.ir_version, self.ir_version)
+        onnx.save(model, str(target))
+
+    def node(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; its output is called after its first input."""
+        from onnx import helper
+
+        output = f"{inputs[0]}.{op_type}"
+        self._nodes.append(
+            helper.make_node(op_type, list(inputs), [output], name=output, **attributes)
+        )
+        return output
+
+    def constant(self, name: str, value: Any) -> str:
+        """Add an initializer; return its name."""
+        self._initializers[name] = np.asarray(value)
+        return name
+
+    @abstractmethod
+    def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
+        """Yield the inputs that may hold weights, each with the axis of its output channels."""
+
+    @abstractmethod
+    def store(self, name: str, weight: Array, axis: int) -> str:
+        """Add the stored form of a weight; return the name of the FP32 tensor made of it."""
+
+
+def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
+    """Every FP32 constant of a graph, whether an initializer or a Constant node."""
+    from onnx import TensorProto, numpy_helper
+
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            tensors[node.output[0]] = node.attribute[0].t
+    return {
+        name: numpy_helper.to_array(tensor)
+        for name, tensor in tensors.items()
+        if tensor.data_type == TensorProto.FLOAT
+    }
+
+
+def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
+    """Remove those constants of *names* that nothing reads any more."""
+    dead = names - set(_read(graph))
+    for held in (graph.initializer, graph.input):
+        for value in [value for value in held if value.name in dead]:
+            held.remove(value)
+    for node in [node for node in graph.node if node.op_type == "Constant"]:
+        if node.output[0] in dead:
+            graph.node.remove(node)
+
+
+def _read(graph: onnx.GraphProto) -> Iterator[str]:
+    """Every tensor that a graph reads or gives, those in the bodies of If and Loop included."""
+    yield from (port.name for port in graph.output)
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _read(inner)

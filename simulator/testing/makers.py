@@ -1,0 +1,68 @@
+"""Exporters, casts and quantizers: what they leave alone, refuse, and keep of the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from simulator.contract import Stage
+from simulator.testing import models
+from simulator.testing.runtimes import STORAGE
+from simulator.testing.subject import Subject, expect, refused, words
+from simulator.testing.work import first_job, make, source, working
+from simulator.testing.workshop import refusing
+
+QUANTIZED = 0.15
+"""Mean error of a quantized convolution, as a share of the largest output: percentile and entropy
+calibration clip, and on four samples they clip much."""
+
+
+def the_source_is_left_alone(subject: Subject) -> None:
+    """The model file that a new one is made of stays as it was."""
+    file = source(subject, "conv")
+    before = file.read_bytes()
+    make(subject, subject.make(), file)
+    expect(file.read_bytes() == before, "the source was written to")
+
+
+def the_same_twice(subject: Subject) -> str | None:
+    """Making it again gives the same bytes."""
+    again = make(subject, subject.make(), source(subject, "conv")).read_bytes()
+    same = first_job(subject)[0].tobytes() == again
+    if subject.offer.stage is Stage.EXPORT:  # archives hold the time of day
+        return None if same else "other bytes each time"
+    expect(same, "made twice of one file, the bytes differ")
+    return None
+
+
+def noise_is_refused(subject: Subject) -> None:
+    """A source that is no model is refused, and the reason is one line."""
+    good = source(subject, "conv")
+    bad = subject.workshop.scratch(f"noise{good.suffix}")
+    bad.write_bytes(np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes())
+
+    def attempt() -> None:
+        with refusing(subject.backend.name):
+            make(subject, subject.make(), bad)
+
+    refused("noise", attempt)
+
+
+def the_numbers_stay_near(subject: Subject) -> str | None:
+    """An ONNX file keeps its ports, and its outputs stay near those of the source."""
+    if subject.offer.make.format != "onnx":
+        return "no evaluator for this format here; a runtime's checks hold its numbers"
+    x = models.inputs("conv")[0]
+    want = models.reference("conv", x)
+    for variant in working(subject):
+        made = onnx.load_from_string(first_job(variant)[0].tobytes())
+        onnx.checker.check_model(made)
+        for port in (*made.graph.input, *made.graph.output):
+            kind = port.type.tensor_type.elem_type
+            expect(kind == onnx.TensorProto.FLOAT, f"{port.name} is not float32 any more")
+        off = np.abs(models.evaluate(made, x) - want).mean() / np.abs(want).max()
+        limit = STORAGE[variant.options.get("storage", "int8")]
+        if subject.offer.stage is Stage.QUANTIZE:
+            limit = QUANTIZED
+        expect(off <= limit, f"{words(variant)}: {off:.1e} off, within {limit:.0e} expected")
+    return None

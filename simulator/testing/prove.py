@@ -1,0 +1,200 @@
+"""The checks of every stage, and how they are run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from simulator import registry
+from simulator.contract import Backend, Offer, Stage
+from simulator.errors import MissingLibrary
+from simulator.testing import (
+    claims,
+    colors,
+    decoders,
+    honesty,
+    makers,
+    manners,
+    repeats,
+    resizers,
+    runtimes,
+)
+from simulator.testing.subject import Failed, Subject, first, one_line
+from simulator.testing.work import first_job
+from simulator.testing.workshop import CannotMake, Workshop
+
+Check = Callable[[Subject], str | None]
+"""Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
+
+_CLAIMS: tuple[Check, ...] = (
+    claims.every_admitted_value_works,
+    claims.what_is_not_admitted_is_refused,
+)
+_REPEATS: tuple[Check, ...] = (
+    repeats.the_same_every_time,
+    repeats.threads_see_the_same,
+    repeats.nothing_leaks,
+)
+_MANNERS: tuple[Check, ...] = (
+    manners.inputs_are_left_alone,
+    manners.outputs_are_kept,
+    manners.any_strides_will_do,
+    manners.instances_do_not_mix,
+)
+_MAKERS: tuple[Check, ...] = (
+    *_CLAIMS,
+    makers.the_source_is_left_alone,
+    makers.the_same_twice,
+    makers.noise_is_refused,
+)
+
+CHECKS: dict[Stage, tuple[Check, ...]] = {
+    Stage.DECODE: (
+        *_CLAIMS,
+        decoders.flat_files_by_hand,
+        decoders.agrees_with_float64,
+        decoders.png_keeps_its_samples,
+        decoders.any_size_will_do,
+        decoders.exif_is_obeyed,
+        decoders.planes_are_as_claimed,
+        decoders.results_may_be_written,
+        decoders.bad_files_are_refused,
+        decoders.a_cut_file_leaves_no_trace,
+        manners.outputs_are_kept,
+        manners.instances_do_not_mix,
+        *_REPEATS,
+    ),
+    Stage.RESIZE: (
+        *_CLAIMS,
+        resizers.a_flat_plane_stays_flat,
+        resizers.agrees_with_float64,
+        resizers.channels_do_not_mix,
+        resizers.any_size_will_do,
+        resizers.what_is_no_plane_is_refused,
+        *_MANNERS,
+        *_REPEATS,
+    ),
+    Stage.ENCODE: (
+        *_CLAIMS,
+        colors.gray_has_neutral_chroma,
+        colors.encodes_like_float64,
+        colors.the_frame_says_what_it_is,
+        colors.encodes_any_size,
+        *_MANNERS,
+        *_REPEATS,
+    ),
+    Stage.CONVERT: (
+        *_CLAIMS,
+        colors.neutral_chroma_is_gray,
+        colors.converts_like_float64,
+        colors.it_assumes_what_it_says,
+        colors.converts_any_size,
+        colors.rgb_is_not_converted,
+        *_MANNERS,
+        *_REPEATS,
+    ),
+    Stage.RUNTIME: (
+        *_CLAIMS,
+        runtimes.answers_by_hand,
+        runtimes.agrees_with_onnx_reference,
+        runtimes.outputs_fit_their_ports,
+        runtimes.a_batch_is_its_singles,
+        runtimes.what_does_not_fit_is_refused,
+        runtimes.closes_twice_and_then_refuses,
+        runtimes.bad_models_are_refused,
+        honesty.options_are_in_force,
+        honesty.precision_is_in_force,
+        *_MANNERS,
+        *_REPEATS,
+    ),
+    Stage.EXPORT: _MAKERS,
+    Stage.CAST: (*_MAKERS, makers.the_numbers_stay_near),
+    Stage.QUANTIZE: (*_MAKERS, makers.the_numbers_stay_near),
+}
+
+
+class Mark(StrEnum):
+    """What came of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANNOT = "cannot"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check of one offer.
+
+    Attributes:
+        stage: the offer's stage.
+        offer: its number among the backend's offers of that stage, from 0.
+        check: the check's name.
+        mark: passed, failed, or cannot run on this machine.
+        remark: why, or what the person should know; may be empty.
+    """
+
+    stage: Stage
+    offer: int
+    check: str
+    mark: Mark
+    remark: str
+
+
+def prove(
+    backend: Backend,
+    helpers: Sequence[Backend] | None = None,
+    stages: Sequence[Stage] = tuple(CHECKS),
+) -> Iterator[Finding]:
+    """Run every check on every offer of a backend.
+
+    Args:
+        backend: what is proved.
+        helpers: who may export, cast and quantize model files for its runtimes; every
+            registered backend if not given.
+        stages: which offers; all that have checks if not given.
+
+    Raises:
+        MissingLibrary: the backend cannot run here, with the reason.
+    """
+    registry.require(backend)
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(Path(folder), registered() if helpers is None else helpers)
+        for stage in stages:
+            for number, offer in enumerate(backend.of(stage)):
+                yield from _offer(backend, offer, number, workshop)
+
+
+def registered() -> list[Backend]:
+    """Return every backend whose module loads; a broken one is no helper."""
+    found = []
+    for name in registry.entry_points():
+        with suppress(Exception):
+            found.append(registry.backend(name))
+    return found
+
+
+def _offer(backend: Backend, offer: Offer, number: int, workshop: Workshop) -> Iterator[Finding]:
+    subject = first(backend, offer, workshop)
+    try:
+        first_job(subject)
+    except (MissingLibrary, CannotMake) as error:
+        name = claims.every_admitted_value_works.__name__
+        yield Finding(offer.stage, number, name, Mark.CANNOT, str(error))
+        return
+    except Exception:  # its checks say what is wrong
+        pass
+    for check in CHECKS[offer.stage]:
+        mark, remark = Mark.PASSED, ""
+        try:
+            remark = check(subject) or ""
+        except Failed as error:
+            mark, remark = Mark.FAILED, str(error)
+        except (MissingLibrary, CannotMake) as error:
+            mark, remark = Mark.CANNOT, str(error)
+        except Exception as error:  # a crash is a failure, never "not applicable"
+            mark, remark = Mark.FAILED, one_line(error)
+        yield Finding(offer.stage, number, check.__name__, mark, remark)

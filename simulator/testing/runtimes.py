@@ -1,0 +1,211 @@
+"""Runtimes: numbers, batches, bad models, and what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from simulator import registry
+from simulator.contract import Array, Runtime
+from simulator.errors import MissingLibrary, UserError
+from simulator.testing import models
+from simulator.testing.subject import Failed, Subject, expect, one_line, refused, words
+from simulator.testing.work import load, opened, run
+from simulator.testing.workshop import CannotMake, refusing
+
+COMPUTE = {"fp32": 5e-5, "fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2}
+"""Tolerance of arithmetic, as a share of the largest magnitude: ten units of 2^-11 and 2^-8; for
+FP32 what fast convolutions and exponentials lose, a tenth of an FP16 unit; for INT8 ten steps."""
+STORAGE = {"fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2, "int6": 0.1, "int4": 0.3, "int2": 2.0}
+"""Tolerance of what the weights lose, where no evaluator reads the stored file."""
+_FLOAT = models.PRODUCTS + ("softmax", "layer_norm")
+_INT8 = ("conv", "depthwise", "gemm", "max_pool", "global_average_pool", "add")
+_SLOW = ("conv", "gemm")
+
+
+def answers_by_hand(subject: Subject) -> None:
+    """(1, 2) through the 1x1 convolution [[1, 10], [-1, 0.5]] is (21, 0), in every precision."""
+    x = models.inputs("hand")[0]
+    want = np.broadcast_to(np.reshape((21.0, 0.0), (1, 2, 1, 1)), x.shape)
+    for variant in precisions(subject):
+        with opened(variant, "hand") as runtime:
+            got = run(runtime, x)
+        expect(got.shape == want.shape, f"a result of {want.shape} expected, got {got.shape}")
+        off = np.abs(got - want).max()
+        expect(
+            off <= tolerance(variant) * 21,
+            f"{words(variant)}: (21, 0) expected, got {tuple(got[0, :, 0, 0].tolist())}",
+        )
+
+
+def agrees_with_onnx_reference(subject: Subject) -> str | None:
+    """One small model per operator family gives the numbers of the ONNX reference evaluator.
+
+    What the runtime lacks it refuses, naming the operator: that is no fault, and is remarked.
+    """
+    lacks, unmade = [], []
+    for variant in precisions(subject):
+        for model in _families(variant, first=variant is subject):
+            try:
+                _agrees(variant, model)
+            except CannotMake as error:
+                unmade.append(f"{model} ({error})")
+            except UserError as error:
+                reason, known = str(error), models.operators(model)
+                named = [op for op in known if op.lower() in reason.lower()]
+                expect(
+                    named and "\n" not in reason,
+                    f"{words(variant)}: {model} is refused, and not in one line that names "
+                    f"{' or '.join(sorted(known))}: {reason[:300]}",
+                )
+                lacks.append(f"{model} ({', '.join(named)})")
+    remarks = [f"lacks {', '.join(dict.fromkeys(lacks))}" if lacks else ""]
+    remarks += [f"no file of {'; '.join(dict.fromkeys(unmade))}" if unmade else ""]
+    return "; ".join(filter(None, remarks)) or None
+
+
+def outputs_fit_their_ports(subject: Subject) -> None:
+    """Ports are float32 of the model's shape, and outputs are what the ports say."""
+    with opened(subject, "work") as runtime:
+        (port,), (out,) = runtime.inputs, runtime.outputs
+        x = models.inputs("work")[0]
+        expect(port.accepts(x), f"the input is float32 {x.shape}, the port says {port}")
+        got = run(runtime, x)
+        expect(out.accepts(got), f"the port says {out}, got {got.dtype} {got.shape}")
+        expect(got.dtype == np.float32, f"a float32 output expected, got {got.dtype}")
+
+
+def a_batch_is_its_singles(subject: Subject) -> str | None:
+    """Four samples at once give what each gives alone, or a batch is refused."""
+    singles = models.inputs("conv")
+    with opened(subject, "conv") as runtime:
+        want = np.concatenate([run(runtime, x) for x in singles])
+    try:
+        with opened(subject, "batch") as runtime:
+            got = run(runtime, np.concatenate(singles))
+    except UserError as error:
+        expect("batch" in str(error).lower(), f"a batch is refused without saying so: {error}")
+        return f"no batch: {error}"
+    expect(got.shape == want.shape, f"{want.shape} expected of a batch of 4, got {got.shape}")
+    off = np.abs(got - want).max() / np.abs(want).max()
+    expect(
+        off <= tolerance(subject),
+        f"within {tolerance(subject):.0e} of the singles expected, got {off:.1e}",
+    )
+    return None
+
+
+def what_does_not_fit_is_refused(subject: Subject) -> None:
+    """Another dtype, shape, rank or name, a missing input and one too many are refused."""
+    with opened(subject, "hand") as runtime:
+        name, x = runtime.inputs[0].name, models.inputs("hand")[0]
+        cases = {
+            "float64": {name: x.astype(np.float64)},
+            "uint8": {name: x.astype(np.uint8)},
+            "a column more": {name: np.pad(x, ((0, 0), (0, 0), (0, 0), (0, 1)))},
+            "a rank less": {name: x[0]},
+            "another name": {"no such input": x},
+            "no input": {},
+            "an input more": {name: x, "no such input": x},
+        }
+        for what, feeds in cases.items():
+            refused(what, lambda feeds=feeds: runtime.run(feeds))  # type: ignore[misc]
+
+
+def closes_twice_and_then_refuses(subject: Subject) -> None:
+    """Closing twice is allowed; running after it is refused, in a line that says so."""
+    with opened(subject, "hand") as runtime:
+        x = models.inputs("hand")[0]
+        run(runtime, x)
+        runtime.close()
+        runtime.close()
+        reason = refused("running after close", lambda: run(runtime, x))
+        expect("close" in reason, f"running after close: refused for another reason: {reason}")
+
+
+def bad_models_are_refused(subject: Subject) -> None:
+    """Noise, half a model and a missing file do not open, and the reason is one line."""
+    good = subject.workshop.file("conv", subject.offer.make.takes)
+    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
+    whole = good.read_bytes()
+    for what, data in (("noise", noise), ("half a model", whole[: len(whole) // 2]), ("", None)):
+        file = subject.workshop.scratch(f"bad{good.suffix}")
+        if data is not None:
+            file.write_bytes(data)
+        refused(what or "a missing file", lambda file=file: _open(subject, file).close())  # type: ignore[misc]
+
+
+def precisions(subject: Subject) -> Iterator[Subject]:
+    """The subject, and it with every other storage and compute that opens here."""
+    yield subject
+    for variant, *_ in subject.variants():
+        if any(variant.options.get(n) != subject.options.get(n) for n in ("storage", "compute")):
+            try:
+                with opened(variant, "hand"):
+                    pass
+            except Exception:
+                continue
+            yield variant
+
+
+def tolerance(subject: Subject) -> float:
+    """What a result may be off, as a share of the largest magnitude."""
+    compute = COMPUTE[subject.options.get("compute", "fp32")]
+    return max(compute, STORAGE.get(subject.options.get("storage", "fp32"), 0))
+
+
+def _families(variant: Subject, first: bool) -> tuple[str, ...]:
+    if variant.slow:
+        return _SLOW
+    if variant.options.get("compute") == "int8":
+        return _INT8
+    if variant.options.get("storage", "").startswith("int"):
+        return models.PRODUCTS
+    return tuple(models.FAMILIES) if first else _FLOAT
+
+
+def _agrees(variant: Subject, model: str) -> None:
+    stored, limit = _stored(variant, model), tolerance(variant)
+    if variant.offer.make.takes == "onnx" and variant.options.get("storage", "").startswith("int"):
+        limit = COMPUTE[variant.options["compute"]]  # the evaluator reads the same weights
+    with opened(variant, model) as runtime:
+        for x in models.inputs(model)[: 1 if variant.options.get("compute") == "int8" else 2]:
+            want = models.evaluate(stored, x)
+            try:
+                got = run(runtime, x)
+            except (UserError, MissingLibrary):
+                raise
+            except Exception as error:
+                raise Failed(f"{words(variant)}: {model}: {one_line(error)}") from error
+            expect(got.shape == want.shape, f"{model}: {want.shape} expected, got {got.shape}")
+            off = _off(got, want)
+            expect(
+                off <= limit,
+                f"{words(variant)}: {model}: within {limit:.0e} of the largest "
+                f"expected, got {off:.1e}",
+            )
+
+
+def _stored(variant: Subject, model: str) -> onnx.ModelProto:
+    """The ONNX file that the runtime reads, or the suite's own where it reads another format."""
+    if variant.offer.make.takes != "onnx":
+        return models.build(model)
+    storage, compute = (variant.options.get(name, "fp32") for name in ("storage", "compute"))
+    return onnx.load(str(variant.workshop.file(model, "onnx", storage, compute)))
+
+
+def _off(got: Array, want: Array) -> float:
+    return float(np.abs(got.astype(np.float64) - want).max() / max(np.abs(want).max(), 1e-6))
+
+
+def _open(subject: Subject, file: Path) -> Runtime:
+    if subject.offer.make.compiled_by is None:
+        return load(subject, file, file.name)
+    folder = subject.workshop.scratch("folder")
+    folder.mkdir()
+    with refusing(f"{subject.backend.name} cannot compile {file.name}"):
+        registry.compile(subject.backend, subject.offer, file, folder, subject.options)
+    return load(subject, folder, file.name)

@@ -1,0 +1,148 @@
+"""All rewrites together: on the shared models, and what is said of each."""
+
+import numpy as np
+import official
+import onnx
+import pytest
+import tiny
+from onnx import helper
+from shared_data import shared
+
+from simulator.model.artifact import graph_difference
+from simulator.model.card import Card
+from simulator.model.graph.edit import pin
+from simulator.model.graph.rewrite import REWRITES, rewrite
+from simulator.model.onnxfile import check
+from simulator.profile.axes import GRAPH_AXES
+from simulator.profile.schema import Graph
+
+TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}
+REAL = [
+    ("squeezenet1.1_ceil_227", {"pooling": {"ceil_mode": "floor"}},
+     ["3 of 3 MaxPool changed, 1 without effect because the sizes divide or no padding counts"]),
+    ("squeezenet1.1_ceil_227", {"layout": "nhwc"},
+     ["17 of 26 Conv changed; 9 stay as they are: not pointwise"]),
+    ("deeplabv3_257_logits33", {"upsample": {"mode": "nearest"}},
+     ["1 of 1 Resize changed, 1 without effect because both give the same values at these sizes"]),
+    ("bccd_retinanet_320x416", {"upsample": {"coordinate_transformation_mode": "half_pixel"}},
+     ["2 of 2 Resize changed"]),
+    ("bccd_retinanet_320x416", {"pooling": {"ceil_mode": "ceil", "on_shape_change": "crop"}},
+     ["1 of 1 MaxPool changed; cropped before Add '/Add'; cropped before Add '/Add_1'; "
+      "cropped before Reshape '/Reshape_2'; cropped before Reshape '/Reshape_5'"]),
+    ("bccd_retinanet_320x416", {"pooling": {"auto_pad": "same_upper"}}, ["1 of 1 MaxPool changed"]),
+    ("yolox_nano_416", {"activation": {"swish": "hard"}}, ["104 of 104 Swish changed"]),
+    ("yolox_nano_416", {"activation": {"sigmoid": "table", "table": TABLE}},
+     ["104 of 104 Swish changed, 6 of 6 Sigmoid changed"]),
+    ("fastestdet_352", {"activation": {"softmax": "fp16"}, "upsample": {"mode": "linear"}},
+     ["1 of 1 Resize changed", "1 of 1 Softmax changed"]),
+    ("fastestdet_352", {"accumulation": {"dtype": "fp16", "block": 128}},
+     ["70 of 70 Conv changed"]),
+]  # fmt: skip
+
+
+def graph(fields):
+    return Graph.model_validate(fields)
+
+
+@pytest.mark.parametrize(("name", "fields", "words"), REAL)
+def test_real_models(name, fields, words):
+    model = onnx.load(shared("models") / f"{name}.onnx")
+    dims = model.graph.input[0].type.tensor_type.shape.dim
+    x = np.random.default_rng(0).random([d.dim_value or 1 for d in dims]).astype(np.float32)
+    feeds = {model.graph.input[0].name: x}
+    before = official.runtime(model, feeds)
+    pin(model, x.shape)
+
+    changes = rewrite(model, graph(fields))
+
+    after = official.runtime(model, feeds)
+    assert [str(change) for change in changes] == words
+    assert np.isfinite(after).all()
+    assert after.shape == before.shape
+    if any(change.effective for change in changes):
+        assert not np.array_equal(after, before)
+    onnx.checker.check_model(model, full_check=True)
+
+
+def everything():
+    """A model with a node of every axis."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("BatchNormalization", ["c", "one", "one", "one", "one"], ["n"]),
+        helper.make_node("Sigmoid", ["n"], ["s"]),
+        helper.make_node("MaxPool", ["s"], ["p"], kernel_shape=[3, 3], strides=[2, 2]),
+        helper.make_node("Resize", ["p", "", "up"], ["r"], mode="linear"),
+        helper.make_node("GlobalAveragePool", ["r"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["y"]),
+    ]
+    constants = {
+        "w": rng.normal(size=(3, 3, 1, 1)).astype(np.float32),
+        "one": np.ones(3, np.float32),
+        "up": np.array([1, 1, 2, 2], np.float32),
+    }
+    return tiny.model(nodes, {"x": ["n", 3, "h", "w"]}, constants=constants)
+
+
+EACH = {
+    "pooling": {"ceil_mode": "ceil"},
+    "upsample": {"coordinate_transformation_mode": "align_corners"},
+    "activation": {"sigmoid": "hard"},
+    "batchnorm": {"folding": "fold"},
+    "accumulation": {"dtype": "fp16", "block": 2},
+    "layout": "nhwc",
+}
+
+
+def test_every_axis_has_its_rewrite():
+    assert tuple(REWRITES) == GRAPH_AXES == tuple(EACH)
+
+
+def test_all_at_once():
+    model = everything()
+
+    changes = rewrite(model, graph(EACH))
+
+    assert [change.axis for change in changes] == list(EACH)
+    assert all(change.effective for change in changes)
+    feeds = {"x": np.random.default_rng(1).normal(size=(1, 3, 32, 32)).astype(np.float32)}
+    got = official.runtime(model, feeds)
+    np.testing.assert_allclose(official.reference(model, feeds), got, rtol=1e-3)
+
+
+def test_nothing_asked_for_changes_nothing():
+    model = everything()
+
+    assert rewrite(model, Graph()) == []
+    assert model == everything()
+
+
+@pytest.mark.parametrize("axis", EACH)
+def test_a_card_compares_two_stacks(axis, tmp_path):
+    """The card says that the free height and width are 32."""
+    card = Card(tiny.card(tmp_path, everything()))
+    none = Card(tiny.card(tmp_path / "none", without := tiny.model(
+        [helper.make_node("GlobalAveragePool", ["x"], ["g"]),
+         helper.make_node("Flatten", ["g"], ["y"])]
+    )))  # fmt: skip
+    sides = (Graph(), graph({axis: EACH[axis]}))
+
+    changed, words = graph_difference(card, check(card), axis, *sides)
+
+    assert (changed, words.startswith(f"1 of 1 {axis} nodes")) == (1, True)
+    assert graph_difference(card, check(card), axis, *sides[:1] * 2)[0] == 0
+    assert graph_difference(none, check(none), axis, *sides) == (
+        0, f"this axis does not exist in this model: {words_of(axis)}",
+    )  # fmt: skip
+    assert len(without.graph.node) == 2
+
+
+def words_of(axis):
+    return {
+        "pooling": "it has no MaxPool or AveragePool",
+        "upsample": "it has no Resize or Upsample",
+        "activation": "it has no Gelu, Sigmoid, Swish, Exp or Softmax",
+        "batchnorm": "it has no BatchNormalization",
+        "accumulation": "it has no Conv, Gemm or MatMul",
+        "layout": "it has no Conv",
+    }[axis]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.onnx_ports import load_ports, name_nodes, ports, read_onnx, save_ports
+from backends.onnx_ports import load_ports, name_nodes, ports, read_onnx, run_tool, save_ports
 from backends.quiet import quiet
 from simulator.contract import (
     Array,
@@ -45,8 +44,9 @@ class MnnRuntime(Runtime):
     """An MNN ``Module`` with ``precision: high``, from the ``.mnn`` that ``mnnconvert`` writes.
 
     ``weight_storage`` is what the converter does to the weights of convolutions and matrix
-    products: nothing, a half, or 8 bits with a scale a channel (symmetric). They are widened
-    again when the model is loaded, so the arithmetic is FP32 in all three. One call at a time.
+    products: nothing, a half, or 8 bits: 256 levels from the least to the greatest weight of
+    an output channel. They are widened when the model is loaded, so the arithmetic is FP32 in all
+    three. One call at a time.
 
     The package's ``mnnconvert`` command installs a usage reporter with pip; so its C entry
     is called instead, in a child process that finds no command and no proxy.
@@ -72,26 +72,21 @@ class MnnRuntime(Runtime):
         target = folder / _FILE
         with tempfile.TemporaryDirectory() as work:
             onnx.save(model, str(Path(work) / "model.onnx"))
-            done = subprocess.run(
+            code, said = run_tool(
                 [
                     *(sys.executable, "-I", "-c", _CONVERT),
                     *("-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", str(target)),
                     *("--bizCode", "simulator", *_STORES[options["weight_storage"]]),
                 ],
-                cwd=work,
-                env={"PATH": os.devnull},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
+                Path(work),
+                {"PATH": os.devnull},
             )
-        said = done.stdout + done.stderr
         if unknown := re.search(r"Op Not Support: (.*)", said):
             kinds = re.findall(r"ONNX::(\S+)", unknown[1]) or [unknown[1].strip()]
             raise ModelError(f"MNN has no operator {name_nodes(model, kinds)}: {source}")
-        if done.returncode or not target.is_file():
+        if code or not target.is_file():
             reason = [line for line in said.splitlines() if re.search("rror|ailed", line)][:1]
-            words = "".join(reason)[:200] or f"its converter ended with {done.returncode}"
+            words = "".join(reason)[:200] or f"its converter ended with {code}"
             raise ModelError(f"MNN cannot convert {source}: {words}")
         save_ports(folder, *ports(model))
 
@@ -142,8 +137,7 @@ class MnnRuntime(Runtime):
 
 BACKEND = Backend(
     name="mnn",
-    summary="MNN on the CPU, converted by its own converter: FP32 arithmetic; FP32, FP16 or "
-    "INT8 weights",
+    summary="MNN on the CPU by its own converter: FP32 arithmetic; FP32, FP16 or INT8 weights",
     library=mnn,
     offers=(
         Offer(

@@ -8,8 +8,17 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from simulator.contract import Admits, Array, Backend, KeepList, Library, Offer, Quantizer, Stage
-from simulator.contract.keep import kept
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    KeepList,
+    Library,
+    Offer,
+    Quantizer,
+    Stage,
+    kept,
+)
 
 nncf = Library("nncf", distribution="nncf", extra="openvino")
 

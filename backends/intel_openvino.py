@@ -35,8 +35,9 @@ class OpenVinoRuntime(Runtime):
     """``openvino.Core().compile_model`` with nothing left to its defaults.
 
     The default inference precision on a CPU with BF16 instructions is BF16, so the hint is
-    always set; for INT8 models it is ``f32``, the precision of what is not quantized. One
-    infer request a thread.
+    always set; for INT8 models it is ``f32``, the precision of what is not quantized. The
+    activations of layers whose weights alone are integers would be rounded to INT8 too, hence
+    the group size of 0. One infer request a thread.
     """
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -49,6 +50,7 @@ class OpenVinoRuntime(Runtime):
                 "INFERENCE_NUM_THREADS": self.options["threads"],
                 "NUM_STREAMS": "1",
                 "PERFORMANCE_HINT": "LATENCY",
+                "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
             },
         )
         self._local = threading.local()

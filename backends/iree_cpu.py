@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
-import tempfile
 import threading
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.onnx_ports import load_ports, name_nodes, ports, read_onnx, save_ports
+from backends.iree_compile import FILE, PRODUCTS, compile_onnx, compiler
+from backends.onnx_ports import load_ports
 from simulator.contract import (
     Admits,
     Array,
@@ -27,24 +23,8 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
-from simulator.errors import ModelError
 
 iree = Library("iree.runtime", distribution="iree-base-runtime", extra="iree")
-compiler = Library("iree.compiler", distribution="iree-base-compiler", extra="iree")
-
-_IMPORT = "iree.compiler.tools.import_onnx"
-_COMPILE = "iree.compiler.tools.scripts.iree_compile"
-_TARGET = (
-    "--iree-hal-target-device=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host",
-)
-_FILE, _PRODUCTS = "model.vmfb", "products.json"
-_OLDEST = 17
-_HEAVY = re.compile(
-    r"linalg\.\w*(?:conv|matmul|mmt|vecmat|matvec)\w*.*?ins\([^:]*: tensor<([^>]*)>"
-)
-_KINDS = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8"}
 
 
 class IreeRuntime(Runtime):
@@ -64,48 +44,15 @@ class IreeRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Import an ONNX file and compile it.
-
-        Raises:
-            ModelError: IREE lacks an operator, or fails.
-        """
-        import onnx
-
-        compiler.load()
-        model = read_onnx(source)
-        model.graph.name = "main"  # the function's name
-        old = max((o.version for o in model.opset_import if not o.domain), default=1) < _OLDEST
-        with tempfile.TemporaryDirectory() as work:
-            onnx.save(model, str(Path(work) / "model.onnx"))
-            raised = [f"--opset-version={_OLDEST}"] if old else []
-            steps = [
-                [_IMPORT, "model.onnx", "-o", "model.mlir", *raised],
-                [_COMPILE, "model.mlir", "-o", "input.mlir", "--compile-to=input", *_TARGET,
-                 "--mlir-elide-elementsattrs-if-larger=8"],
-                [_COMPILE, "model.mlir", "-o", str(folder / _FILE), "--iree-opt-level=O3",
-                 *_TARGET],
-            ]  # fmt: skip
-            for step in steps:
-                done = subprocess.run(
-                    [sys.executable, "-m", *step],
-                    cwd=work,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    check=False,
-                )
-                if done.returncode:
-                    raise ModelError(_problem(model, source, done.stderr))
-            products = _products((Path(work) / "input.mlir").read_text())
-        (folder / _PRODUCTS).write_text(json.dumps(products))
-        save_ports(folder, *ports(model))
+        """Import and compile an ONNX file; see :mod:`backends.iree_compile`."""
+        compile_onnx(source, folder)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         context = iree.SystemContext(config=iree.Config(device=self._device()))
-        context.add_vm_module(iree.VmModule.mmap(context.instance, str(artifact / _FILE)))
+        context.add_vm_module(iree.VmModule.mmap(context.instance, str(artifact / FILE)))
         self._main = context.modules.module["main"]
         self._context, self._lock = context, threading.Lock()
-        self._products = json.loads((artifact / _PRODUCTS).read_text())
+        self._products = json.loads((artifact / PRODUCTS).read_text())
         return load_ports(artifact)
 
     def _device(self) -> Any:
@@ -141,21 +88,6 @@ class IreeRuntime(Runtime):
 
     def _close(self) -> None:
         del self._main, self._context
-
-
-def _products(text: str) -> dict[str, int]:
-    """Count the convolutions and matrix products of a linalg module by operand type."""
-    kinds = (shape.rpartition("x")[2] for shape in _HEAVY.findall(text))
-    return dict(Counter(_KINDS.get(kind, kind) for kind in kinds))
-
-
-def _problem(model: Any, source: Path, said: str) -> str:
-    if unknown := re.search(r'torch\.operator "onnx\.(\w+)"', said):
-        return f"IREE cannot compile {name_nodes(model, [unknown[1]])}: {source}"
-    lines = [line for line in said.splitlines() if "error" in line.lower()]
-    return (
-        f"IREE cannot compile {source}: {' '.join((lines or ['no reason given'])[0].split())[:200]}"
-    )
 
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}

@@ -142,7 +142,7 @@ BACKEND = Backend(
     companions=(cuda,),
     device=device,
     environment=Environment(
-        requirements=("numpy==2.4.6", "cuda-bindings==13.5.0", "tensorrt-cu13==11.4.0.106"),
+        requirements=("numpy==2.4.6", "cuda-bindings==13.5.0", "tensorrt==11.4.0.106"),
         why="TensorRT crashes its process where something is wrong with the GPU",
     ),
     offers=tuple(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,20 @@ def name_nodes(model: Any, kinds: Iterable[str]) -> str:
         nodes = [node.name for node in model.graph.node if node.op_type == kind and node.name]
         words.append(f"{kind} (node {nodes[0]!r})" if nodes else kind)
     return ", ".join(words)
+
+
+def run_tool(
+    command: Sequence[str], work: Path, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a converter in a folder; a crash of it is an exit code.
+
+    Returns:
+        Its exit code, and everything that it said.
+    """
+    done = subprocess.run(
+        command, cwd=work, env=env, capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.returncode, f"{done.stdout}\n{done.stderr}"
 
 
 def save_ports(folder: Path, *sides: Ports) -> None:

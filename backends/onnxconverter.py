@@ -6,8 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Backend, Cast, KeepList, Library, Offer, Stage
-from simulator.contract.keep import kept
+from simulator.contract import Backend, Cast, KeepList, Library, Offer, Stage, kept
 
 float16 = Library(
     "onnxconverter_common.float16", distribution="onnxconverter-common", extra="onnxruntime"

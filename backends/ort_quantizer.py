@@ -16,12 +16,12 @@ from simulator.contract import (
     AtLeast,
     KeepList,
     Library,
+    ModelError,
     Offer,
     Quantizer,
     Stage,
+    kept,
 )
-from simulator.contract.keep import kept
-from simulator.errors import ModelError
 
 quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
 

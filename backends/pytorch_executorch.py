@@ -48,7 +48,7 @@ class ExecutorchRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Lower a ``torch.export`` program; a folder keeps the ``.pte`` and the ports' names."""
+        """Lower a ``torch.export`` program; the folder keeps the ``.pte``."""
         executorch.load()
         with quiet():
             from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
@@ -110,14 +110,9 @@ class ExecutorchRuntime(Runtime):
 
 
 def _halved(program: Any) -> Any:
-    inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
-    names = set(program.graph_signature.user_inputs)
-    nodes = [node.name for node in program.graph.nodes if node.op == "placeholder"]
-    example = tuple(
-        torch.zeros(value.shape, dtype=torch.half)
-        for name, value in zip(nodes, inputs, strict=True)
-        if name in names
-    )
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    names = program.graph_signature.user_inputs
+    example = tuple(torch.zeros(values[name].shape, dtype=torch.half) for name in names)
     return torch.export.export(program.module().half(), example)
 
 
@@ -127,8 +122,9 @@ def _pybindings() -> Any:
     return portable_lib
 
 
-def _port(name: str, info: Any) -> Port:
-    return Port(name, np.dtype(np.float32), tuple(info.sizes()))
+def _ports(word: str, infos: list[Any]) -> tuple[Port, ...]:
+    float32 = np.dtype(np.float32)
+    return tuple(Port(f"{word}{i}", float32, tuple(x.sizes())) for i, x in enumerate(infos))
 
 
 BACKEND = Backend(

@@ -42,7 +42,9 @@ class RknnRuntime(Runtime):
     A saved .rknn file does not run there, so the graph is built whenever it is opened: FP16 from
     an FP32 ONNX file, INT8 from an ONNX file with QuantizeLinear / DequantizeLinear pairs, whose
     ranges it keeps, or from what RKNN's own quantizer wrote. ``optimization_level`` is 3, RKNN's
-    default, and the normalization stays outside of the graph. Inputs and outputs are float32.
+    default, and the normalization stays outside of the graph. Inputs and outputs are float32; in
+    FP16 the simulator rounds weights and the output of every layer to half, the sums are FP32, and
+    the graph's own input is not rounded.
 
     Attributes:
         also_takes: the other format that can be opened.

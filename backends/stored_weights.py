@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.contract import Array, Cast, Options
-from simulator.contract.keep import kept
-from simulator.errors import ModelError
+from simulator.contract import Array, Cast, ModelError, Options, kept
 
 if TYPE_CHECKING:
     import onnx

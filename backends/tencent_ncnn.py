@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import math
 import re
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,31 +11,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.onnx_ports import (
-    check_fixed,
-    load_ports,
-    name_nodes,
-    ports,
-    read_onnx,
-    save_ports,
-)
+from backends.ncnn_converter import FILES, convert, pnnx
+from backends.onnx_ports import load_ports
 from simulator.contract import (
     Array,
     AtLeast,
     Backend,
     Effective,
     Library,
-    MissingLibrary,
     Offer,
     Port,
     Runtime,
     Stage,
-    Unsupported,
 )
 from simulator.errors import ModelError
 
 ncnn = Library("ncnn", distribution="ncnn", extra="ncnn")
-pnnx = Library("pnnx", distribution="pnnx", extra="ncnn")
 
 _FLAGS = {
     "fp16": ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic"),
@@ -52,7 +40,7 @@ class NcnnRuntime(Runtime):
 
     ``fp16`` is ncnn's default, ``bf16`` its BF16 storage, and ``fp32`` has both off; the flags
     are what is asked for, and each layer says what it obeys (on x86 no convolution obeys FP16).
-    ncnn has no batch dimension, so models have a batch of one. Winograd, sgemm and packed
+    ncnn has no batch dimension, so models have a batch of one; opening one tries it on zeros. Winograd, sgemm and packed
     layouts stay on, as ncnn has them. One extractor a call.
 
     Source:
@@ -63,42 +51,8 @@ class NcnnRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Convert an ONNX file, in a folder that is removed again.
-
-        Raises:
-            ModelError: pnnx fails, or leaves operators that ncnn does not have.
-            Unsupported: free dimensions, or a batch other than one.
-        """
-        import onnx
-
-        model = read_onnx(source)
-        inputs, outputs = ports(model)
-        check_fixed((*inputs, *outputs), "ncnn")
-        for port in (*inputs, *outputs):
-            if port.shape[:1] != (1,):
-                raise Unsupported(f"ncnn has no batch dimension, and {port.name!r} is {port.shape}")
-        shapes = ",".join(str(list(port.shape)).replace(" ", "") + "f32" for port in inputs)
-        with tempfile.TemporaryDirectory() as work:
-            onnx.save(model, str(Path(work) / "model.onnx"))
-            done = subprocess.run(
-                [_converter(), "model.onnx", f"inputshape={shapes}", "fp16=0"],
-                cwd=work,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
-            said = done.stdout + done.stderr
-            if unknown := re.findall(r"^todo (\S+)", said, re.MULTILINE):
-                raise ModelError(f"ncnn has no operator {name_nodes(model, unknown)}: {source}")
-            made = [Path(work) / f"model.ncnn.{suffix}" for suffix in ("param", "bin")]
-            if done.returncode or not all(file.is_file() for file in made):
-                reason = [line for line in said.splitlines() if "failed" in line][-1:]
-                words = " ".join("".join(reason).split())[:200] or f"exit {done.returncode}"
-                raise ModelError(f"pnnx cannot convert {source}: {words}")
-            for file in made:
-                shutil.copyfile(file, folder / file.name)
-        save_ports(folder, inputs, outputs)
+        """Convert an ONNX file; see :func:`backends.ncnn_converter.convert`."""
+        convert(source, folder)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._net = ncnn.Net()
@@ -107,10 +61,12 @@ class NcnnRuntime(Runtime):
         for kind, flags in _FLAGS.items():
             for flag in flags:
                 setattr(self._net.opt, flag, kind == self.options["compute"])
-        files = [str(artifact / f"model.ncnn.{suffix}") for suffix in ("param", "bin")]
-        if self._net.load_param(files[0]) or self._net.load_model(files[1]):
+        param, weights = (str(artifact / name) for name in FILES)
+        if self._net.load_param(param) or self._net.load_model(weights):
             raise ModelError(f"ncnn cannot load what pnnx made: {artifact}")
-        return load_ports(artifact)
+        self.inputs, self.outputs = load_ports(artifact)
+        self._run({p.name: np.zeros([n or 0 for n in p.shape], p.dtype) for p in self.inputs})
+        return self.inputs, self.outputs
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         with self._net.create_extractor() as extractor:
@@ -121,7 +77,14 @@ class NcnnRuntime(Runtime):
                 failed, value = extractor.extract(f"out{index}")
                 if failed:
                     raise RuntimeError(f"ncnn could not compute {port.name!r}; out of memory?")
-                found[port.name] = np.array(value).reshape(port.shape)
+                shape, array = [size or 0 for size in port.shape], np.array(value)
+                if array.size != math.prod(shape):
+                    raise ModelError(
+                        f"ncnn gives {array.shape} for {port.name!r}, and the ONNX file says "
+                        f"{port.shape}; a matrix product with the batch as its rows (a Gemm "
+                        "without transB) is not converted"
+                    )
+                found[port.name] = array.reshape(shape)
             return found
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
@@ -145,17 +108,6 @@ class NcnnRuntime(Runtime):
     def _close(self) -> None:
         self._net.clear()
         del self._net
-
-
-def _converter() -> str:
-    """The path of pnnx, without importing its package, which imports torch."""
-    spec = importlib.util.find_spec("pnnx")
-    if spec is None or spec.origin is None:
-        raise MissingLibrary(
-            "ncnn models are made by 'pnnx', which is not installed; "
-            "try: pip install 'pipeline-simulator[ncnn]'"
-        )
-    return str(Path(spec.origin).with_name("pnnx"))
 
 
 BACKEND = Backend(

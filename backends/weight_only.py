@@ -9,8 +9,17 @@ import numpy as np
 
 from backends.stored_weights import StoredWeights
 from backends.weight_codes import quantize
-from simulator.contract import Admits, Array, AtLeast, Backend, Evidence, KeepList, Offer, Stage
-from simulator.errors import ModelError
+from simulator.contract import (
+    Admits,
+    Array,
+    AtLeast,
+    Backend,
+    Evidence,
+    KeepList,
+    ModelError,
+    Offer,
+    Stage,
+)
 
 if TYPE_CHECKING:
     import onnx

@@ -6,19 +6,17 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Library
 
+def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the machine and the versions of every library in use.
 
-def describe(libraries: Iterable[Library]) -> dict[str, Any]:
-    """Return the machine and the versions of every library in use."""
-    versions = {
-        name: importlib.metadata.version(name)
-        for name in {library.distribution for library in libraries}
-    }
+    Args:
+        versions: of the libraries that the backends use, by distribution.
+    """
     core = ("numpy", "onnx", "pyarrow", "pydantic", "scipy", "pipeline-simulator")
     return {
         "platform": platform.platform(),

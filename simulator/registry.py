@@ -120,6 +120,15 @@ def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options:
         _worker(place).call("compile", str(offer.stage), number, source, folder, options)
 
 
+def compile_identity(backend: Backend, offer: Offer) -> Any:
+    """Return what a runtime's compiled form depends on where it runs."""
+    place = home(backend.name)
+    if place is None:
+        return offer.make.compile_identity()
+    number = backend.of(offer.stage).index(offer)
+    return _worker(place).call("compile_identity", str(offer.stage), number)
+
+
 @cache
 def _worker(place: Home) -> Worker:
     worker = Worker(place)

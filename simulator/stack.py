@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator import replay
-from simulator.contract import Array, Effective, Library, Matrix, Range, Runtime, Stage
+from simulator import registry, replay
+from simulator.contract import Array, Effective,  Matrix, Range, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError
@@ -19,7 +19,7 @@ from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
 from simulator.model.onnxfile import OnnxFile
-from simulator.model.probe import probe
+from simulator.model.probe import probe, rounds
 from simulator.plan import Step, inference, plan, preprocessing
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
@@ -52,9 +52,12 @@ class Stack:
     warnings: tuple[str, ...]
 
     @property
-    def libraries(self) -> list[Library]:
-        """Every library that the stack uses."""
-        return [lib for choice in self.choices.values() for lib in choice.backend.libraries]
+    def versions(self) -> dict[str, str | None]:
+        """The version of every library that the stack uses, where it runs."""
+        found: dict[str, str | None] = {}
+        for choice in self.choices.values():
+            found |= registry.versions(choice.backend)
+        return found
 
 
 class Workshop:
@@ -103,6 +106,7 @@ class Workshop:
         artifact = build(self.card, self.source, profile, choices, feeds)
         runtime, effective = self._runtime(side, choices[Stage.RUNTIME], artifact)
         warnings += _differences(profile, choices, effective)
+        warnings += _dropped_casts(choices[Stage.RUNTIME], profile)
         warnings += _wrong_color(choices, profile)
         warnings += artifact.notes
         identity = choices[Stage.RUNTIME].identity()
@@ -232,6 +236,17 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
                 f"matrix products are running in {kind}"
             )
     return lines
+
+
+def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
+    """Say when the graph rounds on purpose and the runtime takes that for nothing."""
+    graph = profile.spec.graph
+    asked = {"accumulation": graph.accumulation.dtype, "softmax": graph.activation.softmax}
+    return [
+        f"{name} in {dtype} was asked for, {choice.backend.name} drops the casts that round to it"
+        for name, dtype in asked.items()
+        if dtype != "keep" and not rounds(choice, dtype)
+    ]
 
 
 def _wrong_color(choices: Choices, profile: Profile) -> list[str]:

@@ -24,13 +24,13 @@ def test_every_command_prints_what_is_shown():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", ["profiles", "model-cards", "suites"])
+@pytest.mark.parametrize("page", ["profiles", "precision", "model-cards", "suites"])
 def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     path = tmp_path / "example.yaml"
     path.write_text(example)
-    if page == "profiles":
+    if page in ("profiles", "precision"):
         choose(load(str(path)))
     elif page == "suites":
         suite = load_suite(str(path))

@@ -72,7 +72,7 @@ def _show(options: argparse.Namespace) -> int:
         table.add_row(key, escape(str(value)), escape(profile.where(tuple(key.split(".")))))
     for choice in choices.values():
         for fact in choice.facts:
-            origin = f"the only value that {choice.backend.name} offers"
+            origin = f"implied by {choice.backend.name}"
             table.add_row(f"{choice.stage}.{fact}", str(choice.options[fact]), origin)
     console.print(table)
     table = _table("section", "evidence", "source")

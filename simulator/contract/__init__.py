@@ -27,10 +27,11 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
-from simulator.errors import MissingLibrary, SampleError, Unsupported
+from simulator.errors import MissingLibrary, ModelError, SampleError, Unsupported
 
 __all__ = [
     "MAX_PIXELS",
@@ -55,6 +56,7 @@ __all__ = [
     "Library",
     "Matrix",
     "MissingLibrary",
+    "ModelError",
     "Offer",
     "Options",
     "Pairs",
@@ -75,6 +77,7 @@ __all__ = [
     "full_chroma",
     "full_chroma_float",
     "inspect",
+    "kept",
     "rgb_frame",
     "subsample",
     "yuv_frame",

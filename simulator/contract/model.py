@@ -72,11 +72,13 @@ class Runtime(ABC):
 
     Attributes:
         takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
+        also_takes: the format that the backend's own quantizer gives, if it is another.
         compiled_by: the options that the compiled form depends on; the runtime is then opened
             on the folder that ``compile`` wrote. None where the model file is opened as it is.
     """
 
     takes: ClassVar[str] = "onnx"
+    also_takes: ClassVar[str | None] = None
     compiled_by: ClassVar[tuple[str, ...] | None] = None
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -96,6 +98,11 @@ class Runtime(ABC):
             options: as the constructor gets them; only those in ``compiled_by`` may matter.
         """
         raise NotImplementedError(f"{cls.__name__} opens its model file as it is")
+
+    @classmethod
+    def compile_identity(cls) -> Any:
+        """Return what else the compiled form depends on, such as the GPU; JSON."""
+        return None
 
     @classmethod
     def save_conv(cls, weights: Array, path: Path) -> None:
@@ -208,10 +215,12 @@ class Quantizer(ABC):
         options: the checked fields of the profile's ``precision.quantizer`` section.
 
     Attributes:
-        format: of the source and of the target.
+        format: of the source.
+        gives: the format of the target, if it is another.
     """
 
     format: ClassVar[str] = "onnx"
+    gives: ClassVar[str | None] = None
 
     def __init__(self, options: Options) -> None:
         self.options = options

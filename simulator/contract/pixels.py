@@ -38,9 +38,11 @@ class Decoder(ABC):
 
     Attributes:
         gives_planes: whether `planes` works: the library hands out a JPEG's own YUV.
+        drops_odd: whether the last row and column of an odd size are lost, as on Ascend DVPP.
     """
 
     gives_planes: ClassVar[bool] = False
+    drops_odd: ClassVar[bool] = False
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -88,6 +90,8 @@ class Decoder(ABC):
     def _checked(self, image: Encoded, frame: Frame) -> Frame:
         problem = check_planes(frame)
         wanted = image.size(self.options["exif"])
+        if self.drops_odd:
+            wanted = (wanted[0] & ~1, wanted[1] & ~1)
         if problem is None and (frame.height, frame.width) != wanted:
             problem = f"decoded to {(frame.height, frame.width)}, the header says {wanted}"
         if problem:

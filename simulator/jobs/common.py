@@ -129,7 +129,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "machine": machine.describe([lib for stack in stacks for lib in stack.libraries]),
+        "machine": machine.describe({k: v for stack in stacks for k, v in stack.versions.items()}),
         "model": {
             "card": str(card.path.resolve()),
             "spec": card.spec.model_dump(by_alias=True, exclude_none=True),

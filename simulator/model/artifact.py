@@ -14,7 +14,7 @@ from typing import Any
 
 import onnx
 
-from simulator import cache
+from simulator import cache, registry
 from simulator.contract import Array, Runtime, Stage
 from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card, tensor_shape
@@ -26,7 +26,7 @@ from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 from simulator.profile.schema import Graph
 
-SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
+SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}
 RECIPE = 2
 """Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
 
@@ -95,10 +95,18 @@ def build(
         if feeds is None:
             raise ModelError("INT8 needs calibration inputs")
         tensors = feeds.tensors
+        gives = quantizer.offer.make.gives or made.format
         made = _step(
-            card, made, quantizer, made.format,
+            card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
         )  # fmt: skip
+    runtime = choices[Stage.RUNTIME].offer.make
+    if made.format not in (runtime.takes, runtime.also_takes):
+        raise ModelError(
+            f"{profile.where(('runtime', 'backend'))}: runtime.backend: "
+            f"{profile.spec.runtime.backend} opens {runtime.takes} files, and the profile makes "
+            f"a {made.format} file of the model"
+        )
     return _compiled(card, made, choices[Stage.RUNTIME])
 
 
@@ -138,8 +146,8 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
         if differs := asked.model_dump(exclude_defaults=True):
             axis = next(iter(differs))
             raise ModelError(
-                f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, which "
-                "this runtime does not read; use keep"
+                f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
+                "which this runtime does not read; use keep"
             )
         return given
     model = _pinned(card, given.path)
@@ -178,10 +186,14 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
         return given
     identity = choice.identity()
     identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
-    key = digest([given.key, "compile", identity, _makers()])
+    backend, offer = choice.backend, choice.offer
     with _about(card, choice):
-        name = f"compiled/{_words(card)}-{key[:24]}"
-        folder = cache.entry(name, lambda draft: runtime.compile(given.path, draft, choice.options))
+        place = registry.compile_identity(backend, offer)
+        key = digest([given.key, "compile", identity, place, _makers()])
+        folder = cache.entry(
+            f"compiled/{_words(card)}-{key[:24]}",
+            lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
+        )
     return Artifact(folder, key, "compiled", given.notes)
 
 

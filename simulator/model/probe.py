@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,11 @@ from simulator.profile.choose import Choice
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
 """Stored bits of the mantissa (IEEE 754-2019; BF16 and TF32: vendors' documentation)."""
 
+_OPSETS = [helper.make_opsetid("", 17)]
 CHANNELS, SIDE = 96, 8
 ADDENDS = 64
+SLACK = 2.0**-16
+"""Relative; Qualcomm's HTP emulator gives every value times 1 + 2**-23."""
 LARGE = 4096.0
 """FP16 holds multiples of 4 from here on: 4096 + 1 is 4096 again."""
 
@@ -79,16 +83,16 @@ def read(outputs: Array) -> Probe:
     return Probe(
         _precision(y[0:3], y[6]),
         _precision(y[3:6], y[7]),
-        "fp32" if y[8] == LARGE + ADDENDS else "less",
+        "fp32" if abs(y[8] - (LARGE + ADDENDS)) < 0.5 else "less",
     )
 
 
 def _precision(kept: Array, tiny: float) -> str:
     found = "less"
     for (name, bits), value in zip(BITS.items(), kept, strict=True):
-        if value == 2.0**-bits:
+        if abs(value * 2.0**bits - 1) < SLACK:
             found = name
-    return "tf32" if found == "fp16" and tiny == 2.0**-16 else found
+    return "tf32" if found == "fp16" and abs(tiny * 2.0**16 - 1) < SLACK else found
 
 
 def probe(choice: Choice) -> Probe | None:
@@ -97,23 +101,54 @@ def probe(choice: Choice) -> Probe | None:
     Returns:
         What it did, or None where no such model can be made for it.
     """
-    processor = machine.describe([])["cpu"]
-    key = digest([choice.identity(), processor, CHANNELS, SIDE])
-    name = f"probes/{choice.backend.name}-{key[:24]}"
-    entry = cache.entry(name, lambda draft: _write(_probed(choice), draft / "probe.json"))
-    found = json.loads((entry / "probe.json").read_text())
+    found = _once(choice, "convolution", lambda: _probed(choice))
     return Probe(**found) if found else None
 
 
-def _write(found: Probe | None, file: Path) -> None:
-    file.write_text(json.dumps(found and found.details()))
+def rounds(choice: Choice, dtype: str) -> bool:
+    """Whether a runtime obeys a Cast to *dtype* (``fp16`` or ``bf16``) and back.
+
+    A runtime may take the pair for nothing and drop it; a graph that rounds on purpose then
+    runs in FP32.
+    """
+    return bool(_once(choice, f"cast {dtype}", lambda: _rounded(choice, dtype)))
 
 
-def _probed(choice: Choice) -> Probe | None:
+def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
+    processor = machine.describe({})["cpu"]
+    key = digest([choice.identity(), processor, what, CHANNELS, SIDE])
+    name = f"probes/{choice.backend.name}-{key[:24]}"
+    entry = cache.entry(name, lambda draft: _write(find(), draft / "probe.json"))
+    return json.loads((entry / "probe.json").read_text())
+
+
+def _write(found: Any, file: Path) -> None:
+    file.write_text(json.dumps(found))
+
+
+def _rounded(choice: Choice, dtype: str) -> bool:
+    """Add 0 to what a Cast made of 1 + 2**-12: is the small part gone?"""
+    kind = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}[dtype]
+    shape = [1, CHANNELS, SIDE, SIDE]
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=kind),
+        helper.make_node("Cast", ["narrow"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["wide", "wide"], ["y"]),
+    ]
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", "y")]
+    graph = helper.make_graph(nodes, "casts", ports[:1], ports[1:])
+    x = np.full(shape, 1 + 2.0**-12, np.float32)
+    with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
+        path = Path(folder) / "casts.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))
+        return bool((_outputs(choice, path, x, Path(folder)) == 2).all())
+
+
+def _probed(choice: Choice) -> dict[str, Any] | None:
     real: type[Runtime] = choice.offer.make
     weights, x = model()
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
-        source, compiled = Path(folder) / "probe", Path(folder) / "compiled"
+        source = Path(folder) / "probe"
         if real.takes == "onnx":
             save(weights, source.with_suffix(".onnx"))
             source = source.with_suffix(".onnx")
@@ -122,29 +157,35 @@ def _probed(choice: Choice) -> Probe | None:
                 real.save_conv(weights, source)
             except NotImplementedError:
                 return None
-        if real.compiled_by is not None:
-            compiled.mkdir()
-            registry.compile(choice.backend, choice.offer, source, compiled, choice.options)
-            source = compiled
-        runtime: Runtime = choice.make(source)
-        try:
-            (port,) = runtime.inputs
-            given = x if port.shape == x.shape else x.transpose(0, 2, 3, 1)
-            (out,) = runtime.run({port.name: np.ascontiguousarray(given)}).values()
-        finally:
-            runtime.close()
-    return read(out[0] if out.shape[1] == 16 else out[0].transpose(2, 0, 1))
+        out = _outputs(choice, source, x, Path(folder))
+    return read(out[0] if out.shape[1] == 16 else out[0].transpose(2, 0, 1)).details()
+
+
+def _outputs(choice: Choice, source: Path, x: Array, folder: Path) -> Array:
+    """Run a model of one input and one output, laid out as the runtime wants it."""
+    if choice.offer.make.compiled_by is not None:
+        compiled = folder / "compiled"
+        compiled.mkdir()
+        registry.compile(choice.backend, choice.offer, source, compiled, choice.options)
+        source = compiled
+    runtime: Runtime = choice.make(source)
+    try:
+        (port,) = runtime.inputs
+        given = x if port.shape == x.shape else x.transpose(0, 2, 3, 1)
+        (out,) = runtime.run({port.name: np.ascontiguousarray(given)}).values()
+    finally:
+        runtime.close()
+    return out
 
 
 def save(weights: Array, path: Path) -> None:
-    """Write a 1x1 convolution as ONNX."""
+    """Write a Relu and a 1x1 convolution as ONNX; a graph's own input may stay unrounded."""
     features, channels = weights.shape[:2]
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], name="probe")],
+        [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"])],
         "probe",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, SIDE, SIDE])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, features, SIDE, SIDE])],
         [numpy_helper.from_array(weights, "w")],
     )
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))

@@ -10,7 +10,7 @@ from simulator.contract import Evidence, Stage
 from simulator.errors import ProfileError
 from simulator.profile.choose import Choices, choose, gives_planes
 from simulator.profile.load import Profile
-from simulator.profile.schema import AXES, Claim
+from simulator.profile.schema import AXES, Claim, Graph
 
 _STAGES = {
     "decoder": (Stage.DECODE,),
@@ -21,6 +21,7 @@ _STAGES = {
 }
 _NAMED = (Stage.ENCODE, Stage.CONVERT, Stage.EXPORT)
 PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
+_REBUILT = ("activation", "accumulation")
 GRAPH_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "graph")
 
 
@@ -67,6 +68,9 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
     claim = claims(profile).get(section)
     if claim is not None:
         return Evidence(claim.kind), claim.source
+    rebuilt = axis in _REBUILT and getattr(profile.spec.graph, axis) != getattr(Graph(), axis)
+    if rebuilt:
+        return Evidence.EMULATED, "rebuilt from ONNX's elementary operators: docs/graph.md"
     stages = (*_STAGES.get(axis, ()), *((Stage.RUNTIME,) if axis == "precision" else ()))
     made = [choices[stage] for stage in stages if stage in choices]
     if not made:

@@ -308,6 +308,7 @@ class Quantizer(Section):
         None, description="tensorrt: zero points of 0, FP32 weights and biases; of onnxruntime"
     )
     recipe: str | None = Field(None, description="of ai-edge-quantizer")
+    target_platform: str | None = Field(None, description="of RKNN: the chip")
     keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
 

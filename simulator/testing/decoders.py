@@ -159,27 +159,32 @@ def results_may_be_written(subject: Subject) -> None:
 def bad_files_are_refused(subject: Subject) -> None:
     """What is no image is refused in one line, though the front door let it in."""
     decoder = subject.make()
-    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
-    for what, data in (("noise", noise), ("noise in a JPEG", b"\xff\xd8\xff" + noise)):
-        image = Encoded(what, data, "jpeg", 16, 16, 3, 8, 1)
+    for image in _noise():
+        what = image.name
         refused(what, lambda image=image: decoder.rgb(image))  # type: ignore[misc]
 
 
-def a_cut_file_leaves_no_trace(subject: Subject) -> None:
-    """A scan that ends early is refused or filled, and the next file is decoded as ever."""
+def a_bad_file_leaves_no_trace(subject: Subject) -> None:
+    """After noise, or a scan that ends early (refused or filled), the next file is as ever."""
     decoder = subject.make()
     good = files.jpeg(files.picture(61, 45)).data
     want = _rgb(decoder, good)
     scan = good.index(b"\xff\xda")
-    for keep in (14, 60, (len(good) - scan) // 2):
-        cut = good[: scan + keep] + b"\xff\xd9"
+    cuts = [good[: scan + keep] + b"\xff\xd9" for keep in (14, 60, (len(good) - scan) // 2)]
+    for image in (*_noise(), *(inspect("a cut file", cut) for cut in cuts)):
         try:
-            decoder.rgb(inspect("cut", cut))
+            decoder.rgb(image)
         except SampleError as error:
-            expect("\n" not in str(error), f"a cut file: several lines: {one_line(error)}")
+            expect("\n" not in str(error), f"{image.name}: several lines: {one_line(error)}")
         except Exception as error:
-            raise Failed(f"a cut file: SampleError expected, got {one_line(error)}") from error
-        expect(np.array_equal(_rgb(decoder, good), want), "a cut file spoils the next one")
+            raise Failed(f"{image.name}: SampleError expected, got {one_line(error)}") from error
+        expect(np.array_equal(_rgb(decoder, good), want), f"{image.name} spoils the next file")
+
+
+def _noise() -> list[Encoded]:
+    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
+    found = {"noise": noise, "noise in a JPEG": b"\xff\xd8\xff" + noise}
+    return [Encoded(name, data, "jpeg", 16, 16, 3, 8, 1) for name, data in found.items()]
 
 
 def _rgb(decoder: object, data: bytes) -> U8:

@@ -154,7 +154,7 @@ def precisions(subject: Subject) -> Iterator[Subject]:
 def tolerance(subject: Subject) -> float:
     """What a result may be off, as a share of the largest magnitude."""
     compute = COMPUTE[subject.options.get("compute", "fp32")]
-    return max(compute, STORAGE.get(subject.options.get("storage", "fp32"), 0))
+    return compute + STORAGE.get(subject.options.get("storage", "fp32"), 0.0)
 
 
 def _families(variant: Subject, first: bool) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def _families(variant: Subject, first: bool) -> tuple[str, ...]:
         return _INT8
     if variant.options.get("storage", "").startswith("int"):
         return models.PRODUCTS
-    return tuple(models.FAMILIES) if first else _FLOAT
+    return variant.workshop.families if first else _FLOAT
 
 
 def _agrees(variant: Subject, model: str) -> None:

@@ -35,13 +35,21 @@ class Workshop:
     Args:
         folder: where files go.
         helpers: the backends that may export, cast and quantize.
+        families: the operator families that a runtime is held against, names of
+            `models.FAMILIES`.
 
     Attributes:
         known: the first result of each offer and options, or what was raised instead.
     """
 
-    def __init__(self, folder: Path, helpers: Sequence[Backend]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        helpers: Sequence[Backend],
+        families: Sequence[str] = tuple(models.FAMILIES),
+    ) -> None:
         self._folder = folder
+        self.families = tuple(families)
         self._helpers = tuple(helpers)
         self._made: dict[Any, Path | Exception] = {}
         self.known: dict[tuple[int, str], tuple[Array, ...] | Exception] = {}

@@ -152,7 +152,7 @@ class RemoteMaker(Exporter, Cast, Quantizer):
         self._remote.call("quantize", source, target, [dict(feed) for feed in feeds])
 
 
-_SAID = ("gives", "gives_planes", "takes", "format")
+_SAID = ("gives", "gives_planes", "drops_odd", "takes", "also_takes", "format")
 _KINDS: dict[Stage, Any] = {
     Stage.DECODE: RemoteDecoder,
     Stage.RESIZE: RemoteResizer,

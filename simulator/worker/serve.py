@@ -72,11 +72,11 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
 
 def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
     name, arguments = request["call"], request["args"]
-    if name in ("make", "compile"):
+    if name in ("make", "compile", "compile_identity"):
         stage, number, *rest = arguments
         implementation = backend.of(Stage(stage))[number].make
-        if name == "compile":
-            return implementation.compile(*rest)
+        if name != "make":
+            return getattr(implementation, name)(*rest)
         made.append(implementation(*rest))
         return len(made) - 1
     if name == "drop":

@@ -69,7 +69,7 @@ if PYTHON:
         return np.load(folder / "out.npz")
 
     def test_fp16_rounds_to_halves(found):
-        """Between 2048 and 4096 halves are 2 apart (IEEE 754): 2048.5 is stored as 2048."""
+        """Halves are 2 apart from 2048 on (IEEE 754): an output of 2048.5 is stored as 2048."""
         assert (found["halves"] == 2048).all()
 
     @pytest.mark.parametrize(

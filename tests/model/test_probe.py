@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from simulator.contract import Stage
-from simulator.model.probe import Probe, model, probe, read
+from simulator.model.probe import Probe, model, probe, read, rounds
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 
@@ -81,3 +81,19 @@ def test_openvinos_bf16_hint_is_found_where_the_processor_has_bf16():
 
     able = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     assert probe(choice).compute == ("bf16" if able else "fp32")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "dtype", "obeyed"),
+    [
+        ([], "fp16", True),
+        ([], "bf16", True),
+        (["runtime={backend: openvino, graph_optimization_level: null}"], "fp16", False),
+    ],
+    ids=str,
+)
+def test_casts_that_a_runtime_drops(overrides, dtype, obeyed):
+    """OpenVINO's CPU plugin takes FLOAT to FLOAT16 and back for nothing (seen in 2026.4)."""
+    choice = choose(load("pillow_fp32", overrides))[Stage.RUNTIME]
+
+    assert rounds(choice, dtype) is obeyed

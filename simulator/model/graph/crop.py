@@ -26,7 +26,8 @@ def fit(model: onnx.ModelProto, before: edit.Shapes, crop: bool, what: str) -> t
         What was cut.
 
     Raises:
-        ModelError: a node does not fit; the message names it.
+        ModelError: a node does not fit, and the message names it; or cutting needs Slice of
+            opset 10.
     """
     cut: list[str] = []
     while True:
@@ -54,6 +55,7 @@ def _name(node: onnx.NodeProto) -> str:
 
 def _cut(model: onnx.ModelProto, names: Sequence[str], before: edit.Shapes) -> list[str]:
     """Cut back every map that has grown and flows into some nodes; return who reads them."""
+    edit.need_opset(model, 10, "on_shape_change: crop")
     shapes = edit.shapes_of(model)
     producers = {out: node for node in model.graph.node for out in node.output}
     failing = [node for node in model.graph.node if _name(node) in names]

@@ -5,15 +5,20 @@ import official
 import onnx
 import pytest
 import tiny
+import yaml
 from onnx import helper
 from shared_data import shared
 
+from simulator.contract import Evidence
+from simulator.jobs.sweep import sweep
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.graph.edit import pin
 from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
-from simulator.profile.axes import GRAPH_AXES
+from simulator.profile.axes import GRAPH_AXES, evidence
+from simulator.profile.choose import choose
+from simulator.profile.load import load
 from simulator.profile.schema import Graph
 
 TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}
@@ -146,3 +151,48 @@ def words_of(axis):
         "accumulation": "it has no Conv, Gemm or MatMul",
         "layout": "it has no Conv",
     }[axis]
+
+
+@pytest.mark.parametrize(
+    ("axis", "override", "kind"),
+    [
+        ("accumulation", "graph.accumulation={dtype: fp16, block: 8}", Evidence.EMULATED),
+        ("activation", "graph.activation={softmax: fp16}", Evidence.EMULATED),
+        ("activation", "graph.activation={softmax: keep}", Evidence.NATIVE),
+        ("pooling", "graph.pooling={ceil_mode: ceil}", Evidence.NATIVE),
+    ],
+)
+def test_rebuilt_arithmetic_is_not_called_native(axis, override, kind):
+    profile = load("pillow_fp32", [override])
+
+    assert evidence(profile, choose(profile), axis)[0] is kind
+
+
+def test_a_sweep_leaves_out_what_a_model_has_not_or_cannot(tmp_path, data, cache):
+    """15 x 15 x 3 = 675 values go into the Gemm, and 16 x 16 x 3 with ceil_mode do not."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[3, 3], strides=[2, 2]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w"], ["y"], name="fc"),
+    ]
+    weights = {"w": np.random.default_rng(0).normal(size=(675, 3)).astype(np.float32)}
+    card = tiny.card(tmp_path / "model", tiny.model(nodes, constants=weights))
+    columns = {
+        "graph": {
+            "ceil": {"graph.pooling.ceil_mode": "ceil"},
+            "crop": {"graph.pooling": {"ceil_mode": "ceil", "on_shape_change": "crop"}},
+            "nearest": {"graph.upsample.mode": "nearest"},
+            "fp16": {"graph.accumulation": {"dtype": "fp16", "block": 64}},
+        }
+    }
+    suite = {"schema": 1, "name": "graphs", "summary": "s", "train": "pillow_fp32"}
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump({**suite, "columns": columns}))
+
+    (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+
+    absent = result.summary["absent"]
+    assert set(absent) == {"graph/ceil", "graph/nearest"}
+    assert "node name: fc" in absent["graph/ceil"]
+    assert "it has no Resize or Upsample" in absent["graph/nearest"]
+    assert set(result.summary["columns"]["graph"]["options"]) == {"crop", "fp16"}

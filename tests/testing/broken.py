@@ -1,0 +1,494 @@
+"""One fault for every check of every stage: each trips its check, and no other."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import onnx
+from correct import (
+    CORRECT,
+    CopyExporter,
+    HalfCast,
+    NumpyConverter,
+    NumpyEncoder,
+    NumpyResizer,
+    NumpyRuntime,
+    WeightQuantizer,
+)
+
+from backends.pillow import PillowDecoder
+from simulator.contract import Effective, Frame, Matrix, PixelFormat, Port, Stage
+from simulator.errors import ModelError, SampleError
+
+RAW = {
+    Stage.DECODE: "_rgb",
+    Stage.RESIZE: "_resize",
+    Stage.ENCODE: "_encode",
+    Stage.CONVERT: "_convert",
+    Stage.RUNTIME: "_run",
+}
+
+
+# --- faults that every stage can have -----------------------------------------------------------
+
+
+def arrays(value):
+    """The arrays in what a raw method takes or gives."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, Frame):
+        return list(value.planes)
+    return list(value.values()) if isinstance(value, dict) else []
+
+
+def rebuilt(value, new):
+    if isinstance(value, np.ndarray):
+        return new[0]
+    if isinstance(value, Frame):
+        return value.with_planes(*new)
+    return dict(zip(value, new, strict=True))
+
+
+def perturbed(value):
+    new = [np.array(array) for array in arrays(value)]
+    new[0].flat[0] += 1
+    return rebuilt(value, new)
+
+
+def writes_to_its_input(stage, raw):
+    def method(self, given, *rest):
+        out = raw(self, given, *rest)
+        for array in arrays(given):
+            if array.flags.writeable:
+                array[...] = 0
+        return out
+
+    return method
+
+
+def lends_its_buffer(stage, raw):
+    local = threading.local()
+
+    def method(self, given, *rest):
+        out = raw(self, given, *rest)
+        buffers = local.__dict__.setdefault("buffers", {})
+        lent = []
+        for number, array in enumerate(arrays(out)):
+            buffer = buffers.setdefault((number, array.shape), np.empty_like(array))
+            buffer[...] = array
+            lent.append(buffer)
+        return rebuilt(out, lent)
+
+    return method
+
+
+def reads_raw_memory(stage, raw):
+    def method(self, given, *rest):
+        read = [a if a.flags.c_contiguous else np.zeros(a.shape, a.dtype) for a in arrays(given)]
+        return raw(self, rebuilt(given, read), *rest)
+
+    return method
+
+
+def shares_its_state(stage, raw):
+    def method(self, given, *rest):
+        out = raw(self, given, *rest)
+        return out if type(self).latest is self else perturbed(out)
+
+    return method
+
+
+def drifts(stage, raw):
+    def method(self, given, *rest):
+        seen = given.data if stage is Stage.DECODE else b"".join(a.tobytes() for a in arrays(given))
+        before, times = self.__dict__.get("seen", (None, 0))
+        self.seen = (seen, times + 1 if seen == before else 1)
+        out = raw(self, given, *rest)
+        return perturbed(out) if self.seen[1] > 12 else out
+
+    return method
+
+
+def shares_its_scratch(stage, raw):
+    def method(self, given, *rest):
+        self.scratch = (given, *rest)
+        time.sleep(0.002)
+        return raw(self, *self.scratch)
+
+    return method
+
+
+def leaks(stage, raw):
+    def method(self, given, *rest):
+        out = raw(self, given, *rest)
+        self.__dict__.setdefault("kept", []).append([np.array(a) for a in arrays(out)])
+        return out
+
+    return method
+
+
+def fault(stage, make):
+    """The correct implementation of a stage, with a raw method made of its own."""
+    correct, name = CORRECT[stage][0], RAW[stage]
+    if make is lends_its_buffer and stage is Stage.RUNTIME:
+        name = "run"  # the contract copies what _run gives
+
+    class Broken(correct):
+        def __init__(self, *arguments):
+            type(self).latest = self
+            super().__init__(*arguments)
+
+    setattr(Broken, name, make(stage, getattr(correct, name)))
+    Broken.__name__ = make.__name__
+    return Broken
+
+
+SHARED = {
+    "inputs_are_left_alone": writes_to_its_input,
+    "outputs_are_kept": lends_its_buffer,
+    "any_strides_will_do": reads_raw_memory,
+    "instances_do_not_mix": shares_its_state,
+    "the_same_every_time": drifts,
+    "threads_see_the_same": shares_its_scratch,
+    "nothing_leaks": leaks,
+}
+
+
+def refuses_what_it_admits(stage):
+    """Admits ``extra: b``, and cannot be built with it."""
+
+    class Broken(CORRECT[stage][0]):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            {"a": 1}[self.options["extra"]]
+
+    return Broken, {"extra": ("a", "b")}
+
+
+class Anything(tuple):
+    """A value like any other: it admits whatever is written."""
+
+    __slots__ = ()
+
+    def __contains__(self, value):
+        return True
+
+
+def admits_anything(stage):
+    return CORRECT[stage][0], {"extra": Anything(("a",))}
+
+
+# --- decoders -----------------------------------------------------------------------------------
+
+
+class DarkensGray(PillowDecoder):
+    def _rgb(self, image):
+        return super()._rgb(image) - (2 if image.channels == 1 and image.format == "jpeg" else 0)
+
+
+class LosesColor(PillowDecoder):
+    def _rgb(self, image):
+        rgb = super()._rgb(image)
+        return np.repeat(rgb[..., :1], 3, axis=2) if image.height > 50 else rgb
+
+
+class CompositesAlpha(PillowDecoder):
+    def _rgb(self, image):
+        rgb = super()._rgb(image)
+        return rgb // 2 if image.format == "png" and image.channels == 4 else rgb
+
+
+class WantsTwoPixels(PillowDecoder):
+    def _rgb(self, image):
+        if min(image.height, image.width) == 1:
+            raise SampleError("two pixels are the least")
+        return super()._rgb(image)
+
+
+class AlwaysUpright(PillowDecoder):
+    def __init__(self, options):
+        super().__init__({**options, "exif": "apply"})
+
+
+class ClaimsPlanes(PillowDecoder):
+    gives_planes = True
+
+
+class Freezes(PillowDecoder):
+    def _rgb(self, image):
+        rgb = super()._rgb(image)
+        rgb.flags.writeable = False
+        return rgb
+
+
+class FillsWithBlack(PillowDecoder):
+    def _rgb(self, image):
+        try:
+            return super()._rgb(image)
+        except SampleError:
+            return np.zeros((*image.size("ignore"), 3), np.uint8)
+
+
+class RemembersFailure(PillowDecoder):
+    failed = False
+
+    def _rgb(self, image):
+        spoiled, self.failed = self.failed, True
+        rgb = super()._rgb(image)
+        self.failed = False
+        return perturbed(rgb) if spoiled else rgb
+
+
+# --- resizers and colors ------------------------------------------------------------------------
+
+
+class CannotReachWhite(NumpyResizer):
+    def _resize(self, plane, height, width):
+        return super()._resize(plane, height, width).clip(0, 254)
+
+
+class AlwaysNearest(NumpyResizer):
+    def __init__(self, options):
+        super().__init__({**options, "interpolation": "nearest"})
+
+
+class SwapsTwoChannels(NumpyResizer):
+    def _resize(self, plane, height, width):
+        swapped = plane[..., ::-1] if plane.shape[2:] == (2,) else plane
+        return super()._resize(swapped, height, width)
+
+
+class WantsTwoRows(NumpyResizer):
+    def _resize(self, plane, height, width):
+        if min(height, *plane.shape[:2]) == 1:
+            raise SampleError("two rows are the least")
+        return super()._resize(plane, height, width)
+
+
+class TakesAnyPlane(NumpyResizer):
+    def resize(self, plane, height, width):
+        if plane.dtype != np.uint8 or plane.ndim not in (2, 3) or not height * width:
+            return np.zeros((height, width), np.uint8)
+        return super().resize(plane, height, width)
+
+
+class TintsGray(NumpyEncoder):
+    def _encode(self, rgb):
+        frame = super()._encode(rgb)
+        if np.ptp(rgb, axis=2).max() == 0:
+            frame.planes[1][...] += 3
+        return frame
+
+
+class EncodesBt709(NumpyEncoder):
+    def _encode(self, rgb):
+        asked = self.options["matrix"]
+        self.options = {**self.options, "matrix": "bt709"}
+        frame = super()._encode(rgb)
+        return Frame(frame.format, frame.planes, Matrix(asked), frame.range)
+
+
+class SaysBt709(NumpyEncoder):
+    def _encode(self, rgb):
+        frame = super()._encode(rgb)
+        return Frame(frame.format, frame.planes, Matrix.BT709, frame.range)
+
+
+class EncodesTwoPixels(NumpyEncoder):
+    def _encode(self, rgb):
+        if min(rgb.shape[:2]) == 1:
+            raise SampleError("two pixels are the least")
+        return super()._encode(rgb)
+
+
+class BrightensGray(NumpyConverter):
+    def _convert(self, frame):
+        gray = all((plane == 128).all() for plane in frame.chroma)
+        return super()._convert(frame) + np.uint8(3 * gray)
+
+
+class ConvertsBt709(NumpyConverter):
+    def _convert(self, frame):
+        return NumpyConverter({**self.options, "matrix": "bt709"})._convert(frame)
+
+
+class AssumesBt709(NumpyConverter):
+    @property
+    def assumes(self):
+        return Matrix.BT709, super().assumes[1]
+
+
+class ConvertsTwoPixels(NumpyConverter):
+    def _convert(self, frame):
+        if min(frame.planes[0].shape) == 1:
+            raise SampleError("two pixels are the least")
+        return super()._convert(frame)
+
+
+class TakesRgb(NumpyConverter):
+    def convert(self, frame):
+        return frame if frame.format is PixelFormat.RGB else super().convert(frame)
+
+
+# --- runtimes -----------------------------------------------------------------------------------
+
+
+class Saturates(NumpyRuntime):
+    def _run(self, feeds):
+        return {name: out.clip(-20, 20) for name, out in super()._run(feeds).items()}
+
+
+class ForgetsTheBias(NumpyRuntime):
+    def _open(self, artifact):
+        ports = super()._open(artifact)
+        if any(node.op_type == "Gemm" for node in self.model.graph.node):
+            self.bias = onnx.numpy_helper.to_array(self.model.graph.initializer[1])
+        return ports
+
+    def _run(self, feeds):
+        out = super()._run(feeds)
+        return {"y": out["y"] - getattr(self, "bias", np.float32(0))}
+
+
+class DoesNotSayWhat(NumpyRuntime):
+    def _open(self, artifact):
+        ports = super()._open(artifact)
+        if any(node.op_type == "Gemm" for node in self.model.graph.node):
+            raise ModelError("something in this model is not supported")
+        return ports
+
+
+class GivesDoubles(NumpyRuntime):
+    def _run(self, feeds):
+        return {name: out.astype(np.float64) for name, out in super()._run(feeds).items()}
+
+
+class RepeatsTheFirst(NumpyRuntime):
+    def _run(self, feeds):
+        return {name: np.repeat(out[:1], len(out), 0) for name, out in super()._run(feeds).items()}
+
+
+class TakesAnyInput(NumpyRuntime):
+    def run(self, feeds):
+        try:
+            return super().run(feeds)
+        except ValueError:
+            if self._closed:
+                raise
+            return {"y": np.zeros(1)}
+
+
+class NeverCloses(NumpyRuntime):
+    def close(self):
+        pass
+
+
+class OpensAnything(NumpyRuntime):
+    def _open(self, artifact):
+        try:
+            return super()._open(artifact)
+        except Exception:
+            ports = (Port("x", np.dtype(np.float32), (1,)),)
+            return ports, ports
+
+
+class IgnoresThreads(NumpyRuntime):
+    def effective(self, feeds):
+        return Effective({"fp32": 1}, {"device": "cpu", "threads": 1})
+
+
+class ClaimsHalf(NumpyRuntime):
+    def effective(self, feeds):
+        return Effective({"fp16": 1}, super().effective(feeds).options)
+
+
+# --- exporters, casts and quantizers ------------------------------------------------------------
+
+
+def maker_faults(correct, method):
+    """The faults of one that makes files."""
+    raw = getattr(correct, method)
+
+    def broken(work):
+        return type(work.__name__, (correct,), {method: work})
+
+    def signs_the_source(self, source, target, *feeds):
+        raw(self, source, target, *feeds)
+        model = onnx.load(str(source))
+        model.doc_string += "seen"
+        onnx.save(model, str(source))
+
+    def signs_with_the_time(self, source, target, *feeds):
+        raw(self, source, target, *feeds)
+        model = onnx.load(str(target))
+        model.doc_string = str(time.perf_counter_ns())
+        onnx.save(model, str(target))
+
+    def takes_noise(self, source, target, *feeds):
+        try:
+            raw(self, source, target, *feeds)
+        except ModelError:
+            target.write_bytes(b"")
+
+    def half_size(self, graph, tensor, value):
+        correct._replace(self, graph, tensor, value / 2)
+
+    faults = {
+        "the_source_is_left_alone": broken(signs_the_source),
+        "noise_is_refused": broken(takes_noise),
+    }
+    if method != "export":
+        faults["the_same_twice"] = broken(signs_with_the_time)
+        faults["the_numbers_stay_near"] = type("half_size", (correct,), {"_replace": half_size})
+    return faults
+
+
+OWN = {
+    Stage.DECODE: {
+        "flat_files_by_hand": DarkensGray,
+        "agrees_with_float64": LosesColor,
+        "png_keeps_its_samples": CompositesAlpha,
+        "any_size_will_do": WantsTwoPixels,
+        "exif_is_obeyed": AlwaysUpright,
+        "planes_are_as_claimed": ClaimsPlanes,
+        "results_may_be_written": Freezes,
+        "bad_files_are_refused": FillsWithBlack,
+        "a_bad_file_leaves_no_trace": RemembersFailure,
+    },
+    Stage.RESIZE: {
+        "a_flat_plane_stays_flat": CannotReachWhite,
+        "agrees_with_float64": AlwaysNearest,
+        "channels_do_not_mix": SwapsTwoChannels,
+        "any_size_will_do": WantsTwoRows,
+        "what_is_no_plane_is_refused": TakesAnyPlane,
+    },
+    Stage.ENCODE: {
+        "gray_has_neutral_chroma": TintsGray,
+        "encodes_like_float64": EncodesBt709,
+        "the_frame_says_what_it_is": SaysBt709,
+        "encodes_any_size": EncodesTwoPixels,
+    },
+    Stage.CONVERT: {
+        "neutral_chroma_is_gray": BrightensGray,
+        "converts_like_float64": ConvertsBt709,
+        "it_assumes_what_it_says": AssumesBt709,
+        "converts_any_size": ConvertsTwoPixels,
+        "rgb_is_not_converted": TakesRgb,
+    },
+    Stage.RUNTIME: {
+        "answers_by_hand": Saturates,
+        "agrees_with_onnx_reference": ForgetsTheBias,
+        "outputs_fit_their_ports": GivesDoubles,
+        "a_batch_is_its_singles": RepeatsTheFirst,
+        "what_does_not_fit_is_refused": TakesAnyInput,
+        "closes_twice_and_then_refuses": NeverCloses,
+        "bad_models_are_refused": OpensAnything,
+        "options_are_in_force": IgnoresThreads,
+        "precision_is_in_force": ClaimsHalf,
+    },
+    Stage.EXPORT: maker_faults(CopyExporter, "export"),
+    Stage.CAST: maker_faults(HalfCast, "cast"),
+    Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
+}

@@ -1,0 +1,79 @@
+"""The suite is proved by faults: each broken backend trips exactly one check."""
+
+from __future__ import annotations
+
+import pytest
+from broken import (
+    OWN,
+    RAW,
+    SHARED,
+    DoesNotSayWhat,
+    admits_anything,
+    drifts,
+    fault,
+    leaks,
+    refuses_what_it_admits,
+)
+from correct import CORRECT, backend
+
+from simulator.contract import Evidence, Stage
+from simulator.testing import CHECKS, Mark, prove
+
+QUICK = Evidence.VENDOR_SIMULATOR
+"""Evidence by which the suite repeats less; the faults that need repetition do without it."""
+
+
+def faults():
+    """(stage, check, implementation, more options, evidence) of every fault."""
+    for stage in CHECKS:
+        for check, make in OWN[stage].items():
+            yield stage, check, make, {}, QUICK
+        for check, broken in (
+            ("every_admitted_value_works", refuses_what_it_admits),
+            ("what_is_not_admitted_is_refused", admits_anything),
+        ):
+            yield stage, check, *broken(stage), QUICK
+        for check, make in SHARED.items() if stage in RAW else ():
+            if any(known.__name__ == check for known in CHECKS[stage]):
+                evidence = Evidence.NATIVE if make in (drifts, leaks) else QUICK
+                yield stage, check, fault(stage, make), {}, evidence
+    yield Stage.RUNTIME, "agrees_with_onnx_reference", DoesNotSayWhat, {}, QUICK
+
+
+FAULTS = list(faults())
+
+
+def failed(proved):
+    return {finding.check: finding.remark for finding in proved if finding.mark is Mark.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("stage", "check", "make", "more", "evidence"),
+    FAULTS,
+    ids=[f"{stage}-{check}-{make.__name__}" for stage, check, make, *_ in FAULTS],
+)
+def test_a_fault_trips_its_check_and_no_other(stage, check, make, more, evidence):
+    found = failed(prove(backend(stage, make, more, evidence), ()))
+
+    assert set(found) == {check}, found
+    assert "\n" not in found[check]
+
+
+@pytest.mark.parametrize("stage", CORRECT)
+def test_the_correct_one_passes_every_check(stage):
+    findings = list(prove(backend(stage), ()))
+
+    assert [f.check for f in findings] == [check.__name__ for check in CHECKS[stage]]
+    assert {f.mark for f in findings} == {Mark.PASSED}, failed(findings)
+
+
+def test_no_check_is_without_a_fault():
+    tripped = {(stage, check) for stage, check, *_ in FAULTS}
+
+    assert tripped == {(stage, check.__name__) for stage in CHECKS for check in CHECKS[stage]}
+
+
+def test_every_check_says_what_it_demands():
+    checks = {check for stage in CHECKS for check in CHECKS[stage]}
+
+    assert all((check.__doc__ or "").splitlines()[0].endswith(".") for check in checks)

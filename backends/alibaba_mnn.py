@@ -15,21 +15,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.onnx_ports import load_ports, name_nodes, ports, read_onnx, run_tool, save_ports
-from backends.quiet import quiet
+from backends.quiet import QuietLibrary, quiet
 from simulator.contract import (
     Array,
     AtLeast,
     Backend,
     Effective,
-    Library,
+    ModelError,
     Offer,
     Port,
     Runtime,
     Stage,
 )
-from simulator.errors import ModelError
 
-mnn = Library("MNN", distribution="mnn", extra="mnn")
+mnn = QuietLibrary("MNN", distribution="mnn", extra="mnn")
 
 _STORES: dict[str, list[str]] = {
     "fp32": [],
@@ -66,8 +65,7 @@ class MnnRuntime(Runtime):
         """
         import onnx
 
-        if mnn.version is None:
-            mnn.load()  # says what is missing; imported, it talks
+        mnn.load()
         model = read_onnx(source)
         target = folder / _FILE
         with tempfile.TemporaryDirectory() as work:
@@ -93,24 +91,21 @@ class MnnRuntime(Runtime):
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         inputs, outputs = load_ports(artifact)
         with quiet():
-            mnn.load()
-            from MNN import expr, nn
-
-            self._manager = nn.create_runtime_manager(
+            self._manager = mnn.nn.create_runtime_manager(
                 ({"backend": "CPU", "precision": "high", "numThread": self.options["threads"]},)
             )
-            self._module = nn.load_module_from_file(
+            self._module = mnn.nn.load_module_from_file(
                 str(artifact / _FILE),
                 [port.name for port in inputs],
                 [port.name for port in outputs],
                 runtime_manager=self._manager,
             )
             ctypes.CDLL(None).fflush(None)  # what C still holds would be printed later
-        self._expr, self._lock = expr, threading.Lock()
+        self._lock = threading.Lock()
         return inputs, outputs
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        expr = self._expr
+        expr = mnn.expr
         with self._lock:
             variables = []
             for port in self.inputs:

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from backends.onnx_ports import name_nodes, ports, read_onnx
 from backends.quiet import quiet
@@ -16,14 +16,16 @@ from simulator.contract import (
     Backend,
     Effective,
     Library,
+    ModelError,
     Offer,
     Port,
     Runtime,
     Stage,
 )
-from simulator.errors import ModelError
 
 tvm = Library("tvm", distribution="apache-tvm", extra="tvm")
+relax = Library("tvm.relax", distribution="apache-tvm", extra="tvm")
+frontend = Library("tvm.relax.frontend.onnx", distribution="apache-tvm", extra="tvm")
 
 _KINDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "int8", "uint8": "int8"}
 _HEAVY = ("conv1d", "conv2d", "conv3d", "conv2d_transpose", "matmul")
@@ -39,6 +41,8 @@ class TvmRuntime(Runtime):
         https://tvm.apache.org/docs/reference/api/python/relax/frontend.html
     """
 
+    fixed_shapes: ClassVar[bool] = True
+
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         model = read_onnx(artifact)
         with quiet():
@@ -47,14 +51,9 @@ class TvmRuntime(Runtime):
         return ports(model)
 
     def _compile(self, model: Any, artifact: Path) -> None:
-        tvm.load()
-        from tvm import relax
-        from tvm.error import OpNotImplemented
-        from tvm.relax.frontend.onnx import from_onnx
-
         try:
-            module = from_onnx(model, keep_params_in_input=False)
-        except OpNotImplemented as error:
+            module = frontend.from_onnx(model, keep_params_in_input=False)
+        except tvm.error.OpNotImplemented as error:
             unknown = str(error).partition("ONNX: ")[2].split(", ")
             raise ModelError(
                 f"TVM has no operator {name_nodes(model, unknown)}: {artifact}"

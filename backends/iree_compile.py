@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.onnx_ports import name_nodes, ports, read_onnx, run_tool, save_ports
-from simulator.contract import Library
-from simulator.errors import ModelError
+from simulator.contract import Library, ModelError
 
 compiler = Library("iree.compiler", distribution="iree-base-compiler", extra="iree")
 

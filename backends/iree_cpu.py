@@ -38,6 +38,7 @@ class IreeRuntime(Runtime):
         https://iree.dev/guides/deployment-configurations/cpu/
     """
 
+    fixed_shapes: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ()
     _workers: ClassVar[int | None] = None
     _making: ClassVar[threading.Lock] = threading.Lock()
@@ -65,9 +66,7 @@ class IreeRuntime(Runtime):
                     f"IREE makes its workers once a process: here it has {IreeRuntime._workers}, "
                     f"and {threads} were asked for; use one number, or 1"
                 )
-            from iree.runtime.flags import parse_flags
-
-            parse_flags(f"--task_topology_group_count={threads}")
+            iree.flags.parse_flags(f"--task_topology_group_count={threads}")
             IreeRuntime._workers = threads
             return iree.get_device("local-task", cache=False)
 

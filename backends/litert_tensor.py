@@ -50,9 +50,7 @@ class Tensor:
     @property
     def channels_last(self) -> bool:
         """Whether the file takes NHWC."""
-        if len(self.shape) != 4:
-            return False
-        return self.shape[3] in _CHANNELS and self.shape[1] not in _CHANNELS
+        return channels_last(self.shape)
 
     @property
     def port(self) -> Port:
@@ -79,6 +77,11 @@ class Tensor:
         if self.dtype == np.float32:
             return value
         return (value.astype(np.float32) - np.float32(self.zero)) * self.scale
+
+
+def channels_last(shape: Sequence[int | None]) -> bool:
+    """Whether an input of this shape is taken for images in NHWC."""
+    return len(shape) == 4 and shape[3] in _CHANNELS and shape[1] not in _CHANNELS
 
 
 def sizes(shape: Sequence[int | None]) -> tuple[int, ...]:

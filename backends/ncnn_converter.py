@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from backends.onnx_ports import check_fixed, name_nodes, ports, read_onnx, run_tool, save_ports
-from simulator.contract import Library, MissingLibrary, Unsupported
-from simulator.errors import ModelError
+from simulator.contract import Library, MissingLibrary, ModelError, Unsupported
 
 pnnx = Library("pnnx", distribution="pnnx", extra="ncnn")
 

@@ -37,6 +37,7 @@ class TensorRtRuntime(Runtime):
     the TensorRT version that built it.
     """
 
+    fixed_shapes: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...] | None] = ("tf32",)
 
     @classmethod

@@ -14,12 +14,12 @@ from simulator.contract import (
     Backend,
     Effective,
     Library,
+    ModelError,
     Offer,
     Port,
     Runtime,
     Stage,
 )
-from simulator.errors import ModelError
 
 reference = Library("onnx.reference", distribution="onnx", extra="dev")
 

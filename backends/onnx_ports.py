@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Port, Unsupported
-from simulator.errors import ModelError
+from simulator.contract import ModelError, Port, Unsupported
 
 Ports = tuple[Port, ...]
 FILE = "ports.json"

@@ -24,6 +24,17 @@ from simulator.contract import (
 )
 
 executorch = QuietLibrary("executorch.runtime", distribution="executorch", extra="executorch")
+exir = QuietLibrary("executorch.exir", distribution="executorch", extra="executorch")
+xnnpack = QuietLibrary(
+    "executorch.backends.xnnpack.partition.xnnpack_partitioner",
+    distribution="executorch",
+    extra="executorch",
+)
+bindings = QuietLibrary(
+    "executorch.extension.pybindings.portable_lib",
+    distribution="executorch",
+    extra="executorch",
+)
 torch = Library("torch", distribution="torch", extra="pytorch")
 
 _FILE = "model.pte"
@@ -49,33 +60,25 @@ class ExecutorchRuntime(Runtime):
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
         """Lower a ``torch.export`` program; the folder keeps the ``.pte``."""
-        executorch.load()
         with quiet():
-            from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
-                XnnpackPartitioner,
-            )
-            from executorch.exir import to_edge_transform_and_lower
-
             program = torch.export.load(str(source))
             if options["compute"] == "fp16":
                 program = _halved(program)
-            lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+            lowered = exir.to_edge_transform_and_lower(
+                program, partitioner=[xnnpack.XnnpackPartitioner()]
+            )
             (folder / _FILE).write_bytes(lowered.to_executorch().buffer)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        executorch.load()
         with quiet(), self._pool:
             self._set_threads()
             self._program = executorch.Runtime.get().load_program(str(artifact / _FILE))
             self._method = self._program.load_method("forward")
             self._open_with.append(self.options["threads"])
         meta, self._lock = self._method.metadata, threading.Lock()
-        return (
-            tuple(_port(f"input{i}", meta.input_tensor_meta(i)) for i in range(meta.num_inputs())),
-            tuple(
-                _port(f"output{i}", meta.output_tensor_meta(i)) for i in range(meta.num_outputs())
-            ),
-        )
+        inputs = [meta.input_tensor_meta(i) for i in range(meta.num_inputs())]
+        outputs = [meta.output_tensor_meta(i) for i in range(meta.num_outputs())]
+        return _ports("input", inputs), _ports("output", outputs)
 
     def _set_threads(self) -> None:
         threads = self.options["threads"]
@@ -85,7 +88,7 @@ class ExecutorchRuntime(Runtime):
                 f"and {threads} were asked for; use one number"
             )
         if not self._open_with:
-            _pybindings()._unsafe_reset_threadpool(threads)
+            bindings._unsafe_reset_threadpool(threads)
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         kind = torch.half if self.options["compute"] == "fp16" else torch.float32
@@ -99,7 +102,7 @@ class ExecutorchRuntime(Runtime):
         meta = self._method.metadata
         return Effective(
             products={},
-            options={"device": "cpu", "threads": _pybindings()._threadpool_get_thread_count()},
+            options={"device": "cpu", "threads": bindings._threadpool_get_thread_count()},
             details={"input": str(meta.input_tensor_meta(0))},
         )
 
@@ -114,12 +117,6 @@ def _halved(program: Any) -> Any:
     names = program.graph_signature.user_inputs
     example = tuple(torch.zeros(values[name].shape, dtype=torch.half) for name in names)
     return torch.export.export(program.module().half(), example)
-
-
-def _pybindings() -> Any:
-    from executorch.extension.pybindings import portable_lib
-
-    return portable_lib
 
 
 def _ports(word: str, infos: list[Any]) -> tuple[Port, ...]:

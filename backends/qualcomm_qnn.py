@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class QnnRuntime(Runtime):
     ``soc_model`` is Qualcomm's number of the chip (57 is SM8650) and ``htp_arch`` the version of
     its HTP (75); both are 0 for QNN's own default, which FP16 does not allow.
     """
+
+    fixed_shapes: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         options = ort.SessionOptions()

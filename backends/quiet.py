@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
 from simulator.contract import Library
 
+_one = threading.RLock()
+
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Drop warnings, and what Python or native code writes to stdout and stderr.
 
-    It holds for the whole process, so keep it short, and use it where models are made or
-    opened, not where they run.
+    It holds for the whole process, one thread at a time; so keep it short, and use it where
+    models are made or opened, not where they run.
     """
+    with _one, _silenced():
+        yield
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(fd, os.dup(fd)) for fd in (1, 2)]
@@ -36,6 +46,7 @@ def quiet() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        ctypes.CDLL(None).fflush(None)  # what C still holds back
         for fd, copy in kept:
             os.dup2(copy, fd)
             os.close(copy)

@@ -50,6 +50,7 @@ class RknnRuntime(Runtime):
         also_takes: the other format that can be opened.
     """
 
+    fixed_shapes: ClassVar[bool] = True
     also_takes: ClassVar[str] = RknnQuantizer.gives
     _rknn: Any
 

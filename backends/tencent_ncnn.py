@@ -19,12 +19,12 @@ from simulator.contract import (
     Backend,
     Effective,
     Library,
+    ModelError,
     Offer,
     Port,
     Runtime,
     Stage,
 )
-from simulator.errors import ModelError
 
 ncnn = Library("ncnn", distribution="ncnn", extra="ncnn")
 
@@ -40,13 +40,14 @@ class NcnnRuntime(Runtime):
 
     ``fp16`` is ncnn's default, ``bf16`` its BF16 storage, and ``fp32`` has both off; the flags
     are what is asked for, and each layer says what it obeys (on x86 no convolution obeys FP16).
-    ncnn has no batch dimension, so models have a batch of one; opening one tries it on zeros. Winograd, sgemm and packed
-    layouts stay on, as ncnn has them. One extractor a call.
+    ncnn has no batch dimension, so models have a batch of one; opening one tries it on zeros.
+    Winograd, sgemm and packed layouts stay on, as ncnn has them. One extractor a call.
 
     Source:
         https://github.com/Tencent/ncnn/blob/master/src/net.cpp, ``convert_layout``.
     """
 
+    fixed_shapes: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

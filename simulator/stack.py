@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulator import registry, replay
-from simulator.contract import Array, Effective,  Matrix, Range, Runtime, Stage
+from simulator.contract import Array, Effective, Matrix, Range, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError

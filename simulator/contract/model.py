@@ -73,12 +73,14 @@ class Runtime(ABC):
     Attributes:
         takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
         also_takes: the format that the backend's own quantizer gives, if it is another.
+        fixed_shapes: whether the model must have no free dimension.
         compiled_by: the options that the compiled form depends on; the runtime is then opened
             on the folder that ``compile`` wrote. None where the model file is opened as it is.
     """
 
     takes: ClassVar[str] = "onnx"
     also_takes: ClassVar[str | None] = None
+    fixed_shapes: ClassVar[bool] = False
     compiled_by: ClassVar[tuple[str, ...] | None] = None
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]

@@ -20,7 +20,7 @@ from simulator.jobs.common import (
     run_and_keep,
     safe_name,
 )
-from simulator.model.artifact import graph_difference
+from simulator.model.artifact import graph_difference, start
 from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
@@ -214,7 +214,7 @@ def _systematic(top1: float, columns: Mapping[str, Any]) -> dict[str, Any]:
 def _absent(
     study: Study, base: Chosen, options: Mapping[tuple[str, str], Chosen]
 ) -> dict[tuple[str, str], str]:
-    """The options whose axis does not exist in this model, or changes nothing in it."""
+    """The options whose axis changes nothing in this model, or that have no file of it."""
     absent = {}
     for key, own in options.items():
         differing = axes.differing(base, own)
@@ -223,6 +223,10 @@ def _absent(
             found = [_effect_on(study, axis, base, own) for axis in differing]
             if not any(changed for changed, _ in found):
                 absent[key] = "; ".join(words for _, words in found)
+        try:
+            start(study.card, study.source, *own)
+        except ModelError as error:
+            absent[key] = str(error)
     if len(absent) == len(options):
         why = "; ".join(dict.fromkeys(absent.values()))
         raise UserError(f"{study.card.spec.name}: no option of this suite changes it: {why}")

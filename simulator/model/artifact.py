@@ -14,12 +14,12 @@ from typing import Any
 
 import onnx
 
-from simulator import cache, registry
+from simulator import cache, machine, registry
 from simulator.contract import Array, Runtime, Stage
 from simulator.errors import ModelError, SimulatorError
 from simulator.model.card import Card, tensor_shape
 from simulator.model.graph.change import difference
-from simulator.model.graph.edit import pin
+from simulator.model.graph.edit import inferred, pin
 from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import OnnxFile, load
 from simulator.profile.choose import Choice, Choices
@@ -79,7 +79,9 @@ def build(
     Raises:
         ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
-    made = _rewritten(card, _start(card, source, profile, choices), profile)
+    made = _rewritten(card, start(card, source, profile, choices), profile)
+    if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
+        made = _fixed(card, made)
     exporter = choices.get(Stage.EXPORT)
     if exporter:
         made = _step(
@@ -110,8 +112,12 @@ def build(
     return _compiled(card, made, choices[Stage.RUNTIME])
 
 
-def _start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
-    """The card's own file, in the format that the first maker takes."""
+def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
+    """Return the card's own file, in the format that the first maker takes.
+
+    Raises:
+        ModelError: the card names none.
+    """
     wanted = _takes(choices)
     backend = profile.spec.runtime.backend
     where = profile.where(("runtime", "backend"))
@@ -142,21 +148,21 @@ def _takes(choices: Choices) -> str:
 
 def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
     asked = profile.spec.graph
-    if given.format != "onnx":
-        if differs := asked.model_dump(exclude_defaults=True):
-            axis = next(iter(differs))
-            raise ModelError(
-                f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
-                "which this runtime does not read; use keep"
-            )
+    differs = asked.model_dump(exclude_defaults=True)
+    if not differs:
         return given
+    if given.format != "onnx":
+        axis = next(iter(differs))
+        raise ModelError(
+            f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
+            "which this runtime does not read; use keep"
+        )
     model = _pinned(card, given.path)
     changes = rewrite(model, asked)
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    what = [asked.model_dump(exclude_defaults=True), list(tensor_shape(card.spec.input))]
-    key = digest([given.key, "graph", *what, _makers()])
+    key = digest([given.key, "graph", differs, list(tensor_shape(card.spec.input)), _makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 
@@ -189,12 +195,26 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     backend, offer = choice.backend, choice.offer
     with _about(card, choice):
         place = registry.compile_identity(backend, offer)
-        key = digest([given.key, "compile", identity, place, _makers()])
+        processor = machine.describe({})["cpu"]
+        key = digest([given.key, "compile", identity, place, processor, _makers()])
         folder = cache.entry(
             f"compiled/{_words(card)}-{key[:24]}",
             lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
         )
     return Artifact(folder, key, "compiled", given.notes)
+
+
+def _fixed(card: Card, given: Artifact) -> Artifact:
+    """The model with every free dimension of its input given the card's size, batch 1."""
+    model = load(given.path)
+    shape = tensor_shape(card.spec.input)
+    free = pin(model, shape)
+    if not free:
+        return given
+    key = digest([given.key, "fixed", list(shape), _makers()])
+    path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
+    words = f"{free} free dimensions of the input were fixed, to {'x'.join(map(str, shape))}"
+    return Artifact(path, key, "onnx", (*given.notes, words))
 
 
 def _check_format(profile: Profile, maker: Choice, given: Artifact) -> None:

@@ -41,12 +41,13 @@ class Probe:
 
     Attributes:
         compute: the precision of the activations in a product: ``fp32``, ``tf32``, ``fp16``,
-            ``bf16``, or ``less``.
+            ``bf16``, or ``less``; None where the weights are less than all of these, since then
+            nothing can be told of the activations.
         weights: the precision of the weights, likewise.
         accumulation: ``fp32``, or ``less`` where 4096 + 64 x 1 is not 4160.
     """
 
-    compute: str
+    compute: str | None
     weights: str
     accumulation: str
 
@@ -80,9 +81,10 @@ def model() -> tuple[Array, Array]:
 def read(outputs: Array) -> Probe:
     """Tell the precision from the outputs, (16, ...) float32 of :func:`model`."""
     y = outputs.reshape(16, -1)[:, 0].astype(np.float64)
+    weights = _precision(y[3:6], y[7])
     return Probe(
-        _precision(y[0:3], y[6]),
-        _precision(y[3:6], y[7]),
+        None if weights == "less" else _precision(y[0:3], y[6]),
+        weights,
         "fp32" if abs(y[8] - (LARGE + ADDENDS)) < 0.5 else "less",
     )
 

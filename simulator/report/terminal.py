@@ -11,7 +11,20 @@ from rich.markup import escape
 from rich.table import Table
 
 NOTHING = "-"
-KEYED = ("idct", "source", "odd_size", "domain", "storage", "compute", "rounding", "through")
+KEYED = (
+    "provider",
+    "target",
+    "layout",
+    "dtype",
+    "idct",
+    "source",
+    "odd_size",
+    "domain",
+    "storage",
+    "compute",
+    "rounding",
+    "through",
+)
 """Fields whose values do not speak for themselves."""
 
 
@@ -56,7 +69,7 @@ def _axes(summary: Mapping[str, Any], console: Console) -> None:
     if not summary["axes"]:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
-    table = _table("What differs", "axis", "train", "deploy", "swapped alone: input pixels")
+    table = _table("What differs", "axis", "train", "deploy", "swapped alone")
     for entry in summary["axes"]:
         sides = [_side(entry[side]) for side in ("train", "deploy")]
         table.add_row(entry["axis"], *sides, _effect(entry["effect"]))
@@ -67,6 +80,8 @@ def _side(side: Mapping[str, Any]) -> str:
     """Say an axis in words: names stand for themselves, numbers and switches with their key."""
     groups: dict[str, list[str]] = {}
     for key, value in side["values"].items():
+        if value in ([], {}, ""):
+            continue
         section, _, name = key.rpartition(".")
         words = _value(value)
         if isinstance(value, (bool, int, float)) or name in KEYED:

@@ -25,7 +25,7 @@ _LAYOUTS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
 
 
 def flat_files_by_hand(subject: Subject) -> None:
-    """A gray JPEG of level 77 is 77 everywhere; Y, Cb, Cr of 100, 90, 200 is R, G, B of 201, 62, 33.
+    """A gray JPEG of 77 is 77 everywhere; Y, Cb, Cr of 100, 90, 200 is R, G, B of 201, 62, 33.
 
     100 + 1.402 x 72 = 200.9; 100 + 0.344 x 38 - 0.714 x 72 = 61.7; 100 - 1.772 x 38 = 32.7.
     """
@@ -50,9 +50,7 @@ def agrees_with_float64(subject: Subject) -> None:
             got = _rgb(decoder, image.data).astype(np.float64)
             upsamplings = {"fancy": ["linear"], "plain": ["nearest"]}
             how = upsamplings.get(variant.options.get("chroma_upsampling", ""))
-            errors = [
-                np.abs(got - exact(image, layout, up)) for up in how or ("linear", "nearest")
-            ]
+            errors = [np.abs(got - exact(image, layout, up)) for up in how or ("linear", "nearest")]
             nearest = min(errors, key=lambda e: float(e.mean()))
             loose = 1.0 if layout == (1, 1) or how else 5.0  # the filter is the library's own
             worst, mean = WORST.get(idct, 3.5) * loose, MEAN.get(idct, 0.6) * loose
@@ -73,7 +71,7 @@ def exact(image: Jpeg, layout: tuple[int, int], chroma_upsampling: str) -> F64:
 
 
 def png_keeps_its_samples(subject: Subject) -> str | None:
-    """A PNG is decoded exactly: gray repeated, alpha dropped, the high byte of 16 bits; or refused."""
+    """A PNG is exact: gray repeated, alpha dropped, the high byte of 16 bits; or it is refused."""
     decoder = subject.make()
     rgb = files.picture(17, 11)
     deep = (rgb.astype(np.uint16) << 8) | rgb[::-1]
@@ -112,18 +110,18 @@ def any_size_will_do(subject: Subject) -> None:
 
 def exif_is_obeyed(subject: Subject) -> None:
     """``apply`` turns by EXIF's orientation (table 6 of EXIF 2.32), ``ignore`` does not."""
-    upright = {1: lambda a: a, 3: lambda a: a[::-1, ::-1], 6: lambda a: a.swapaxes(0, 1)[:, ::-1]}
     for variant in working(subject):
         decoder = variant.make()
         how = variant.options.get("exif", "ignore")
         picture = files.picture(17, 11)
         stored = _rgb(decoder, files.jpeg(picture).data)
-        for orientation, turn in upright.items():
-            want = turn(stored) if how == "apply" else stored
+        turned = {1: stored, 3: stored[::-1, ::-1], 6: stored.swapaxes(0, 1)[:, ::-1]}
+        for orientation, upright in turned.items():
+            want = upright if how == "apply" else stored
             got = _rgb(decoder, files.jpeg(picture, orientation=orientation).data)
             expect(
                 np.array_equal(got, want),
-                f"exif={how}: orientation {orientation} is not {'obeyed' if how == 'apply' else how + 'd'}",
+                f"{words(variant)}: orientation {orientation} is not as it should be",
             )
 
 
@@ -151,7 +149,8 @@ def planes_are_as_claimed(subject: Subject) -> None:
 
 def results_may_be_written(subject: Subject) -> None:
     """The next stage may work in place: the pixels are writable and C-contiguous."""
-    got = _rgb(subject.make(), files.jpeg(files.picture(17, 11)).data)
+    image = inspect("suite", files.jpeg(files.picture(17, 11)).data)
+    got = subject.make().rgb(image).rgb
     expect(got.flags.writeable, "the pixels are read-only")
     expect(got.flags.c_contiguous, "the pixels are not C-contiguous")
 
@@ -188,8 +187,7 @@ def _noise() -> list[Encoded]:
 
 
 def _rgb(decoder: object, data: bytes) -> U8:
-    rgb: U8 = decoder.rgb(inspect("suite", data)).rgb  # type: ignore[attr-defined]
-    return rgb
+    return np.array(decoder.rgb(inspect("suite", data)).rgb)  # type: ignore[attr-defined]
 
 
 def _near(what: str, got: Array, want: tuple[float, ...], levels: float) -> None:

@@ -54,10 +54,12 @@ def picture(height: int, width: int, seed: int = 0) -> U8:
         127.5 + 110 * np.sin((x + 5 * seed) / (9 + 3 * c) + c) * np.cos(y / (13 - 2 * c) - c)
         for c in range(3)
     ]
-    return np.rint(np.stack(waves, axis=-1)).astype(np.uint8)
+    return np.asarray(np.rint(np.stack(waves, axis=-1)).astype(np.uint8))
 
 
-def jpeg(samples: U8, subsampling: tuple[int, int] = (1, 1), orientation: int | None = None) -> Jpeg:
+def jpeg(
+    samples: U8, subsampling: tuple[int, int] = (1, 1), orientation: int | None = None
+) -> Jpeg:
     """Write a JPEG.
 
     Args:
@@ -80,9 +82,7 @@ def jpeg(samples: U8, subsampling: tuple[int, int] = (1, 1), orientation: int | 
         blocks.append(coefficients)
         exact.append(decoded[: -(-height * fv // v), : -(-width * fh // h)])
     scan = _scan(blocks, factors, rows, columns)
-    components = b"".join(
-        bytes((n + 1, fh << 4 | fv, 0)) for n, (fv, fh) in enumerate(factors)
-    )
+    components = b"".join(bytes((n + 1, fh << 4 | fv, 0)) for n, (fv, fh) in enumerate(factors))
     count = bytes((len(planes),))
     parts = [
         b"\xff\xd8",

@@ -30,12 +30,17 @@ def _of(*values: float) -> Array:
     return np.array(values, np.float32)
 
 
+def _scalar(value: float) -> Array:
+    return np.array(value, np.float32)
+
+
 _Node = tuple[str, str, str, dict[str, Any]]
 _Family = tuple[Sequence[_Node], dict[str, Array]]
 _SCALES = _of(1, 1, 2, 2)
 
 FAMILIES: dict[str, _Family] = {
-    "conv": ([("Conv", "x w b", "y", {"pads": [1] * 4})], {"w": _normal(6, 4, 3, 3), "b": _normal(6)}),
+    "conv": ([("Conv", "x w b", "y", {"pads": [1] * 4})], {"w": _normal(6, 4, 3, 3),
+             "b": _normal(6)}),
     "depthwise": (
         [("Conv", "x w", "y", {"group": 4, "strides": [2, 2], "pads": [1] * 4})],
         {"w": _normal(4, 1, 3, 3)},
@@ -60,13 +65,13 @@ FAMILIES: dict[str, _Family] = {
          "var": _of(1, 0.25, 4, 2)},
     ),
     "relu": ([("Relu", "x", "y", {})], {}),
-    "clip": ([("Clip", "x low high", "y", {})], {"low": np.float32(-0.5), "high": np.float32(1)}),
+    "clip": ([("Clip", "x low high", "y", {})], {"low": _scalar(-0.5), "high": _scalar(1)}),
     "sigmoid": ([("Sigmoid", "x", "y", {})], {}),
     "hard_swish": ([("HardSwish", "x", "y", {})], {}),
     "gelu": (
         [("Mul", "x root", "r", {}), ("Erf", "r", "e", {}), ("Add", "e one", "s", {}),
          ("Mul", "x s", "m", {}), ("Mul", "m half", "y", {})],
-        {"root": np.float32(0.5**0.5), "one": np.float32(1), "half": np.float32(0.5)},
+        {"root": _scalar(0.5**0.5), "one": _scalar(1), "half": _scalar(0.5)},
     ),
     "softmax": ([("Softmax", "x", "y", {"axis": 1})], {}),
     "add": ([("Relu", "x", "r", {}), ("Add", "x r", "y", {})], {}),
@@ -94,7 +99,7 @@ FAMILIES: dict[str, _Family] = {
 PRODUCTS = ("conv", "depthwise", "gemm", "matmul", "conv_transpose")
 """The families that hold convolutions and matrix products, whose precision is chosen."""
 
-_POINT = [("Conv", "x w", "y", {})]
+_POINT: list[_Node] = [("Conv", "x w", "y", {})]
 _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
     "hand": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 8, 8)),
     "work": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 64, 64)),
@@ -106,7 +111,7 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
 @cache
 def build(name: str) -> onnx.ModelProto:
     """Return a model: input ``x``, output ``y``, both float32, opset 17."""
-    (nodes, constants), shape = _OTHERS.get(name) or (FAMILIES[name], SHAPE)
+    (nodes, constants), shape = _OTHERS[name] if name in _OTHERS else (FAMILIES[name], SHAPE)
     graph = helper.make_graph(
         [
             helper.make_node(op, inputs.split(" "), [output], name=f"{op}_{output}", **attributes)
@@ -144,13 +149,13 @@ def inputs(name: str) -> list[Array]:
     drawn = np.random.default_rng(4).uniform(-2, 2, shape(name)).astype(np.float32)
     moved = [np.roll(drawn, (step, 2 * step), (2, 3)) for step in range(4)]
     if name == "hand":
-        moved[0] = np.broadcast_to(np.float32([[[1]], [[2]]]), drawn.shape).copy()
+        moved[0] = np.broadcast_to(np.reshape(_of(1, 2), (1, 2, 1, 1)), drawn.shape).copy()
     return moved
 
 
 def reference(name: str, x: Array) -> Array:
     """What the ONNX reference evaluator makes of one input."""
-    return np.asarray(ReferenceEvaluator(build(name)).run(None, {"x": x})[0])
+    return evaluate(build(name), x)
 
 
 def evaluate(model: onnx.ModelProto, x: Array) -> Array:
@@ -163,4 +168,5 @@ def evaluate(model: onnx.ModelProto, x: Array) -> Array:
     for opset in newer.opset_import:
         if opset.domain == "":
             opset.version = max(opset.version, 19)
-    return np.asarray(ReferenceEvaluator(newer).run(None, {"x": x})[0])
+    outputs: Any = ReferenceEvaluator(newer).run(None, {"x": x})
+    return np.asarray(outputs[0])

@@ -131,14 +131,14 @@ class Finding:
 
     Attributes:
         stage: the offer's stage.
-        offer: its number among the backend's offers of that stage, from 0.
+        options: what tells the offer from the backend's others of that stage.
         check: the check's name.
         mark: passed, failed, or cannot run on this machine.
         remark: why, or what the person should know; may be empty.
     """
 
     stage: Stage
-    offer: int
+    options: str
     check: str
     mark: Mark
     remark: str
@@ -164,8 +164,8 @@ def prove(
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder), registered() if helpers is None else helpers, families)
         for stage in CHECKS:
-            for number, offer in enumerate(backend.of(stage)):
-                yield from _offer(backend, offer, number, workshop)
+            for offer in backend.of(stage):
+                yield from _offer(backend, offer, workshop)
 
 
 def registered() -> list[Backend]:
@@ -177,13 +177,14 @@ def registered() -> list[Backend]:
     return found
 
 
-def _offer(backend: Backend, offer: Offer, number: int, workshop: Workshop) -> Iterator[Finding]:
-    subject = first(backend, offer, workshop)
+def _offer(backend: Backend, offer: Offer, workshop: Workshop) -> Iterator[Finding]:
+    short = _short(backend, offer)
     try:
+        subject = first(backend, offer, workshop)
         first_job(subject)
     except (MissingLibrary, CannotMake) as error:
         name = claims.every_admitted_value_works.__name__
-        yield Finding(offer.stage, number, name, Mark.CANNOT, str(error))
+        yield Finding(offer.stage, short, name, Mark.CANNOT, str(error))
         return
     except Exception:  # its checks say what is wrong
         pass
@@ -197,4 +198,14 @@ def _offer(backend: Backend, offer: Offer, number: int, workshop: Workshop) -> I
             mark, remark = Mark.CANNOT, str(error)
         except Exception as error:  # a crash is a failure, never "not applicable"
             mark, remark = Mark.FAILED, one_line(error)
-        yield Finding(offer.stage, number, check.__name__, mark, remark)
+        yield Finding(offer.stage, short, check.__name__, mark, remark)
+
+
+def _short(backend: Backend, offer: Offer) -> str:
+    others = [other.options for other in backend.of(offer.stage) if other is not offer]
+    told = []
+    for name, admits in offer.options.items():
+        if any(str(other.get(name)) != str(admits) for other in others):
+            values = admits if isinstance(admits, tuple) else (admits,)
+            told.append(f"{name}={'|'.join(str(value) for value in values)}")
+    return " ".join(told)

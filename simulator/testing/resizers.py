@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from simulator.reference.resize import resize
+from simulator.reference.resize import F64, resize
 from simulator.testing import files
 from simulator.testing.subject import Subject, expect, refused, words
 from simulator.testing.work import working
@@ -23,6 +25,8 @@ KERNELS = {
     "lanczos": ("lanczos",),
     "lanczos3": ("lanczos",),
 }
+PICTURE = (101, 121)
+"""Odd sizes: no centre of an output pixel falls on a border between two."""
 EDGES = ("drop", "repeat")
 WORST, MEAN = 1.25, 0.55
 """Levels from the float64 reference: one rounding, and Pillow's between its two passes."""
@@ -38,7 +42,10 @@ def a_flat_plane_stays_flat(subject: Subject) -> None:
         for size in ((5, 7), (31, 64)):
             got = resizer.resize(np.full((17, 11, 3), color), *size)
             worst = np.abs(got - color.astype(np.float64)).max()
-            expect(worst <= (0 if resizer.gives is np.uint8 else EXACT), f"{words(variant)}: a flat plane is {worst:.3g} levels off")
+            expect(
+                worst <= (0 if resizer.gives is np.uint8 else EXACT),
+                f"{words(variant)}: a flat plane is {worst:.3g} levels off",
+            )
 
 
 def agrees_with_float64(subject: Subject) -> str | None:
@@ -46,7 +53,7 @@ def agrees_with_float64(subject: Subject) -> str | None:
 
     Half-pixel centres; the edge repeated, or its weights dropped.
     """
-    plane, unknown = files.picture(101, 121), []
+    unknown = []
     for variant in working(subject):
         kernels = KERNELS.get(variant.options["interpolation"], ())
         if variant.options.get("coordinates", "half_pixel") != "half_pixel":
@@ -57,33 +64,34 @@ def agrees_with_float64(subject: Subject) -> str | None:
         resizer = variant.make()
         limits = (WORST, MEAN) if resizer.gives is np.uint8 else (EXACT, EXACT)
         for size in ((41, 37), (150, 170), (41, 170)):
-            got = resizer.resize(plane, *size).astype(np.float64)
+            got = resizer.resize(files.picture(*PICTURE), *size).astype(np.float64)
+            antialias = variant.options.get("antialias", False)
             worst, mean = min(
-                _error(got, plane, size, kernel, edge, variant.options.get("antialias", False))
+                _error(got, _wanted(size, kernel, edge, antialias))
                 for kernel in kernels
                 for edge in EDGES
             )
             expect(
                 worst <= limits[0] and mean <= limits[1],
-                f"{words(variant)} to {size}: within {limits[0]} levels and {limits[1]} in the mean "
-                f"expected, got {worst:.2f} and {mean:.2f}",
+                f"{words(variant)} to {size}: within {limits[0]} levels and {limits[1]} in the "
+                f"mean expected, got {worst:.2f} and {mean:.2f}",
             )
     return f"no float64 kernel to hold against {'; '.join(unknown)}" if unknown else None
 
 
-def _error(
-    got: np.ndarray, plane: np.ndarray, size: tuple[int, int], kernel: str, edge: str,
-    antialias: bool,
-) -> tuple[float, float]:  # fmt: skip
-    if kernel == "left":
-        rows, columns = (np.arange(n) * m // n for n, m in zip(size, plane.shape, strict=False))
-        want = plane[rows][:, columns].astype(np.float64)
-    else:
-        want = resize(plane, *size, kernel, antialias=antialias, edge=edge)
-    apart = np.abs(got - want)
-    clipped = np.abs(got - want.clip(0, 255))
-    apart = np.minimum(apart, clipped)  # who does not round need not clip either
+def _error(got: F64, want: F64) -> tuple[float, float]:
+    """Worst and mean; who does not round need not clip either."""
+    apart = np.minimum(np.abs(got - want), np.abs(got - want.clip(0, 255)))
     return float(apart.max()), float(apart.mean())
+
+
+@cache
+def _wanted(size: tuple[int, int], kernel: str, edge: str, antialias: bool) -> F64:
+    plane = files.picture(*PICTURE)
+    if kernel != "left":
+        return resize(plane, *size, kernel, antialias=antialias, edge=edge)
+    rows, columns = (np.arange(n) * m // n for n, m in zip(size, PICTURE, strict=True))
+    return plane[rows][:, columns].astype(np.float64)
 
 
 def channels_do_not_mix(subject: Subject) -> None:
@@ -95,9 +103,7 @@ def channels_do_not_mix(subject: Subject) -> None:
         for count in (2, 3):
             got = resizer.resize(plane[..., :count].copy(), 23, 33)
             worst = np.abs(got - np.stack(alone[:count], axis=-1)).max()
-            expect(
-                worst <= 1, f"{words(variant)}: a channel of {count} is {worst:.0f} levels off"
-            )
+            expect(worst <= 1, f"{words(variant)}: a channel of {count} is {worst:.0f} levels off")
 
 
 def any_size_will_do(subject: Subject) -> None:

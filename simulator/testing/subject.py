@@ -17,9 +17,10 @@ from simulator.contract import (
     Options,
     Pairs,
     Subset,
+    Text,
 )
 from simulator.errors import SimulatorError
-from simulator.testing.workshop import Workshop
+from simulator.testing.workshop import CannotMake, Workshop
 
 
 class Failed(AssertionError):
@@ -89,6 +90,8 @@ def values(admits: Admits) -> list[Any]:
             return [{}]
         case KeepList():
             return [{"op_types": [], "nodes": [], "reason": ""}]
+        case Text():
+            raise CannotMake("its words are the user's own: nothing here to try it with")
     return list(admits)
 
 
@@ -103,6 +106,8 @@ def outside(admits: Admits) -> Any:
             return {"no such name": 1}
         case KeepList():
             return {"no such name": []}
+        case Text():
+            return ""
     return "no such value"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from simulator.contract import (
 )
 from simulator.testing import files, models
 from simulator.testing.subject import Failed, Subject, expect
-from simulator.testing.workshop import calibration, refusing
+from simulator.testing.workshop import calibration, refusing, without_trace
 
 Job = tuple[Array, ...]
 
@@ -45,58 +46,69 @@ class Work(ABC):
     @contextmanager
     def open(self) -> Iterator[Any]:
         """Build the implementation, and close it at the end."""
-        yield self.subject.make()
+        with self._open() as made:
+            yield made
 
-    @abstractmethod
     def jobs(self) -> list[Job]:
         """Return four different inputs, the same every time, in arrays of their own."""
+        return self._jobs()
 
-    @abstractmethod
     def do(self, made: Any, job: Job) -> Job:
         """Let what was built do one job, on the very arrays of the job."""
+        return self._do(made, job)
 
     def fresh(self, made: Any, job: Job) -> Job:
         """Do one job on copies."""
         return self.do(made, tuple(np.array(array) for array in job))
 
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        yield self.subject.make()
+
+    @abstractmethod
+    def _jobs(self) -> list[Job]: ...
+
+    @abstractmethod
+    def _do(self, made: Any, job: Job) -> Job: ...
+
 
 class Decoding(Work):
     """A job is the bytes of a JPEG."""
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [(np.frombuffer(_file(seed), np.uint8),) for seed in range(4)]
 
-    def do(self, made: Any, job: Job) -> Job:
+    def _do(self, made: Any, job: Job) -> Job:
         return (made.rgb(inspect("job", job[0].tobytes())).rgb,)
 
 
 class Resizing(Work):
     """A job is a picture of 96x112, to become one of 80x72."""
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
 
-    def do(self, made: Any, job: Job) -> Job:
+    def _do(self, made: Any, job: Job) -> Job:
         return (made.resize(job[0], 80, 72),)
 
 
 class Encoding(Work):
     """A job is an RGB picture of 96x112."""
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
 
-    def do(self, made: Any, job: Job) -> Job:
+    def _do(self, made: Any, job: Job) -> Job:
         return tuple(made.encode(rgb_frame(job[0])).planes)
 
 
 class Converting(Work):
     """A job is the planes of a YUV picture of 96x112."""
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [yuv(self.subject, 96, 112, seed).planes for seed in range(4)]
 
-    def do(self, made: Any, job: Job) -> Job:
+    def _do(self, made: Any, job: Job) -> Job:
         format = PixelFormat(self.subject.options["format"])
         return (made.convert(Frame(format, job, *made.assumes)).rgb,)
 
@@ -107,15 +119,15 @@ class Running(Work):
     model = "work"
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         with opened(self.subject, self.model) as runtime:
             yield runtime
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [(x,) for x in models.inputs(self.model)]
 
-    def do(self, made: Any, job: Job) -> Job:
-        return (run(made, job[0]),)
+    def _do(self, made: Any, job: Job) -> Job:
+        return tuple(made.run({made.inputs[0].name: job[0]}).values())
 
 
 class Making(Work):
@@ -123,10 +135,10 @@ class Making(Work):
 
     model = "conv"
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self) -> list[Job]:
         return [()] * 4
 
-    def do(self, made: Any, job: Job) -> Job:
+    def _do(self, made: Any, job: Job) -> Job:
         target = make(self.subject, made, source(self.subject, self.model))
         return (np.frombuffer(target.read_bytes(), np.uint8),)
 
@@ -178,7 +190,7 @@ def first_job(subject: Subject) -> Job:
         try:
             known[key] = _first_job(subject)
         except Exception as error:
-            known[key] = error
+            known[key] = without_trace(error)
     result = known[key]
     if isinstance(result, Exception):
         raise result
@@ -221,16 +233,19 @@ def load(subject: Subject, artifact: Path, model: str) -> Runtime:
 
 
 def run(runtime: Runtime, x: Array) -> Array:
-    """Run a model of one input and one output."""
-    (out,) = runtime.run({runtime.inputs[0].name: x}).values()
-    return out
+    """Run a model of one input and one output, on a copy and to a copy."""
+    (out,) = runtime.run({runtime.inputs[0].name: np.array(x)}).values()
+    return np.array(out)
 
 
 def source(subject: Subject, model: str) -> Path:
-    """Return the file that an exporter, cast or quantizer starts from."""
+    """Return a file of its own that an exporter, cast or quantizer starts from."""
     maker = subject.offer.make
     format = maker.takes if subject.offer.stage is Stage.EXPORT else maker.format
-    return subject.workshop.file(model, format)
+    file = subject.workshop.file(model, format)
+    copy = subject.workshop.scratch(f"source{file.suffix}")
+    shutil.copy(file, copy)
+    return copy
 
 
 def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Path:

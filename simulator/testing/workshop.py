@@ -156,11 +156,20 @@ class Workshop:
                 make(target)
                 self._made[key] = target
             except Exception as error:
-                self._made[key] = error
+                self._made[key] = without_trace(error)
         made = self._made[key]
         if isinstance(made, Exception):
             raise made
         return made
+
+
+def without_trace(error: Exception) -> Exception:
+    """Forget where an exception came from: its frames keep what failed alive."""
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+    return error
 
 
 class refusing:  # noqa: N801  it reads like a word

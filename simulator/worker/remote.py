@@ -132,8 +132,8 @@ class RemoteRuntime(Runtime):
         self._remote.call("close")
 
 
-class RemoteMaker(Exporter, Cast, Quantizer):
-    """Makes model files in the worker."""
+class RemoteExporter(Exporter):
+    """Converts model files in the worker."""
 
     def __init__(self, remote: _Remote, options: Options) -> None:
         super().__init__(options)
@@ -142,6 +142,14 @@ class RemoteMaker(Exporter, Cast, Quantizer):
     def export(self, source: Path, target: Path) -> None:
         """Convert in the worker."""
         self._remote.call("export", source, target)
+
+
+class RemoteMaker(Cast, Quantizer):
+    """Casts and quantizes model files in the worker."""
+
+    def __init__(self, remote: _Remote, options: Options) -> None:
+        super().__init__(options)
+        self._remote = remote
 
     def cast(self, source: Path, target: Path) -> None:
         """Cast in the worker."""
@@ -159,7 +167,7 @@ _KINDS: dict[Stage, Any] = {
     Stage.ENCODE: RemoteEncoder,
     Stage.CONVERT: RemoteConverter,
     Stage.RUNTIME: RemoteRuntime,
-    Stage.EXPORT: RemoteMaker,
+    Stage.EXPORT: RemoteExporter,
     Stage.CAST: RemoteMaker,
     Stage.QUANTIZE: RemoteMaker,
 }

@@ -235,10 +235,12 @@ class RemembersFailure(PillowDecoder):
     failed = False
 
     def _rgb(self, image):
-        spoiled, self.failed = self.failed, True
-        rgb = super()._rgb(image)
-        self.failed = False
-        return perturbed(rgb) if spoiled else rgb
+        try:
+            rgb = super()._rgb(image)
+        except Exception:
+            self.failed = True
+            raise
+        return perturbed(rgb) if self.failed else rgb
 
 
 # --- resizers and colors ------------------------------------------------------------------------
@@ -432,8 +434,8 @@ def maker_faults(correct, method):
         except ModelError:
             target.write_bytes(b"")
 
-    def half_size(self, graph, tensor, value):
-        correct._replace(self, graph, tensor, value / 2)
+    def double_size(self, graph, tensor, value):
+        correct._replace(self, graph, tensor, value * 2)
 
     faults = {
         "the_source_is_left_alone": broken(signs_the_source),
@@ -441,7 +443,7 @@ def maker_faults(correct, method):
     }
     if method != "export":
         faults["the_same_twice"] = broken(signs_with_the_time)
-        faults["the_numbers_stay_near"] = type("half_size", (correct,), {"_replace": half_size})
+        faults["the_numbers_stay_near"] = type("double_size", (correct,), {"_replace": double_size})
     return faults
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -32,22 +30,26 @@ from simulator.contract import (
 )
 from simulator.errors import ModelError
 from simulator.reference import color
-from simulator.reference.resize import weights
 
 
 class NumpyResizer(Resizer):
     def _resize(self, plane, height, width):
-        by = {"antialias": False, "edge": "repeat"}
-        rows, columns = (
-            matrix(have, want, self.options["interpolation"], **by)
-            for have, want in zip(plane.shape, (height, width), strict=False)
-        )
-        out = np.tensordot(rows, plane.astype(np.float64), 1)
-        out = np.moveaxis(np.tensordot(columns, out, (1, 1)), 0, 1)
-        return np.rint(out).clip(0, 255).astype(np.uint8)
+        out = plane.reshape(*plane.shape[:2], -1).astype(np.float32)
+        for axis, want in enumerate((height, width)):
+            low, high, share = self._taps(out.shape[axis], want)
+            share = share[:, None, None] if axis == 0 else share[:, None]
+            out = out.take(low, axis) * (1 - share) + out.take(high, axis) * share
+        return np.rint(out).astype(np.uint8).reshape(height, width, *plane.shape[2:])
 
-
-matrix = cache(weights)
+    def _taps(self, have, want):
+        """Between which two samples an output lies, and how near the second it is."""
+        index = np.arange(want)
+        if self.options["interpolation"] == "nearest":
+            at = (2 * index + 1) * have // (2 * want)
+            return at, at, np.zeros(want, np.float32)
+        at = (index + 0.5) * have / want - 0.5
+        low = np.floor(at).astype(int)
+        return low.clip(0, have - 1), (low + 1).clip(0, have - 1), (at - low).astype(np.float32)
 
 
 class NumpyEncoder(Encoder):

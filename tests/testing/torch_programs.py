@@ -50,6 +50,10 @@ def average_pool(x, kernel_shape, strides, pads):
     return F.avg_pool2d(x, kernel_shape, strides, pads[0], count_include_pad=False)
 
 
+def softmax(x, axis):
+    return F.softmax(x, axis)
+
+
 def resize(x, _, scales, mode, **how):
     bilinear = {"mode": "bilinear", "align_corners": False}
     return F.interpolate(x, scale_factor=scales[2:], **(bilinear if mode == b"linear" else {}))
@@ -59,13 +63,13 @@ OPERATORS = {
     "Add": torch.add,
     "AveragePool": average_pool,
     "BatchNormalization": lambda x, s, b, m, v, epsilon: F.batch_norm(x, m, v, s, b, eps=epsilon),
-    "Clip": lambda x, low, high: torch.clamp(x, low, high),
+    "Clip": torch.clamp,
     "Concat": lambda *x, axis: torch.cat(x, axis),
     "Conv": conv,
     "ConvTranspose": lambda x, w, strides: F.conv_transpose2d(x, w, stride=strides),
     "Erf": torch.erf,
     "Flatten": lambda x: torch.flatten(x, 1),
-    "Gemm": lambda x, w, b, transB: F.linear(x, w, b),  # noqa: ARG005
+    "Gemm": lambda x, w, b, **_: F.linear(x, w, b),
     "GlobalAveragePool": lambda x: x.mean((2, 3), keepdim=True),
     "HardSwish": F.hardswish,
     "LayerNormalization": lambda x, w, b, axis, epsilon: F.layer_norm(x, w.shape, w, b, epsilon),
@@ -76,7 +80,7 @@ OPERATORS = {
     "Reshape": lambda x, to: x.reshape(to),
     "Resize": resize,
     "Sigmoid": torch.sigmoid,
-    "Softmax": lambda x, axis: F.softmax(x, axis),
+    "Softmax": softmax,
     "Transpose": lambda x, perm: x.permute(perm),
 }
 

@@ -78,13 +78,23 @@ def need_opset(model: onnx.ModelProto, least: int, what: str) -> None:
         )
 
 
-def pin(model: onnx.ModelProto, shape: Sequence[int]) -> None:
-    """Give free dimensions of the model's one input their size."""
+def pin(model: onnx.ModelProto, shape: Sequence[int]) -> int:
+    """Give free dimensions of the model's one input their size; return how many there were."""
     constants = {tensor.name for tensor in model.graph.initializer}
     value = next(value for value in model.graph.input if value.name not in constants)
-    for dim, size in zip(value.type.tensor_type.shape.dim, shape, strict=False):
-        if not dim.HasField("dim_value"):
-            dim.dim_value = size
+    dims = value.type.tensor_type.shape.dim
+    free = [not dim.HasField("dim_value") for dim in dims]
+    for dim, size in zip(dims, shape, strict=False):
+        dim.dim_value = size
+    return sum(free)
+
+
+def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with every shape inferred anew from its input."""
+    del model.graph.value_info[:]
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return shape_inference.infer_shapes(model, data_prop=True)
 
 
 def constants(model: onnx.ModelProto) -> dict[str, Array]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from simulator import registry, replay
-from simulator.contract import Array, Effective, Matrix, Range, Runtime, Stage
+from simulator import registry, replay, requested
+from simulator.contract import Array, Effective, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError
@@ -18,12 +18,13 @@ from simulator.execute import tensors
 from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
-from simulator.model.onnxfile import OnnxFile
-from simulator.model.probe import probe, rounds
+from simulator.model.onnxfile import OnnxFile, load
 from simulator.plan import Step, inference, plan, preprocessing
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 
+CULPRITS = 3
+"""Of more nodes than these, none is named: the operator is not what is odd about the model."""
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
 Pair = Mapping[str, Chosen]
@@ -105,9 +106,7 @@ class Workshop:
             feeds, warnings = self._feeds(profile, pair)
         artifact = build(self.card, self.source, profile, choices, feeds)
         runtime, effective = self._runtime(side, choices[Stage.RUNTIME], artifact)
-        warnings += _differences(profile, choices, effective)
-        warnings += _dropped_casts(choices[Stage.RUNTIME], profile)
-        warnings += _wrong_color(choices, profile)
+        warnings += requested.warnings(profile, choices, effective)
         warnings += artifact.notes
         identity = choices[Stage.RUNTIME].identity()
         after = inference(runtime, artifact.key, identity, self.card)
@@ -144,13 +143,14 @@ class Workshop:
             try:
                 runtime: Runtime = choice.make(artifact.path)
                 effective = runtime.effective(self._zeros(artifact, runtime))
-                self._runtimes[key] = runtime, _probed(choice, effective)
+                self._runtimes[key] = runtime, requested.probed(choice, effective)
             except MissingLibrary:
                 raise
             except Exception as error:  # whatever the library raises is about this model
                 reason = " ".join(str(error).split())[:500]
                 raise ModelError(
                     f"{choice.backend.name} cannot open {artifact.path}: {reason}"
+                    f"{_named(artifact, reason)}"
                 ) from error
         return self._runtimes[key]
 
@@ -200,76 +200,12 @@ class Workshop:
             raise DataError("INT8 calibration: none of the calibration images can be decoded")
 
 
-def _probed(choice: Choice, effective: Effective) -> Effective:
-    """Add what a probe model finds; the probe has FP32 weights, so only where the model has."""
-    if choice.options["storage"] != "fp32":
-        return effective
-    found = probe(choice)
-    if found is None:
-        return effective
-    details = {**effective.details, "probe": found.details()}
-    return replace(effective, details=details, probed=found.compute)
-
-
-def _differences(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
-    backend = choices[Stage.RUNTIME].backend.name
-    asked = {**choices[Stage.RUNTIME].options, "compute": profile.spec.precision.compute}
-    got = {**effective.options, "compute": effective.compute}
-    lines = [
-        f"{name} {asked[name]} was asked for, {backend} is running {got[name]}"
-        for name in got
-        if name in asked and got[name] is not None and asked[name] != got[name]
-    ]
-    probed, backend_says = effective.probed, effective.compute
-    if probed == "tf32" and asked.get("use_tf32"):
-        probed = backend_says
-    if probed != backend_says and probed is not None:
-        lines.append(
-            f"compute {asked['compute']} was asked for and {backend} says {backend_says}; a probe "
-            f"model finds {probed}"
-        )
-    total = sum(effective.products.values())
-    for kind, count in effective.products.items():
-        if kind != effective.compute:
-            lines.append(
-                f"compute {effective.compute} was asked for, {count} of {total} convolutions and "
-                f"matrix products are running in {kind}"
-            )
-    return lines
-
-
-def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
-    """Say when the graph rounds on purpose and the runtime takes that for nothing."""
-    graph = profile.spec.graph
-    asked = {"accumulation": graph.accumulation.dtype, "softmax": graph.activation.softmax}
-    return [
-        f"{name} in {dtype} was asked for, {choice.backend.name} drops the casts that round to it"
-        for name, dtype in asked.items()
-        if dtype != "keep" and not rounds(choice, dtype)
-    ]
-
-
-def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
-    """Say when the converter takes the pixels for something that they are not."""
-    if Stage.CONVERT not in choices:
-        return []
-    encode = choices[Stage.ENCODE].options
-    if profile.spec.color.source == "planes":
-        made = (Matrix.BT601, Range.FULL)  # JFIF 1.02
-    elif "matrix" in encode and "range" in encode:
-        made = (Matrix(encode["matrix"]), Range(encode["range"]))
-    else:
-        return []
-    assumed = choices[Stage.CONVERT].make().assumes
-    if made == assumed:
-        return []
-    name = choices[Stage.CONVERT].backend.name
-    return [
-        f"color: the pixels are {made[0]} {made[1]} range, and {name}"
-        f" takes them for {assumed[0]} {assumed[1]} range"
-    ]
-
-
-def effective_dict(effective: Effective) -> dict[str, Any]:
-    """Return what is in force, for the manifest."""
-    return {"compute": effective.compute, **effective.options, "details": effective.details}
+def _named(artifact: Artifact, reason: str) -> str:
+    """The nodes of the operators that a reason speaks of, where it does not name them itself."""
+    if artifact.format != "onnx":
+        return ""
+    nodes = [n.name or n.output[0] for n in load(artifact.path).graph.node
+             if re.search(rf"\b{re.escape(n.op_type)}\b", reason)]  # fmt: skip
+    if not nodes or len(nodes) > CULPRITS or any(name in reason for name in nodes):
+        return ""
+    return f" (node {', '.join(map(repr, nodes))})"

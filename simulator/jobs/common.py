@@ -20,7 +20,8 @@ from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import find, load
 from simulator.profile.suite import load_suite
-from simulator.stack import Chosen, Stack, effective_dict
+from simulator.requested import as_dict
+from simulator.stack import Chosen, Stack
 from simulator.store import STAGES, Rows, RunWriter
 from simulator.study import Study
 from simulator.tasks.classification import Answer
@@ -152,7 +153,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
                     "key": stack.artifact.key,
                     "sha256": digests[stack.artifact.path],
                 },
-                "effective": effective_dict(stack.effective),
+                "effective": as_dict(stack.effective),
             }
             for stack in stacks
         },

@@ -4,8 +4,18 @@
 third party, with `prove`. What each check demands, and why, is in ``docs/conformance.md``.
 """
 
-from simulator.testing.prove import CHECKS, Check, Finding, Mark, prove
+from simulator.testing.prove import CHECKS, Check, Finding, Mark, prove, registered
 from simulator.testing.subject import Failed, Subject
 from simulator.testing.workshop import Workshop
 
-__all__ = ["CHECKS", "Check", "Failed", "Finding", "Mark", "Subject", "Workshop", "prove"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Failed",
+    "Finding",
+    "Mark",
+    "Subject",
+    "Workshop",
+    "prove",
+    "registered",
+]

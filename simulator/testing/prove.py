@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,6 @@ from simulator.testing import (
     honesty,
     makers,
     manners,
-    models,
     repeats,
     resizers,
     runtimes,
@@ -144,25 +143,20 @@ class Finding:
     remark: str
 
 
-def prove(
-    backend: Backend,
-    helpers: Sequence[Backend] | None = None,
-    families: Sequence[str] = tuple(models.FAMILIES),
-) -> Iterator[Finding]:
+def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Finding]:
     """Run every check on every offer of a backend.
 
     Args:
         backend: what is proved.
-        helpers: who may export, cast and quantize model files for its runtimes; every
-            registered backend if not given.
-        families: the operator families that its runtimes are held against.
+        workshop: makes the model files of its runtimes; if not given, one of its own with
+            every registered backend as a helper.
 
     Raises:
         MissingLibrary: the backend cannot run here, with the reason.
     """
     registry.require(backend)
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Path(folder), registered() if helpers is None else helpers, families)
+        workshop = workshop or Workshop(Path(folder), registered())
         for stage in CHECKS:
             for offer in backend.of(stage):
                 yield from _offer(backend, offer, workshop)

@@ -17,7 +17,7 @@ from broken import (
 from correct import CORRECT, backend
 
 from simulator.contract import Evidence, Stage
-from simulator.testing import CHECKS, Mark, prove
+from simulator.testing import CHECKS, Mark, Workshop, prove
 
 QUICK = Evidence.VENDOR_SIMULATOR
 """Evidence by which the suite repeats less; the faults that need repetition do without it."""
@@ -43,6 +43,11 @@ def faults():
 FAULTS = list(faults())
 
 
+def alone(folder):
+    """A workshop without helpers."""
+    return Workshop(folder, ())
+
+
 def failed(proved):
     return {finding.check: finding.remark for finding in proved if finding.mark is Mark.FAILED}
 
@@ -52,16 +57,16 @@ def failed(proved):
     FAULTS,
     ids=[f"{stage}-{check}-{make.__name__}" for stage, check, make, *_ in FAULTS],
 )
-def test_a_fault_trips_its_check_and_no_other(stage, check, make, more, evidence):
-    found = failed(prove(backend(stage, make, more, evidence), ()))
+def test_a_fault_trips_its_check_and_no_other(tmp_path, stage, check, make, more, evidence):
+    found = failed(prove(backend(stage, make, more, evidence), alone(tmp_path)))
 
     assert set(found) == {check}, found
     assert "\n" not in found[check]
 
 
 @pytest.mark.parametrize("stage", CORRECT)
-def test_the_correct_one_passes_every_check(stage):
-    findings = list(prove(backend(stage), ()))
+def test_the_correct_one_passes_every_check(tmp_path, stage):
+    findings = list(prove(backend(stage), alone(tmp_path)))
 
     assert [f.check for f in findings] == [check.__name__ for check in CHECKS[stage]]
     assert {f.mark for f in findings} == {Mark.PASSED}, failed(findings)

@@ -1,0 +1,72 @@
+"""Every backend, by entry point, through the conformance suite."""
+
+from __future__ import annotations
+
+import pytest
+import torch_programs
+
+from simulator import registry
+from simulator.errors import MissingLibrary
+from simulator.testing import Mark, Workshop, prove, registered
+
+PROVED = {
+    "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
+    "itu", "aipp", "sysnoise",
+    "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
+    "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
+}  # fmt: skip
+"""What CI proves; without its library the test fails."""
+ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend"}
+"""What needs a device, a Python of its own, or an extra that CI does not install."""
+NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox"}
+
+DEAR = {"litert", "litert_torch", "ai_edge_quantizer"}
+FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")
+"""For those whose model files take a second each to export."""
+
+KNOWN: dict[str, dict[str, str]] = {}
+"""What fails for a reason that is known, by backend and check; strict."""
+
+CANNOT = {
+    "dali": "CUDA GPU",
+    "nvimagecodec": "CUDA GPU",
+    "onnxruntime": "Provider",
+    "pytorch": "CUDA",
+    "qnn": "device htp",
+}
+"""The backends with offers for other devices, and what their refusals say."""
+
+
+@pytest.fixture(scope="session")
+def workshops(tmp_path_factory):
+    helpers = [torch_programs.BACKEND, *registered()]
+    full = Workshop(tmp_path_factory.mktemp("models"), helpers)
+    few = Workshop(tmp_path_factory.mktemp("few"), helpers, FEW)
+    return lambda name: few if name in DEAR else full
+
+
+@pytest.mark.parametrize("name", sorted(PROVED))
+def test_a_backend_passes(workshops, name):
+    findings = list(prove(registry.backend(name), workshops(name)))
+
+    failed = {(f.options, f.check): f.remark for f in findings if f.mark is Mark.FAILED}
+    cannot = {f.remark for f in findings if f.mark is Mark.CANNOT}
+    assert {check for _, check in failed} == set(KNOWN.get(name, ())), failed
+    assert all(CANNOT.get(name, "nothing") in remark for remark in cannot), cannot
+    assert any(finding.mark is Mark.PASSED for finding in findings)
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_what_is_not_here_says_so_in_a_line(name):
+    backend = registry.backend(name)
+    try:
+        registry.require(backend)
+    except MissingLibrary as error:
+        with pytest.raises(MissingLibrary) as caught:
+            next(prove(backend))
+        assert str(caught.value) == str(error)
+        assert "\n" not in str(error)
+
+
+def test_every_backend_is_accounted_for():
+    assert {*PROVED, *ELSEWHERE, *NOTHING_TO_PROVE} == set(registry.entry_points())

@@ -1,8 +1,4 @@
-"""RKNN: refused where it is not installed; with RKNN_PYTHON set, run in that Python.
-
-``RKNN_PYTHON`` names an interpreter that has rknn-toolkit2, as ``simulate backends install rknn``
-makes it.
-"""
+"""RKNN: refused where it is not installed; ``make extras`` runs it in a Python of its own."""
 
 import os
 import subprocess
@@ -16,7 +12,6 @@ from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary
 
-PYTHON = os.environ.get("RKNN_PYTHON")
 ROOT = Path(__file__).parents[2]
 BACKEND = registry.backend("rknn")
 PLAIN = {"device": "simulator", "threads": 1, "target_platform": "rk3588"}
@@ -46,56 +41,60 @@ def test_evidence():
     assert kinds == {(("simulator",), "vendor_simulator"), (("npu",), "native")}
 
 
-if PYTHON:
-
-    @pytest.fixture(scope="module")
-    def found(tmp_path_factory):
-        """What rknn_check.py saw."""
-        folder = tmp_path_factory.mktemp("rknn")
-        sums.save(folder / "m.onnx")
-        sums.save_quantized(folder / "q.onnx")
-        sums.save(folder / "free.onnx", batch="n")
-        sums.save(folder / "new.onnx", opset=23)
-        np.save(folder / "x.npy", sums.samples())
-        done = subprocess.run(
-            [PYTHON, str(Path(__file__).with_name("rknn_check.py")), str(folder)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        return np.load(folder / "out.npz")
-
-    def test_fp16_rounds_to_halves(found):
-        """Halves are 2 apart from 2048 on (IEEE 754): an output of 2048.5 is stored as 2048."""
-        assert (found["halves"] == 2048).all()
-
-    @pytest.mark.parametrize(
-        ("way", "bound"), [("fp16", 0.002), ("qdq", sums.INT8_BOUND), ("minmax", sums.INT8_BOUND)]
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What rknn_check.py saw."""
+    folder = tmp_path_factory.mktemp("rknn")
+    sums.save(folder / "m.onnx")
+    sums.save_quantized(folder / "q.onnx")
+    sums.save(folder / "free.onnx", batch="n")
+    sums.save(folder / "new.onnx", opset=23)
+    np.save(folder / "x.npy", sums.samples())
+    done = subprocess.run(
+        [registry.home("rknn").python, str(Path(__file__).with_name("rknn_check.py")), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    def test_answers_by_hand(found, way, bound):
-        """FP16: an input below 1 is rounded by at most 2**-12, an output below 2 by 2**-11."""
-        error = np.abs(found[way] - sums.answers(sums.samples())).max()
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return np.load(folder / "out.npz")
 
-        assert 0 < error < bound
 
-    @pytest.mark.parametrize(
-        ("ours", "theirs"), [("minmax", "normal"), ("entropy", "kl_divergence")]
-    )
-    def test_its_own_quantizer_is_what_the_vendor_shows(found, ours, theirs):
-        assert (found[ours] == found[theirs]).all()
-        assert (found[ours] != found["qdq"]).any()
+@pytest.mark.extras
+def test_fp16_rounds_to_halves(found):
+    """Halves are 2 apart from 2048 on (IEEE 754): an output of 2048.5 is stored as 2048."""
+    assert (found["halves"] == 2048).all()
 
-    @pytest.mark.parametrize(
-        ("what", "why"),
-        [
-            ("free", "input shape"),
-            ("opset", "opset 23"),
-            ("platform", "quantized for rk3588, and the runtime is rk3566"),
-        ],
-    )
-    def test_refusals_are_one_line(found, what, why):
-        assert why in str(found[what])
-        assert "\n" not in str(found[what])
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("way", "bound"), [("fp16", 0.002), ("qdq", sums.INT8_BOUND), ("minmax", sums.INT8_BOUND)]
+)
+def test_answers_by_hand(found, way, bound):
+    """FP16: an input below 1 is rounded by at most 2**-12, an output below 2 by 2**-11."""
+    error = np.abs(found[way] - sums.answers(sums.samples())).max()
+
+    assert 0 < error < bound
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("ours", "theirs"), [("minmax", "normal"), ("entropy", "kl_divergence")])
+def test_its_own_quantizer_is_what_the_vendor_shows(found, ours, theirs):
+    assert (found[ours] == found[theirs]).all()
+    assert (found[ours] != found["qdq"]).any()
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("free", "input shape"),
+        ("opset", "opset 23"),
+        ("platform", "quantized for rk3588, and the runtime is rk3566"),
+    ],
+)
+def test_refusals_are_one_line(found, what, why):
+    assert why in str(found[what])
+    assert "\n" not in str(found[what])

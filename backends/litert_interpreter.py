@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends import litert_probe
 from backends.litert_tensor import Tensor
 from backends.quiet import quiet
 from simulator.contract import Admits, Array, AtLeast, Effective, Library, Port, Runtime
@@ -43,7 +44,7 @@ _COMPUTES = {"float32": "fp32", "int8": "int8", "uint8": "int8"}
 class InterpreterRuntime(Runtime):
     """``Interpreter`` on a ``.tflite`` file; one a thread.
 
-    Float32 goes in and out, images as NCHW, whatever the file stores (see `Tensor`). The
+    Float32 goes in and out, whatever the file stores (see `Tensor`). The
     library does not tell how many threads it uses, nor its own kernels from the reference ones.
     """
 
@@ -52,6 +53,11 @@ class InterpreterRuntime(Runtime):
     @property
     def _library(self) -> Library:
         return newest
+
+    @classmethod
+    def save_conv(cls, weights: Array, path: Path) -> None:
+        """Write ``Conv2D`` as a ``.tflite`` file."""
+        litert_probe.save_conv(weights, path)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._path = str(artifact)

@@ -10,17 +10,14 @@ import numpy as np
 
 from simulator.contract import Array, Port, Unsupported
 
-_CHANNELS = (1, 3, 4)
-
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """An input or output: float32 outside, what the file says inside.
 
-    A 4-D input whose last axis has 1, 3 or 4 entries, and whose second has not, is taken for
-    NHWC, and transposed from NCHW. Integers are quantized as q = clip(x / scale, rounded half
-    to even, + zero), and dequantized as (q - zero) x scale, with the file's scale and zero
-    point; ``scale`` is 0 where the file stores float32.
+    Images are taken in NCHW and in NHWC, whichever the file wants. Integers are quantized as
+    q = clip(x / scale, rounded half to even, + zero), and dequantized as (q - zero) x scale,
+    with the file's scale and zero point; ``scale`` is 0 where the file stores float32.
     """
 
     name: str
@@ -48,15 +45,9 @@ class Tensor:
         return cls(name, int(detail["index"]), dtype, shape, np.float32(scale), int(zero))
 
     @property
-    def channels_last(self) -> bool:
-        """Whether the file takes NHWC."""
-        return channels_last(self.shape)
-
-    @property
     def port(self) -> Port:
-        """What goes in: float32, images as NCHW."""
-        axes = (0, 3, 1, 2) if self.channels_last else range(len(self.shape))
-        return Port(self.name, np.dtype(np.float32), tuple(self.shape[axis] for axis in axes))
+        """What goes in: float32."""
+        return Port(self.name, np.dtype(np.float32), self.shape, either_layout=True)
 
     def fixed(self) -> Tensor:
         """Return it with every free dimension at 1."""
@@ -64,8 +55,9 @@ class Tensor:
 
     def store(self, value: Array) -> Array:
         """Turn what goes in into what the file takes."""
-        if self.channels_last:
-            value = value.transpose(0, 2, 3, 1)
+        order = self.port.order(value.shape)
+        assert order is not None  # the contract has checked it
+        value = value.transpose(order)
         if self.dtype != np.float32:
             limits = np.iinfo(self.dtype)
             whole = np.rint(value / self.scale) + np.float32(self.zero)
@@ -77,11 +69,6 @@ class Tensor:
         if self.dtype == np.float32:
             return value
         return (value.astype(np.float32) - np.float32(self.zero)) * self.scale
-
-
-def channels_last(shape: Sequence[int | None]) -> bool:
-    """Whether an input of this shape is taken for images in NHWC."""
-    return len(shape) == 4 and shape[3] in _CHANNELS and shape[1] not in _CHANNELS
 
 
 def sizes(shape: Sequence[int | None]) -> tuple[int, ...]:

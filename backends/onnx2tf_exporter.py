@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.litert_tensor import channels_last
 from backends.quiet import quiet
 from simulator.contract import Backend, Environment, Exporter, Library, Offer, Stage, Unsupported
 
@@ -41,7 +40,7 @@ class Onnx2TfExporter(Exporter):
 
         model = onnx.load(str(source))
         _pin_outputs(model)
-        last = {port.name: channels_last(_sizes(port)) for port in model.graph.input}
+        last = {port.name: _channels_last(_sizes(port)) for port in model.graph.input}
         rng = np.random.default_rng(0)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -65,6 +64,11 @@ class Onnx2TfExporter(Exporter):
                 )
                 _check(source, folder / "out" / "model_float32.tflite", dict(feeds))
             shutil.copy(folder / "out" / "model_float32.tflite", target)
+
+
+def _channels_last(shape: list[int]) -> bool:
+    """Whether an input of this shape is taken for images in NHWC."""
+    return len(shape) == 4 and shape[3] in (1, 3, 4) and shape[1] not in (1, 3, 4)
 
 
 def _sizes(port: Any) -> list[int]:

@@ -31,6 +31,8 @@ class Library:
         self._loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks every object for these; no reason to import
+            raise AttributeError(name)
         return getattr(self.load(), name)
 
     def load(self) -> ModuleType:

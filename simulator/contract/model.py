@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -22,18 +22,28 @@ class Port:
         name: its name in the file.
         dtype: what it takes or gives.
         shape: None where a dimension is free.
+        either_layout: whether an image batch in the other of NCHW and NHWC is taken too.
     """
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
+    either_layout: bool = False
 
     def accepts(self, array: Array) -> bool:
         """Whether *array* has this dtype and shape."""
-        return (
-            array.dtype == self.dtype
-            and array.ndim == len(self.shape)
-            and all(want in (None, got) for want, got in zip(self.shape, array.shape, strict=True))
+        return array.dtype == self.dtype and self.order(array.shape) is not None
+
+    def order(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the order of axes that makes *shape* this port's, or None where none does."""
+        orders = [tuple(range(len(shape)))]
+        if self.either_layout and len(shape) == 4:
+            orders += [(0, 2, 3, 1), (0, 3, 1, 2)]
+        return next((order for order in orders if self._fits([shape[i] for i in order])), None)
+
+    def _fits(self, shape: Sequence[int]) -> bool:
+        return len(shape) == len(self.shape) and all(
+            want in (None, got) for want, got in zip(self.shape, shape, strict=True)
         )
 
 

@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from simulator import cache, machine, registry
-from simulator.contract import Array, Runtime
+from simulator.contract import Array, MissingLibrary, Runtime
 from simulator.model.artifact import digest
 from simulator.profile.choose import Choice
 
@@ -157,7 +157,7 @@ def _probed(choice: Choice) -> dict[str, Any] | None:
         else:
             try:
                 real.save_conv(weights, source)
-            except NotImplementedError:
+            except (NotImplementedError, MissingLibrary):
                 return None
         out = _outputs(choice, source, x, Path(folder))
     return read(out[0] if out.shape[1] == 16 else out[0].transpose(2, 0, 1)).details()

@@ -50,8 +50,9 @@ def agrees_with_onnx_reference(subject: Subject) -> str | None:
     What the runtime lacks it refuses, naming the operator: that is no fault, and is remarked.
     """
     lacks, unmade = [], []
+    first = next(o for o in subject.backend.offers if o.make is subject.offer.make)
     for variant in precisions(subject):
-        for model in _families(variant, first=variant is subject):
+        for model in _families(variant, variant is subject and subject.offer is first):
             try:
                 _agrees(variant, model)
             except CannotMake as error:
@@ -161,13 +162,17 @@ def tolerance(subject: Subject) -> float:
 
 
 def _families(variant: Subject, first: bool) -> tuple[str, ...]:
+    """All for the first precision; for the others those whose arithmetic depends on it."""
+    families = variant.workshop.families
     if variant.slow:
-        return _SLOW
-    if variant.options.get("compute") == "int8":
-        return _INT8
-    if variant.options.get("storage", "").startswith("int"):
-        return models.PRODUCTS
-    return variant.workshop.families if first else _FLOAT
+        wanted: tuple[str, ...] = _SLOW
+    elif variant.options.get("compute") == "int8":
+        wanted = _INT8
+    elif variant.options.get("storage", "").startswith("int"):
+        wanted = models.PRODUCTS
+    else:
+        wanted = families if first else _FLOAT
+    return tuple(name for name in wanted if name in families)
 
 
 def _agrees(variant: Subject, model: str) -> None:

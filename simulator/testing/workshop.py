@@ -40,6 +40,7 @@ class Workshop:
 
     Attributes:
         known: the first result of each offer and options, or what was raised instead.
+        tight: the implementations that were seen not to leak.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Workshop:
         families: Sequence[str] = tuple(models.FAMILIES),
     ) -> None:
         self._folder = folder
+        self.tight: set[type] = set()
         self.families = tuple(families)
         self._helpers = tuple(helpers)
         self._made: dict[Any, Path | Exception] = {}

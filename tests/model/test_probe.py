@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from simulator import machine
 from simulator.contract import Stage
 from simulator.model.probe import Probe, model, probe, read, rounds
 from simulator.profile.choose import choose
@@ -69,6 +70,31 @@ def test_real_runtimes(overrides, compute):
     found = probe(choice)
 
     assert (found.compute, found.accumulation) == (compute, "fp32")
+
+
+LITERT = "runtime={backend: litert, kernels: xnnpack, graph_optimization_level: null}"
+NCNN = "runtime={backend: ncnn, graph_optimization_level: null}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "wanted"),
+    [
+        ([LITERT], Probe("fp32", "fp32", "fp32")),
+        ([LITERT, "precision.compute=fp16"], Probe("fp16", "fp16", "fp32")),
+        ([NCNN], Probe("fp32", "fp32", "fp32")),
+        ([NCNN, "precision.compute=bf16"], Probe("bf16", "bf16", "fp32")),
+        (["runtime={backend: iree, graph_optimization_level: null}"],
+         Probe("fp32", "fp32", "fp32")),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_runtimes_that_do_not_tell(overrides, wanted):
+    """Without FP16 instructions XNNPACK rounds the operands to FP16 and sums in FP32."""
+    found = probe(choose(load("pillow_fp32", overrides))[Stage.RUNTIME])
+
+    assert (found.compute, found.weights) == (wanted.compute, wanted.weights)
+    if "avx512_fp16" not in machine.describe({})["cpu"]["flags"]:
+        assert found.accumulation == wanted.accumulation
 
 
 def test_openvinos_bf16_hint_is_found_where_the_processor_has_bf16():

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from broken import (
-    OWN,
-    RAW,
-    SHARED,
-    DoesNotSayWhat,
-    admits_anything,
-    drifts,
-    fault,
-    leaks,
-    refuses_what_it_admits,
-)
+from broken import OWN, DoesNotSayWhat
 from correct import CORRECT, backend
+from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
 
 from simulator.contract import Evidence, Stage
 from simulator.testing import CHECKS, Mark, Workshop, prove

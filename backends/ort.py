@@ -63,7 +63,7 @@ class OrtRuntime(Runtime):
         available = ort.get_available_providers()
         if self._provider not in available:
             raise Unsupported(
-                f"onnxruntime {ort.__version__} here has no {self._provider} (it has "
+                f"onnxruntime {ort.version} here has no {self._provider} (it has "
                 f"{', '.join(available)}); install a build that has it in a Python of its own: "
                 "simulate backends install onnxruntime --python PATH"
             )

@@ -43,7 +43,7 @@ class TorchRuntime(Runtime):
         device = self.options["device"]
         if device == "cuda" and not torch.cuda.is_available():
             raise Unsupported(
-                f"torch {torch.__version__} finds no CUDA device; use device: cpu, or a CUDA "
+                f"torch {torch.version} finds no CUDA device; use device: cpu, or a CUDA "
                 "build of torch and a driver that fits it"
             )
         torch.set_num_threads(self.options["threads"])

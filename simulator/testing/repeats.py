@@ -6,7 +6,9 @@ import gc
 import os
 import resource
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,12 +55,14 @@ def nothing_leaks(subject: Subject) -> str | None:
         return "seen with another offer of the same implementation"
     at, calls = work(subject), SLOW_CALLS if subject.slow else CALLS
     jobs, seen = at.jobs(), []
-    with at.open() as made:
+    with at.open() as made, _only_new_garbage():
         for number in range(calls // 10 + calls):
             if number >= calls // 10 and number % (calls // 2) == calls // 10:
-                seen.append(_settled(subject))
+                seen.append(_settled())
             at.fresh(made, jobs[number % len(jobs)])
-        seen.append(_settled(subject))
+        seen.append(_settled())
+    if subject.slow:
+        return f"{calls} calls, too few to tell: slow"
     grown = [(after - before) / (calls // 2) for before, after in pairwise(seen)]
     steady = min(grown)  # a cache fills once, a leak goes on
     expect(
@@ -66,13 +70,21 @@ def nothing_leaks(subject: Subject) -> str | None:
         f"the process grows by {steady / 2**10:.0f} KiB a call over {calls} calls, and goes on",
     )
     subject.workshop.tight.add(subject.offer.make)
-    return f"{calls} calls: slow" if subject.slow else None
+    return None
 
 
-def _settled(subject: Subject) -> int:
-    """Bytes in memory without garbage; so few calls as of a slow one tell nothing."""
-    if subject.slow:
-        return 0
+@contextmanager
+def _only_new_garbage() -> Iterator[None]:
+    """Let collections pass over what is there already: in a large process it takes a while."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _settled() -> int:
+    """Bytes in memory without garbage."""
     gc.collect()
     return resident()
 

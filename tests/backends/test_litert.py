@@ -322,7 +322,9 @@ def test_a_card_brings_a_program_or_a_file(files, tmp_path, cache, data, made):
 
     assert summary["samples"] == 6
     assert summary["flips"]["count"] == 0
-    assert summary["deploy"]["effective"]["compute"] is None  # a mean is no product
+    assert (
+        summary["deploy"]["effective"]["compute"] == "fp32"
+    )  # a probe says so: a mean is no product
 
 
 def test_the_profiles_hold_and_a_typo_does_not():

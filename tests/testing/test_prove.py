@@ -1,0 +1,83 @@
+"""``simulate backends prove``: a line per check, and an exit code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from broken import OWN
+from correct import backend
+
+from simulator import registry
+from simulator.cli import main, prove
+from simulator.contract import Stage
+from simulator.testing import CHECKS
+from simulator.testing import prove as findings
+from simulator.testing.models import FAMILIES
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+
+
+def test_a_line_per_check(capsys):
+    code = main(["backends", "prove", "turbojpeg"])
+
+    *lines, total = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert [line.split()[:3] for line in lines] == [
+        ["passed", "decode", check.__name__] for check in CHECKS[Stage.DECODE]
+    ]
+    assert total == f"turbojpeg: {len(lines)} passed, 0 failed, 0 cannot"
+
+
+def test_a_failed_check_is_exit_1_and_says_what_came(monkeypatch, capsys):
+    broken = backend(Stage.RESIZE, OWN[Stage.RESIZE]["a_flat_plane_stays_flat"])
+    monkeypatch.setattr(registry, "backend", lambda name: broken)
+
+    assert prove.run("numpy") == 1
+
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("failed"))
+    assert line == (
+        "failed  resize    a_flat_plane_stays_flat  "
+        "interpolation=bilinear antialias=false: a flat plane is 1 levels off"
+    )
+
+
+def test_what_cannot_run_here_is_exit_2_in_one_line(capsys):
+    code = main(["backends", "prove", "ascend"])
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"error: .+\n", err)
+
+
+def test_what_only_the_user_can_say_is_not_proved(capsys):
+    assert main(["backends", "prove", "recorded"]) == 2
+    assert capsys.readouterr().out.splitlines()[-1].startswith("recorded: 0 passed, 0 failed")
+
+
+def test_a_backend_of_example_images_has_nothing_to_prove(capsys):
+    assert main(["backends", "prove", "foolbox"]) == 0
+    assert capsys.readouterr().out == "foolbox offers nothing that the suite proves\n"
+
+
+def test_offers_are_told_apart_by_what_differs():
+    told = {f.options for f in findings(registry.backend("pillow")) if f.stage is Stage.RESIZE}
+
+    assert told == {
+        "interpolation=bilinear|bicubic|box|hamming|lanczos antialias=True",
+        "interpolation=nearest antialias=False",
+    }
+
+
+@pytest.mark.parametrize("stage", CHECKS)
+def test_every_check_is_documented(stage):
+    text = DOCUMENT.read_text()
+
+    assert [c.__name__ for c in CHECKS[stage] if f"`{c.__name__}`" not in text] == []
+
+
+def test_every_family_is_documented():
+    text = DOCUMENT.read_text()
+
+    assert [name for name in FAMILIES if f"`{name}`" not in text] == []

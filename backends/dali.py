@@ -105,22 +105,24 @@ _RESIZES: tuple[dict[str, Admits], ...] = (
 )
 
 
+_TURNED: tuple[dict[str, Admits], ...] = (
+    {"exif": ("apply", "ignore"), "idct": ("islow",)},
+    {"exif": ("ignore",), "idct": ("ifast",)},
+)
+"""A turned JPEG is decoded without the fast IDCT (measured), so that is not offered."""
+
+
 def _offers() -> Iterator[Offer]:
     """Every device and API apart; what a profile does not write is the first, cpu, pipeline."""
     for device, chroma in (("cpu", ("fancy",)), ("mixed", ("fancy", "plain"))):
         for api in ("pipeline", "dynamic"):
-            yield Offer(
-                Stage.DECODE,
-                {
-                    "exif": ("apply", "ignore"),
-                    "idct": ("islow", "ifast"),
-                    "chroma_upsampling": chroma,
-                    "device": (device,),
-                    "api": (api,),
-                },
-                DaliDecoder,
-                source="DALI documentation, nvidia.dali.fn.decoders.image",
-            )
+            for turned in _TURNED:
+                yield Offer(
+                    Stage.DECODE,
+                    {**turned, "chroma_upsampling": chroma, "device": (device,), "api": (api,)},
+                    DaliDecoder,
+                    source="DALI documentation, nvidia.dali.fn.decoders.image",
+                )
     for device in ("cpu", "gpu"):
         for api in ("pipeline", "dynamic"):
             for fields in _RESIZES:

@@ -12,6 +12,7 @@ import numpy as np
 from backends.cuda_driver import cuda_device
 from simulator.contract import (
     U8,
+    Admits,
     Backend,
     Decoder,
     Encoded,
@@ -79,6 +80,12 @@ class NvImageCodecDecoder(Decoder):
         )
 
 
+_TURNED: tuple[dict[str, Admits], ...] = (
+    {"exif": ("apply", "ignore"), "idct": ("islow",)},
+    {"exif": ("ignore",), "idct": ("ifast",)},
+)
+"""A turned JPEG is decoded without the fast IDCT (measured), so that is not offered."""
+
 BACKEND = Backend(
     name="nvimagecodec",
     summary="NVIDIA nvImageCodec: JPEG and PNG decoding by libjpeg-turbo and libpng, or nvJPEG",
@@ -86,15 +93,11 @@ BACKEND = Backend(
     offers=tuple(
         Offer(
             Stage.DECODE,
-            {
-                "exif": ("apply", "ignore"),
-                "idct": ("islow", "ifast"),
-                "chroma_upsampling": ("fancy", "plain"),
-                "device": (device,),
-            },
+            {**turned, "chroma_upsampling": ("fancy", "plain"), "device": (device,)},
             NvImageCodecDecoder,
             source="https://docs.nvidia.com/cuda/nvimagecodec/codec_options.html",
         )
         for device in _BACKENDS
+        for turned in _TURNED
     ),
 )

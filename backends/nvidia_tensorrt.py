@@ -43,7 +43,7 @@ class TensorRtRuntime(Runtime):
     @classmethod
     def compile_identity(cls) -> dict[str, str]:
         """Return what an engine depends on besides its model and options."""
-        return {**gpu(), "tensorrt": trt.__version__}
+        return {**gpu(), "tensorrt": trt.load().__version__}
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Options) -> None:
@@ -131,7 +131,7 @@ def _modes() -> Any:
 
 def device() -> str:
     """Name the GPU, and the TensorRT that would use it; the driver is asked first."""
-    return f"{cuda_device()}, TensorRT {trt.__version__}"
+    return f"{cuda_device()}, TensorRT {trt.load().__version__}"
 
 
 _RUN: dict[str, Admits] = {"device": ("cuda",), "threads": (1,), "tf32": (False, True)}

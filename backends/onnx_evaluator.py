@@ -78,7 +78,7 @@ def _additions(model: Any) -> list[type[Any]]:
 
 
 _PRECISIONS: tuple[dict[str, Admits], ...] = (
-    {"storage": ("fp32",), "compute": ("fp32",)},
+    {"storage": ("fp32", "bf16", "int8", "int6", "int4", "int2"), "compute": ("fp32",)},
     {"storage": ("fp16",), "compute": ("fp16",)},
     {"storage": ("int8",), "compute": ("int8",)},
 )

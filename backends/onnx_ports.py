@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simulator.contract import ModelError, Port, Unsupported
+from simulator.contract import Array, ModelError, Port, Unsupported
 
 Ports = tuple[Port, ...]
 FILE = "ports.json"
@@ -70,6 +70,35 @@ def name_nodes(model: Any, kinds: Iterable[str]) -> str:
         nodes = [node.name for node in model.graph.node if node.op_type == kind and node.name]
         words.append(f"{kind} (node {nodes[0]!r})" if nodes else kind)
     return ", ".join(words)
+
+
+def distance(source: Path, run: Callable[[dict[str, Array]], Mapping[str, Array]]) -> float:
+    """Return how far a converted model is from its ONNX file on one set of random numbers.
+
+    Args:
+        source: the ONNX file, of fixed sizes.
+        run: the converted model.
+
+    Returns:
+        The largest difference over the largest output of ``onnx.reference``; 0 where that has
+        no implementation of an operator.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    model, rng = read_onnx(source), np.random.default_rng(0)
+    feeds = {
+        port.name: rng.standard_normal([size or 1 for size in port.shape]).astype(port.dtype)
+        for port in ports(model)[0]
+    }
+    try:
+        wanted = ReferenceEvaluator(model).run(None, feeds)
+    except (NotImplementedError, RuntimeError):
+        return 0.0
+    got = run(feeds).values()
+    return max(
+        float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-6))
+        for a, b in zip(got, wanted, strict=True)
+    )
 
 
 def run_tool(

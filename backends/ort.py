@@ -22,6 +22,7 @@ from simulator.contract import (
     Backend,
     Effective,
     Library,
+    MissingLibrary,
     Offer,
     Pairs,
     Port,
@@ -62,14 +63,14 @@ class OrtRuntime(Runtime):
         self._provider = _PROVIDERS[self.options["provider"]]
         available = ort.get_available_providers()
         if self._provider not in available:
-            raise Unsupported(
+            raise MissingLibrary(
                 f"onnxruntime {ort.version} here has no {self._provider} (it has "
                 f"{', '.join(available)}); install a build that has it in a Python of its own: "
                 "simulate backends install onnxruntime --python PATH"
             )
         self._session = self._opened(self._session_options())
         if self._session.get_providers()[:1] != [self._provider]:
-            raise Unsupported(
+            raise MissingLibrary(
                 f"onnxruntime lists {self._provider} and runs on "
                 f"{', '.join(self._session.get_providers())}: its device or driver is missing"
             )

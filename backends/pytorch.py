@@ -17,12 +17,12 @@ from simulator.contract import (
     Backend,
     Effective,
     Library,
+    MissingLibrary,
     Offer,
     Port,
     Resizer,
     Runtime,
     Stage,
-    Unsupported,
 )
 
 torch = Library("torch", distribution="torch", extra="pytorch")
@@ -42,7 +42,7 @@ class TorchRuntime(Runtime):
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         device = self.options["device"]
         if device == "cuda" and not torch.cuda.is_available():
-            raise Unsupported(
+            raise MissingLibrary(
                 f"torch {torch.version} finds no CUDA device; use device: cpu, or a CUDA "
                 "build of torch and a driver that fits it"
             )

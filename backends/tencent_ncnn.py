@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.ncnn_converter import FILES, convert, pnnx
-from backends.onnx_ports import load_ports
+from backends.onnx_ports import distance, load_ports, read_onnx
 from simulator.contract import (
     Array,
     AtLeast,
@@ -35,6 +35,10 @@ _FLAGS = {
 _HEAVY = re.compile("Convolution|Deconvolution|InnerProduct|MatMul|Gemm")
 
 
+TOLERANCE = 1e-2
+"""How far a converted model may be from the ONNX file, over its largest output."""
+
+
 class NcnnRuntime(Runtime):
     """``ncnn.Net``, from the ``.param`` and ``.bin`` that ``pnnx fp16=0`` writes.
 
@@ -52,8 +56,22 @@ class NcnnRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Convert an ONNX file; see :func:`backends.ncnn_converter.convert`."""
+        """Convert an ONNX file, and hold the result against ONNX's reference evaluator.
+
+        Raises:
+            ModelError: it cannot be converted, or became another function: pnnx takes some axes
+                (of a Softmax over channels, for one) for others.
+        """
         convert(source, folder)
+        runtime = cls(folder, {"threads": 1, "compute": "fp32"})
+        off = distance(source, runtime.run)
+        runtime.close()
+        if off > TOLERANCE:
+            kinds = ", ".join(sorted({node.op_type for node in read_onnx(source).graph.node}))
+            raise ModelError(
+                f"ncnn's converter makes another function of {source} ({kinds}): {off:.0%} off on "
+                "random numbers"
+            )
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._net = ncnn.Net()
@@ -72,7 +90,8 @@ class NcnnRuntime(Runtime):
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         with self._net.create_extractor() as extractor:
             for index, port in enumerate(self.inputs):
-                extractor.input(f"in{index}", ncnn.Mat(feeds[port.name][0]).clone())
+                image = np.ascontiguousarray(feeds[port.name][0])  # Mat reads what lies behind
+                extractor.input(f"in{index}", ncnn.Mat(image).clone())
             found = {}
             for index, port in enumerate(self.outputs):
                 failed, value = extractor.extract(f"out{index}")

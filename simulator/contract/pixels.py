@@ -30,8 +30,9 @@ class Decoder(ABC):
     """Turns a file into pixels.
 
     Every decoder means the same by the same file: gray is repeated to three channels, alpha
-    is dropped, 16-bit samples keep their high byte, a truncated file is refused before any
-    library sees it. What a library cannot do (CMYK, the planes of a PNG) it refuses.
+    is dropped, 16-bit samples become their high byte or are rounded to 8 bits, a truncated file
+    is refused before any library sees it. What a library cannot do (CMYK, the planes of a PNG)
+    it refuses.
 
     Args:
         options: the checked fields of the profile's ``decode`` section.

@@ -62,7 +62,7 @@ def choose(profile: Profile) -> Choices:
     problems: list[str] = []
     for stage, key, name, fields in _sections(profile):
         try:
-            choices[stage] = _choose(stage, registry.backend(name), fields)
+            choices[stage] = implementation(stage, registry.backend(name), fields)
         except UserError as error:
             for problem in str(error).splitlines():
                 field, _, what = problem.rpartition("\t")
@@ -130,7 +130,12 @@ def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any
     yield Stage.RUNTIME, ("runtime",), spec.runtime.backend, fields
 
 
-def _choose(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice:
+def implementation(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice:
+    """Find the offer of a backend that obeys every field.
+
+    Raises:
+        UserError: there is none; a line per problem of the nearest one, field first, then a tab.
+    """
     offers = backend.of(stage)
     if not offers:
         able = [b.name for b in registry.backends() if b.of(stage)]

@@ -32,27 +32,6 @@ DEAR = {
 }
 """Fewer operator families for those whose model files take a second each to make."""
 
-_TURNED = "a turned JPEG takes nvImageCodec's other decoder, without the fast IDCT"
-KNOWN = {
-    "dali": {
-        "exif_is_obeyed": _TURNED,
-        "png_keeps_its_samples": "16 bits are rounded to 8, where the contract keeps the high byte",
-    },
-    "nvimagecodec": {"exif_is_obeyed": _TURNED},
-    "ncnn": {
-        "agrees_with_onnx_reference": "pnnx takes the wrong axis for a Softmax on its own",
-        "any_strides_will_do": "ncnn.Mat reads the memory behind a view",
-    },
-}
-"""What fails for a reason that is known, by backend and check; strict."""
-
-UNFIT = {
-    "onnxruntime": "a provider that this build lacks is Unsupported, not MissingLibrary",
-    "pytorch": "no CUDA device is Unsupported, not MissingLibrary",
-    "qnn": "soc_model admits any number, and a wrong one spoils the process",
-}
-"""Adapters that wait for a change; strict."""
-
 CANNOT = {
     "dali": "CUDA GPU",
     "nvimagecodec": "CUDA GPU",
@@ -74,19 +53,13 @@ def workshops(tmp_path_factory):
     return lambda name: workshop(DEAR.get(name, tuple(FAMILIES)))
 
 
-def proved():
-    for name in sorted(PROVED):
-        waits = pytest.mark.xfail(strict=True, reason=UNFIT.get(name, ""))
-        yield pytest.param(name, marks=waits if name in UNFIT else ())
-
-
-@pytest.mark.parametrize("name", proved())
+@pytest.mark.parametrize("name", sorted(PROVED))
 def test_a_backend_passes(workshops, name):
     findings = list(prove(registry.backend(name), workshops(name)))
 
     failed = {(f.options, f.check): f.remark for f in findings if f.mark is Mark.FAILED}
     cannot = {f.remark for f in findings if f.mark is Mark.CANNOT}
-    assert {check for _, check in failed} == set(KNOWN.get(name, ())), failed
+    assert failed == {}
     assert all(CANNOT.get(name, "nothing") in remark for remark in cannot), cannot
     assert any(finding.mark is Mark.PASSED for finding in findings)
 

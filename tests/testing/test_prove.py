@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,12 @@ def test_every_family_is_documented():
     text = DOCUMENT.read_text()
 
     assert [name for name in FAMILIES if f"`{name}`" not in text] == []
+
+
+def test_the_suite_needs_neither_pytest_nor_a_backends_library():
+    blocked = ["pytest", "PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia", "scipy"]
+    probe = f"import sys; sys.modules.update(dict.fromkeys({blocked})); import simulator.testing"
+
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import images
 import numpy as np
 
-from backends import dali, ffmpeg, nvidia_imagecodec, opencv, pillow, tensorflow_image, turbojpeg
+from backends import ffmpeg, opencv, pillow, tensorflow_image, turbojpeg
+from backends.nvidia import dali_operators as dali
+from backends.nvidia import imagecodec as nvidia_imagecodec
 from simulator.contract import Decoder, inspect
 
 LIBJPEG = {"exif": "ignore", "idct": "islow", "chroma_upsampling": "fancy"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.rockchip_rknn import BACKEND
+from backends.rockchip.runtime import BACKEND
 from simulator.contract import Stage
 from simulator.errors import Unsupported
 

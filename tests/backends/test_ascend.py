@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sums
 
-from backends.ascend_dvpp import INTERPOLATION, jpegd_strides, nv12_planes, vpc_strides
-from backends.ascend_model import atc_arguments
+from backends.ascend.dvpp import INTERPOLATION, jpegd_strides, nv12_planes, vpc_strides
+from backends.ascend.model import atc_arguments
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError

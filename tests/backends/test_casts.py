@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from backends.weight_codes import quantize
+from backends.stored_weights.codes import quantize
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import ModelError, ProfileError

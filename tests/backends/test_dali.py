@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvidia.dali import Pipeline, fn, types
 
-from backends.cuda_driver import cuda_device
-from backends.dali import BACKEND, DaliDecoder, DaliResizer
+from backends.nvidia.dali_operators import BACKEND, DaliDecoder, DaliResizer
+from backends.nvidia.driver import cuda_device
 from simulator.contract import MissingLibrary, Stage, inspect
 from simulator.plan import normalize
 from simulator.profile.choose import choose

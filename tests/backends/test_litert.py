@@ -14,8 +14,8 @@ import torch
 from ai_edge_litert import interpreter as library
 from shared_data import shared
 
-from backends import litert_interpreter
-from backends.litert_tensor import Tensor
+from backends.litert import interpreter as litert_interpreter
+from backends.litert.tensor import Tensor
 from simulator import registry, simulate
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError, Unsupported
@@ -366,7 +366,7 @@ def test_the_library_says_nothing(files):
     code = f"""
 from pathlib import Path
 import numpy as np
-from backends.litert import BACKEND
+from backends.litert.compiled import BACKEND
 for offer in BACKEND.offers:
     runtime = offer.make(Path({str(files["conv"])!r}), {{"threads": 1, "kernels": "xnnpack"}})
     runtime.run({{port.name: np.zeros(port.shape, np.float32) for port in runtime.inputs}})

@@ -10,13 +10,13 @@ import pytest
 import simplejpeg
 from decoding import JPEGS, ON_CPU, PHOTO
 
-from backends.cuda_driver import cuda_device
-from backends.nvidia_imagecodec import BACKEND, NvImageCodecDecoder
+from backends.nvidia.driver import cuda_device
+from backends.nvidia.imagecodec import BACKEND, NvImageCodecDecoder
 from simulator.contract import MissingLibrary, inspect
 
 
 def test_cpu_and_gpu_are_offers_of_their_own():
-    assert [offer.options["device"] for offer in BACKEND.offers] == [("cpu",), ("mixed",)]
+    assert {offer.options["device"] for offer in BACKEND.offers} == {("cpu",), ("mixed",)}
 
 
 def test_nvjpeg_needs_a_gpu():
@@ -48,7 +48,7 @@ def test_pixels_outlive_the_decoder():
 def test_a_refused_file_is_an_error_and_nothing_is_printed():
     probe = (
         "import sys\n"
-        "from backends.nvidia_imagecodec import NvImageCodecDecoder\n"
+        "from backends.nvidia.imagecodec import NvImageCodecDecoder\n"
         "from simulator.contract import Encoded, SampleError\n"
         f"decoder = NvImageCodecDecoder({ON_CPU!r})\n"
         "try:\n"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends import itu, opencv, pillow
-from backends.openvino_pixels import OpenVinoConverter, OpenVinoResizer
+from backends.intel.openvino_pixels import OpenVinoConverter, OpenVinoResizer
 from simulator.contract import Frame, PixelFormat, Unsupported
 from simulator.contract.frame import Matrix, Range, yuv_frame
 from simulator.reference.resize import resize

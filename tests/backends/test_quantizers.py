@@ -6,7 +6,7 @@ import pytest
 import tiny
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.ort_calibration import least_error
+from backends.ort.calibration import least_error
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import ModelError, ProfileError

@@ -8,7 +8,9 @@ import images
 import numpy as np
 import pytest
 
-from backends import dali, opencv, openvino_pixels, pillow, tensorflow_image
+from backends import opencv, pillow, tensorflow_image
+from backends.intel import openvino_pixels
+from backends.nvidia import dali_operators as dali
 from simulator.contract import Offer, PixelFormat, Resizer, Stage
 from simulator.contract.frame import Matrix, Range, yuv_frame
 from simulator.reference.resize import resize

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sums
 
-from backends.cuda_driver import cuda_device
-from backends.nvidia_engine import products
-from backends.nvidia_tensorrt import refuse_another
+from backends.nvidia.driver import cuda_device
+from backends.nvidia.tensorrt_engine import products
+from backends.nvidia.tensorrt_runtime import refuse_another
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, Unsupported

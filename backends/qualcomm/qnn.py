@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.qualcomm_device import PROVIDER, device, find, here, ort, qnn
+from backends.qualcomm.device import PROVIDER, device, find, here, ort, qnn
 from backends.quiet import quiet
 from simulator.contract import (
     Admits,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends import litert_probe
-from backends.litert_tensor import Tensor
+from backends.litert import probe
+from backends.litert.tensor import Tensor
 from backends.quiet import quiet
 from simulator.contract import Admits, Array, AtLeast, Effective, Library, Port, Runtime
 
@@ -57,7 +57,7 @@ class InterpreterRuntime(Runtime):
     @classmethod
     def save_conv(cls, weights: Array, path: Path) -> None:
         """Write ``Conv2D`` as a ``.tflite`` file."""
-        litert_probe.save_conv(weights, path)
+        probe.save_conv(weights, path)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._path = str(artifact)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.rockchip_toolkit import (
+from backends.rockchip.toolkit import (
     GRANULARITY,
     METHODS,
     Ports,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.iree_compile import FILE, PRODUCTS, compile_onnx, compiler
+from backends.iree_cpu.compile import FILE, PRODUCTS, compile_onnx, compiler
 from backends.onnx_ports import load_ports
 from simulator.contract import (
     Admits,
@@ -45,7 +45,7 @@ class IreeRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Import and compile an ONNX file; see :mod:`backends.iree_compile`."""
+        """Import and compile an ONNX file; see :mod:`backends.iree_cpu.compile`."""
         compile_onnx(source, folder)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

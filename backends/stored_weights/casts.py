@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backends.stored_weights import StoredWeights
-from backends.weight_codes import quantize
+from backends.stored_weights.codes import quantize
+from backends.stored_weights.nodes import StoredWeights
 from simulator.contract import (
     Admits,
     Array,

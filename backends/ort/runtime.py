@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from backends import ort_quantizer
+from backends.ort import quantizer
 from simulator.contract import (
     Admits,
     Array,
@@ -235,6 +235,6 @@ BACKEND = Backend(
     library=ort,
     offers=(
         *_offers(),
-        *ort_quantizer.OFFERS,
+        *quantizer.OFFERS,
     ),
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from backends.cuda_driver import cuda_device
-from backends.dali_engines import Apply, Dynamic, Pipelines, dali, types
+from backends.nvidia.dali_engines import Apply, Dynamic, Pipelines, dali, types
+from backends.nvidia.driver import cuda_device
 from simulator.contract import (
     U8,
     Admits,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.litert_interpreter import FLOAT, INTEGER, RUN, InterpreterRuntime, newest
-from backends.litert_tensor import sizes
+from backends.litert.interpreter import FLOAT, INTEGER, RUN, InterpreterRuntime, newest
+from backends.litert.tensor import sizes
 from backends.quiet import quiet
 from simulator.contract import Array, Backend, Effective, Library, Offer, Port, Stage, Unsupported
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from backends.ascend_device import Channel, Scratch, acl, call, download, soc, upload
+from backends.ascend.device import Channel, Scratch, acl, call, download, soc, upload
 from simulator.contract import (
     U8,
     Decoder,

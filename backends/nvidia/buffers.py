@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.cuda_driver import cuda_device
+from backends.nvidia.driver import cuda_device
 from simulator.contract import Array, Library
 
 cuda = Library("cuda.bindings.runtime", distribution="cuda-bindings", extra="tensorrt")

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.cuda_driver import cuda_device
-from backends.nvidia_cuda import Stream, cuda, gpu
-from backends.nvidia_engine import build, open_engine, products, trt
+from backends.nvidia.buffers import Stream, cuda, gpu
+from backends.nvidia.driver import cuda_device
+from backends.nvidia.tensorrt_engine import build, open_engine, products, trt
 from simulator.contract import (
     Admits,
     Array,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.litert_interpreter import FLOAT, INTEGER, RUN, InterpreterRuntime, tflite
+from backends.litert.interpreter import FLOAT, INTEGER, RUN, InterpreterRuntime, tflite
 from simulator.contract import Backend, Environment, Library, Offer, Stage
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.openvino_pixels import OFFERS as PIXELS
+from backends.intel.openvino_pixels import OFFERS as PIXELS
 from simulator.contract import (
     Admits,
     Array,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backends.ascend_device import acl, soc
-from backends.ascend_dvpp import INTERPOLATION, DvppDecoder, VpcResizer
-from backends.ascend_model import AscendRuntime
+from backends.ascend.device import acl, soc
+from backends.ascend.dvpp import INTERPOLATION, DvppDecoder, VpcResizer
+from backends.ascend.model import AscendRuntime
 from simulator.contract import Admits, Backend, Offer, Stage
 
 _RUN: dict[str, Admits] = {

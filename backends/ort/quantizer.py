@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.ort_calibration import calibrate
+from backends.ort.calibration import calibrate
 from simulator.contract import (
     Admits,
     Array,

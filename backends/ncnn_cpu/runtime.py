@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.ncnn_converter import FILES, convert, pnnx
+from backends.ncnn_cpu.converter import FILES, convert, pnnx
 from backends.onnx_ports import distance, load_ports, read_onnx
 from simulator.contract import (
     Array,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.litert_interpreter import litert
-from backends.litert_tensor import Tensor
+from backends.litert.interpreter import litert
+from backends.litert.tensor import Tensor
 from backends.quiet import quiet
 from simulator.contract import (
     Admits,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.ascend_device import acl, call, download, soc, upload, use
+from backends.ascend.device import acl, call, download, soc, upload, use
 from simulator.contract import (
     Array,
     Effective,

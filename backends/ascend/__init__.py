@@ -1,0 +1,1 @@
+"""Huawei Ascend: pyACL, DVPP and models compiled by ATC."""

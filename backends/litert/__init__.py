@@ -1,0 +1,1 @@
+"""LiteRT, its predecessor, and the ways to a .tflite file."""

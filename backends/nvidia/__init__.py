@@ -1,0 +1,1 @@
+"""NVIDIA: DALI, nvImageCodec and TensorRT."""

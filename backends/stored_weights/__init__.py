@@ -1,0 +1,1 @@
+"""Weights stored in BF16 or a few bits."""

@@ -8,19 +8,17 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from backends.intel.libraries import nncf
 from simulator.contract import (
     Admits,
     Array,
     Backend,
     KeepList,
-    Library,
     Offer,
     Quantizer,
     Stage,
     kept,
 )
-
-nncf = Library("nncf", distribution="nncf", extra="openvino")
 
 
 class NncfQuantizer(Quantizer):

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.intel.libraries import ov, preprocess
 from simulator.contract import (
     U8,
     Admits,
     Array,
     Converter,
     Frame,
-    Library,
     Matrix,
     Offer,
     PixelFormat,
@@ -27,9 +27,6 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
-
-ov = Library("openvino", distribution="openvino", extra="openvino")
-preprocess = Library("openvino.preprocess", distribution="openvino", extra="openvino")
 
 _ALGORITHMS = {
     ("nearest", False): "RESIZE_NEAREST",

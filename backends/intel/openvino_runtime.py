@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
 from simulator.contract import (
     Admits,
@@ -17,14 +18,11 @@ from simulator.contract import (
     AtLeast,
     Backend,
     Effective,
-    Library,
     Offer,
     Port,
     Runtime,
     Stage,
 )
-
-ov = Library("openvino", distribution="openvino", extra="openvino")
 
 _HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}

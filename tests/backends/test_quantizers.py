@@ -1,8 +1,12 @@
 """Static quantizers: what they write, what they keep, and how they find a range."""
 
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
+import sums
 import tiny
 from onnx import TensorProto, helper, numpy_helper
 
@@ -340,3 +344,28 @@ def test_facts_of_a_plain_quantizer():
 
     facts = {name: chosen.options[name] for name in chosen.facts}
     assert facts == {"keep": NOTHING, "reduce_range": False, "target": "cpu"}
+
+
+def test_nncf_and_openvino_send_no_reports(tmp_path):
+    """Their telemetry package is out of reach: nothing of it is loaded, NNCF has its stub."""
+    sums.save(tmp_path / "m.onnx")
+    code = f"""
+import sys
+import numpy as np
+from pathlib import Path
+from simulator.contract import Stage
+from simulator.profile.choose import choose
+from simulator.profile.load import load
+folder = Path({str(tmp_path)!r})
+choices = choose(load("openvino_int8"))
+feeds = iter([{{"x": np.ones((1, 2, 8, 8), np.float32)}}] * 3)
+choices[Stage.QUANTIZE].make().quantize(folder / "m.onnx", folder / "q.onnx", feeds)
+choices[Stage.RUNTIME].make(folder / "q.onnx")
+import nncf.telemetry.wrapper as wrapper
+print(sorted(m for m in sys.modules if m.startswith("openvino_telemetry.")))
+print(type(wrapper.telemetry).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    assert done.stdout.splitlines() == ["[]", "MagicMock"]

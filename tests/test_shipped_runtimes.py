@@ -1,0 +1,39 @@
+"""Every built-in runtime profile that can run here, on the built-in model and eight images."""
+
+import pytest
+
+import simulator
+from simulator.cache import VARIABLE
+
+EFFECTIVE = {
+    "pytorch_fp32": "fp32",
+    "openvino_int8": "int8",
+    "litert_fp32": "fp32",
+    "litert_int8": "int8",
+    "ncnn_fp32": "fp32",
+    "mnn_fp32": "fp32",
+    "iree_int8": "fp32",
+    "qnn_int8": None,
+}
+"""In force: IREE computes a QDQ file in FP32 and says so, the QNN emulator does not tell."""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize("name", EFFECTIVE)
+def test_it_answers_as_the_training_stack_does(kept, monkeypatch, tmp_path, name):
+    """At most one of eight predictions may flip: INT8 is calibrated on those eight images."""
+    monkeypatch.setenv(VARIABLE, str(kept))
+
+    summary = simulator.simulate("pillow_fp32", name, limit=8, out=tmp_path / "run").summary
+
+    assert summary["samples"] == 8
+    assert summary["flips"]["count"] <= 1
+    assert summary["deploy"]["effective"]["compute"] == EFFECTIVE[name]
+    assert summary["controls"]["self"]["bit_equal"]
+    asked = "int8" if "int8" in name else "fp32"
+    told = [w for w in summary["warnings"] if "compute" in w and "was asked for" in w]
+    assert bool(told) == (EFFECTIVE[name] not in (None, asked)), summary["warnings"]

@@ -66,6 +66,7 @@ class NncfQuantizer(Quantizer):
 
 _OVERFLOW_FIX = {True: "ENABLE", False: "DISABLE", "first_layer": "FIRST_LAYER"}
 _QUANTIZE: dict[str, Admits] = {
+    "reduce_range": ("first_layer", True, False),
     "weights": ("per_channel",),
     "symmetric": (False, True),
     "method": ("mean_minmax", "minmax"),
@@ -78,8 +79,5 @@ BACKEND = Backend(
     name="nncf",
     summary="NNCF post-training quantization, as OpenVINO recommends it",
     library=nncf,
-    offers=tuple(
-        Offer(Stage.QUANTIZE, {**_QUANTIZE, "reduce_range": fix}, NncfQuantizer, source=_SOURCE)
-        for fix in (("first_layer",), (True, False))
-    ),
+    offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),),
 )

@@ -104,8 +104,7 @@ _CPU: dict[str, Admits] = {
     "target": ("cpu",),
 }
 _FORMS: tuple[dict[str, Admits], ...] = (
-    {**_CPU, "reduce_range": (False,)},
-    {**_CPU, "reduce_range": (True,)},
+    {**_CPU, "reduce_range": (False, True)},
     {
         **_CPU,
         "activations": ("int8",),

@@ -50,6 +50,8 @@ class Choice:
 
 
 Choices = Mapping[Stage, Choice]
+PLACES = ("device", "api", "provider", "io_binding", "target")
+"""Fields that say where or by which door; not written, they are the CPU's and the first one's."""
 
 
 def choose(profile: Profile) -> Choices:
@@ -140,17 +142,20 @@ def implementation(stage: Stage, backend: Backend, fields: Mapping[str, Any]) ->
     if not offers:
         able = [b.name for b in registry.backends() if b.of(stage)]
         raise UserError(f"\t{backend.name} does not {stage}; these do: {', '.join(able)}")
-    failures: list[list[str]] = []
-    for offer in offers:
-        problems = _mismatches(backend, offer, fields)
-        if not problems:
-            facts = tuple(name for name in offer.options if name not in fields)
-            filled = {name: _only(offer.options[name]) for name in facts}
-            options = dict(fields) | filled
-            return Choice(stage, backend, offer, options, facts)
-        failures.append(problems)
-    nearest: list[str] = min(failures, key=len)
-    raise UserError("\n".join(nearest))
+    failures = [_mismatches(backend, offer, fields) for offer in offers]
+    fitting = [offer for offer, problems in zip(offers, failures, strict=True) if not problems]
+    if not fitting:
+        nearest: list[str] = min(failures, key=len)
+        raise UserError("\n".join(nearest))
+    offer = fitting[0]
+    facts = tuple(name for name in offer.options if name not in fields)
+    filled = {name: _only(offer.options[name]) for name in facts}
+    for name in facts:
+        others = [_only(other.options[name]) for other in fitting if name in other.options]
+        if name not in PLACES and any(value != filled[name] for value in others):
+            offered = _words(tuple(dict.fromkeys(others)))
+            raise UserError(f"{name}\trequired by {backend.name}: {offered}")
+    return Choice(stage, backend, offer, dict(fields) | filled, facts)
 
 
 def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:

@@ -339,11 +339,11 @@ def test_what_the_quantizer_does_not_offer_is_refused(written, message):
 
 
 def test_facts_of_a_plain_quantizer():
-    """What need not be written: nothing is kept, weights have 8 bits, the file is for CPUs."""
+    """What need not be written: nothing is kept, the file is for CPUs."""
     chosen = choose(load("ort_int8", []))[Stage.QUANTIZE]
 
     facts = {name: chosen.options[name] for name in chosen.facts}
-    assert facts == {"keep": NOTHING, "reduce_range": False, "target": "cpu"}
+    assert facts == {"keep": NOTHING, "target": "cpu"}
 
 
 def test_nncf_and_openvino_send_no_reports(tmp_path):

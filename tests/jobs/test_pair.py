@@ -52,6 +52,7 @@ def test_calibration_takes_any_folder_of_images(run, tmp_path):
         (source / name / "a.jpg").write_bytes(tiny.encoded(tiny.picture((90, 20, 200))))
     quantizer = (
         "{backend: onnxruntime, weights: per_channel, activations: uint8, symmetric: false,"
+        " reduce_range: false,"
         f" method: minmax, calibration: {{samples: 2, through: train, source: {source}}}}}"
     )
 

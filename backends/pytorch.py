@@ -23,6 +23,7 @@ from simulator.contract import (
     Resizer,
     Runtime,
     Stage,
+    Unsupported,
 )
 
 torch = Library("torch", distribution="torch", extra="pytorch")
@@ -33,11 +34,11 @@ class TorchRuntime(Runtime):
 
     ``casting`` says how BF16 and FP16 are reached: ``autocast`` casts the operators that
     ``torch.autocast`` lists, ``true`` casts the weights and the input and everything between.
-    The thread count and TF32 are the process's own: of two PyTorch stacks with different ones,
-    the one opened later sets them for both.
+    The thread count and TF32 are the process's own, so all that are open together must agree.
     """
 
     takes: ClassVar[str] = "torch_export"
+    _together: ClassVar[list[TorchRuntime]] = []
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         device = self.options["device"]
@@ -46,6 +47,7 @@ class TorchRuntime(Runtime):
                 f"torch {torch.version} finds no CUDA device; use device: cpu, or a CUDA "
                 "build of torch and a driver that fits it"
             )
+        self._agree()
         torch.set_num_threads(self.options["threads"])
         if "use_tf32" in self.options:
             torch.backends.cuda.matmul.allow_tf32 = self.options["use_tf32"]
@@ -69,8 +71,20 @@ class TorchRuntime(Runtime):
         if self.options["mode"] == "compile":
             self._module = torch.compile(self._module, options={"freezing": True})
             self.inputs, self.outputs = ports
-            self._run({port.name: np.zeros(port.shape, port.dtype) for port in ports[0]})  # type: ignore[arg-type]
+            self._run({p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports[0]})
+        self._together.append(self)
         return ports
+
+    def _agree(self) -> None:
+        """Refuse a second value of what PyTorch has one of in a process."""
+        for other in self._together:
+            for name in ("threads", "use_tf32"):
+                theirs, ours = (o.options.get(name) for o in (other, self))
+                if None not in (theirs, ours) and theirs != ours:
+                    raise Unsupported(
+                        f"PyTorch has one {name} for the whole process: {theirs} is in force, and "
+                        f"{ours} was asked for; ask for one, or run them one after the other"
+                    )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         device = self.options["device"]
@@ -120,6 +134,7 @@ class TorchRuntime(Runtime):
         return {names.get(kind, kind): count for kind, count in seen.items()}
 
     def _close(self) -> None:
+        self._together.remove(self)
         del self._module
 
     @classmethod

@@ -58,5 +58,7 @@ class QuietLibrary(Library):
 
     def load(self) -> ModuleType:
         """Import the module without a word."""
+        if self._loaded is not None:
+            return self._loaded
         with quiet():
             return super().load()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator import registry
 from simulator.contract import Array, Encoded, clock
 from simulator.data.folder import Item, read
 from simulator.errors import SampleError
@@ -123,6 +124,9 @@ def execute(
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
+        except KeyboardInterrupt:
+            registry.interrupt()  # a sample may be waiting for a worker
+            raise
         finally:
             for future in pending:
                 future.cancel()

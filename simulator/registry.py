@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.metadata
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,16 @@ def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
     return dict(sorted(found.items()))
 
 
+def known(name: str) -> None:
+    """Refuse a name that is no backend's.
+
+    Raises:
+        UserError: naming the nearest.
+    """
+    if name not in entry_points():
+        raise UserError(unknown("backend", name, entry_points()))
+
+
 @cache
 def backend(name: str) -> Backend:
     """Import one backend's module; its library stays unimported.
@@ -42,10 +53,15 @@ def backend(name: str) -> Backend:
     Raises:
         UserError: there is none of this name, or the entry point is not a Backend.
     """
+    known(name)
     points = entry_points()
-    if name not in points:
-        raise UserError(unknown("backend", name, points))
-    loaded = points[name].load()
+    try:
+        loaded = points[name].load()
+    except Exception as error:  # whatever the adapter's own code raises
+        raise UserError(
+            f"the backend {name!r} ({points[name].value}) does not load: "
+            f"{' '.join(str(error).split())}; fix or uninstall the package that brings it"
+        ) from error
     if not isinstance(loaded, Backend) or loaded.name != name:
         raise UserError(
             f"the entry point {name!r} ({points[name].value}) is not a Backend of that name; "
@@ -55,8 +71,24 @@ def backend(name: str) -> Backend:
 
 
 def backends() -> list[Backend]:
-    """Return every backend, by name."""
-    return [backend(name) for name in entry_points()]
+    """Return every backend that loads, by name."""
+    found = []
+    for name in entry_points():
+        with suppress(UserError):
+            found.append(backend(name))
+    return found
+
+
+def package(name: str) -> str:
+    """Return the package that brings a backend, with its version."""
+    dist = entry_points()[name].dist
+    return f"{dist.name} {dist.version}" if dist else ""
+
+
+def interrupt() -> None:
+    """End every worker at once, under whatever call waits for it; the next call starts it."""
+    for worker in _workers:
+        worker.kill()
 
 
 def home(name: str) -> Home | None:
@@ -84,6 +116,8 @@ def require(backend: Backend) -> None:
         found = environments.check(place)
         if found["problem"]:
             raise MissingLibrary(f"{backend.name} in {place.python}: {found['problem']}")
+        if found["versions"] != versions(backend):  # it was updated since
+            environments.keep(backend.name, environments.Installed(place.python, found["versions"]))
         return
     if backend.device is not None:
         backend.device()
@@ -129,8 +163,12 @@ def compile_identity(backend: Backend, offer: Offer) -> Any:
     return _worker(place).call("compile_identity", str(offer.stage), number)
 
 
+_workers: list[Worker] = []
+
+
 @cache
 def _worker(place: Home) -> Worker:
     worker = Worker(place)
+    _workers.append(worker)
     atexit.register(worker.stop)
     return worker

@@ -55,9 +55,9 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
         )
     total = sum(effective.products.values())
     for kind, count in effective.products.items():
-        if kind != effective.compute:
+        if kind not in (effective.compute, asked["compute"]):
             lines.append(
-                f"compute {effective.compute} was asked for, {count} of {total} convolutions and "
+                f"compute {asked['compute']} was asked for, {count} of {total} convolutions and "
                 f"matrix products are running in {kind}"
             )
     return lines

@@ -118,6 +118,13 @@ class Workshop:
         if found is None:
             return preprocessing(profile, choices, self.card)
         found.check(self.source.digest, self.dataset.items)
+        wanted = tensor_shape(self.card.spec.input)
+        shape = found.array(self.dataset.items[0]).shape
+        if shape != wanted:
+            raise DataError(
+                f"{found.path}: its tensors are float32 {wanted}, as the card makes them; "
+                f"{self.dataset.items[0].name} is {shape}"
+            )
         return replay.tensors(found)
 
     def _recorded(self, side: str, own: Chosen, found: Recording) -> Stack:
@@ -143,7 +150,6 @@ class Workshop:
             try:
                 runtime: Runtime = choice.make(artifact.path)
                 effective = runtime.effective(self._zeros(artifact, runtime))
-                self._runtimes[key] = runtime, requested.probed(choice, effective)
             except MissingLibrary:
                 raise
             except Exception as error:  # whatever the library raises is about this model
@@ -152,6 +158,7 @@ class Workshop:
                     f"{choice.backend.name} cannot open {artifact.path}: {reason}"
                     f"{_named(artifact, reason)}"
                 ) from error
+            self._runtimes[key] = runtime, requested.probed(choice, effective)
         return self._runtimes[key]
 
     def _zeros(self, artifact: Artifact, runtime: Runtime) -> dict[str, Array]:

@@ -180,7 +180,7 @@ def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, d
 
     with pytest.raises(UserError, match="was recorded; it can be compared, not mixed"):
         explain(
-            "pillow_fp32", "opencv_fp32", model=card, data=data, out=tmp_path / "run",
+            "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
             overrides=[RECORDED.format(manifest)],
         )  # fmt: skip
 

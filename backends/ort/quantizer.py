@@ -38,7 +38,7 @@ class OrtQuantizer(Quantizer):
 
     ``entropy`` at ONNX Runtime's default of 128 histogram bins equals ``minmax`` exactly, so
     fewer than 129 bins are refused. ``mse`` is ours, on ONNX Runtime's histograms: see
-    `backends.ort_calibration.least_error`. ``reduce_range`` makes weights of 7 bits. A keep
+    `backends.ort.calibration.least_error`. ``reduce_range`` makes weights of 7 bits. A keep
     list names nodes as they are after ``quant_pre_process``, which folds constants and merges
     BatchNormalization; what lies between a kept node and a quantized one is still rounded.
 

@@ -121,12 +121,15 @@ class OrtRuntime(Runtime):
             if any(name in op for name in _HEAVY):
                 heavy[_COMPUTES.get(kind, kind)] += count
                 places[provider] += count
-        names = {name: word for word, name in _PROVIDERS.items()}
-        place = max(places, key=lambda name: places[name], default=self._provider)
+        if places and not places[self._provider]:
+            raise Unsupported(
+                f"{self._provider} was asked for, and every convolution and matrix product of "
+                f"this model runs on {', '.join(places)}"
+            )
         own = self._session.get_provider_options().get(self._provider, {})
         in_force: dict[str, Any] = {
-            "device": _OWN[names[place]]["device"][0] if place in names else place,  # type: ignore[index]
-            "provider": names.get(place, place),
+            "device": self.options["device"],
+            "provider": self.options["provider"],
             "threads": options.intra_op_num_threads,
             "graph_optimization_level": levels[options.graph_optimization_level],
         }
@@ -136,7 +139,7 @@ class OrtRuntime(Runtime):
             products=heavy,
             options=in_force,
             details={
-                "providers": self._session.get_providers(),
+                "products_by_provider": dict(places),
                 "provider_options": own,
                 "kernels": {f"{op}({kind})": n for (op, kind, _), n in sorted(kernels.items())},
             },

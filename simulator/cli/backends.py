@@ -42,7 +42,7 @@ def _list(options: argparse.Namespace) -> int:
 
     from simulator import registry
 
-    rows = [_row(backend) for backend in registry.backends()]
+    rows = [_row(name) for name in registry.entry_points()]
     if options.json:
         print(json.dumps(rows, indent=2))
         return cli.PASS
@@ -50,7 +50,7 @@ def _list(options: argparse.Namespace) -> int:
     for row in rows:
         library = f"{row['library'] or '(our own arithmetic)'} {row['version'] or ''}"
         offers = "\n".join(f"{stage}: {what}" for stage, what in row["offers"].items())
-        where = row["device"] or f"[yellow]{escape(row['problem'])}[/]"
+        where = escape(row["device"] or "") or f"[yellow]{escape(row['problem'])}[/]"
         cells = [escape(text) for text in (row["name"], library, offers)]
         table.add_row(*cells, where, ", ".join(row["evidence"]))
     _console().print(table, highlight=False)
@@ -101,16 +101,24 @@ def _install(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace) -> int:
+    from simulator import registry
     from simulator.worker import environments
 
+    registry.known(options.name)
     environments.remove(options.name)
     print(f"{options.name} runs in our own Python again")
     return cli.PASS
 
 
-def _row(backend: Any) -> dict[str, Any]:
+def _row(name: str) -> dict[str, Any]:
     from simulator import registry
+    from simulator.errors import UserError
 
+    try:
+        backend = registry.backend(name)
+    except UserError as error:
+        row: dict[str, Any] = dict.fromkeys(("summary", "library", "version", "device"))
+        return {**row, "name": name, "offers": {}, "evidence": [], "problem": str(error)}
     versions = registry.versions(backend)
     offers: dict[str, dict[str, list[str]]] = {}
     for offer in backend.offers:

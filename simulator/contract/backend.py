@@ -60,6 +60,7 @@ class Subset:
     def __contains__(self, value: object) -> bool:
         return (
             isinstance(value, (list, tuple))
+            and all(isinstance(name, str) for name in value)
             and len(set(value)) == len(value)
             and set(value) <= set(self.names)
         )

@@ -66,6 +66,14 @@ class Library:
             return None
 
     @property
+    def present(self) -> bool:
+        """Whether the module can be found, under whatever distribution; it is not imported."""
+        try:
+            return importlib.util.find_spec(self._module) is not None
+        except (ImportError, ValueError):
+            return False
+
+    @property
     def extra(self) -> str:
         """The extra that installs the library."""
         return self._extra

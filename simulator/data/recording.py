@@ -22,6 +22,7 @@ from simulator.machine import sha256
 from simulator.profile import messages
 from simulator.profile.document import read
 
+STAGES = ("decode", "color", "resize", "infer")
 NAMED = 5
 """How many of many missing images an error names."""
 
@@ -85,6 +86,7 @@ class Recording:
                 f"{self.path}: model: recorded with {self.spec.model[:12]}…, and the model here "
                 f"is {model[:12]}…; record anew, or use that model"
             )
+        _ = self.stages
         missing = [item.name for item in items if self._key(item) not in self._known]
         if missing:
             rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
@@ -101,21 +103,37 @@ class Recording:
         """
         try:
             found: Array = self._arrays[self._key(item)]
-        except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
+        if found.dtype.kind != "f":
+            raise SampleError(f"{self.spec.file}: {item.name}: {found.dtype}, not floats")
         return np.ascontiguousarray(found, np.float32)
 
     def prediction(self, item: Item) -> tuple[int, float, float]:
         """Return class index, score and margin; NaN where they were not recorded."""
         row = self._rows[self._key(item)]
-        return int(row["prediction"]), _float(row.get("score")), _float(row.get("margin"))
+        prediction = row["prediction"]
+        if not isinstance(prediction, int) or prediction < 0:
+            raise SampleError(f"{self.spec.file}: {prediction!r} is no class index")
+        return prediction, _float(row.get("score")), _float(row.get("margin"))
 
-    @property
+    @cached_property
     def stages(self) -> tuple[str, ...]:
-        """The stages of which a latency was recorded, in the order of the table."""
+        """The stages of which a latency was recorded, in pipeline order.
+
+        Raises:
+            DataError: a column is of no stage, or of one that is run here.
+        """
+        taken = STAGES[:-1] if self.spec.kind == "tensors" else STAGES
         rows = self._latencies
-        columns = next(iter(rows.values())) if rows else {}
-        return tuple(name.removesuffix("_ns") for name in columns if name.endswith("_ns"))
+        columns = set(next(iter(rows.values()), ()))
+        known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}
+        if odd := sorted(columns - known):
+            raise DataError(
+                f"{self.path}: column {odd[0]!r} of its latencies is none of "
+                f"{', '.join(f'{stage}_ns' for stage in taken)} (nanoseconds)"
+            )
+        return tuple(stage for stage in taken if f"{stage}_ns" in columns)
 
     def latency(self, item: Item, stage: str) -> int:
         """Return a recorded latency in nanoseconds.
@@ -124,11 +142,11 @@ class Recording:
             SampleError: the table has none for this image.
         """
         value = self._latencies.get(self._key(item), {}).get(f"{stage}_ns")
-        if value is None:
-            raise SampleError(f"no {stage}_ns was recorded")
-        return int(value)
+        if not isinstance(value, int) or value < 0:
+            raise SampleError(f"{stage}_ns: {value!r} is no latency in nanoseconds")
+        return value
 
-    @property
+    @cached_property
     def _known(self) -> set[str]:
         return set(self._rows if self.spec.kind == "predictions" else self._arrays.files)
 
@@ -136,9 +154,12 @@ class Recording:
     def _arrays(self) -> Any:
         file = self.path.parent / self.spec.file
         try:
-            return np.load(file, allow_pickle=False)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise DataError(f"{file}: not an NPZ file of plain arrays: {error}") from error
+            found = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise DataError(f"{file}: not an NPZ file of plain arrays") from error
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            raise DataError(f"{file}: one array, not an NPZ file of one per image")
+        return found
 
     @cached_property
     def _rows(self) -> Mapping[str, Mapping[str, Any]]:
@@ -204,4 +225,4 @@ def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def _float(value: Any) -> float:
-    return math.nan if value is None else float(value)
+    return float(value) if isinstance(value, (int, float)) else math.nan

@@ -79,12 +79,12 @@ def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chos
 def refuse_missing(chosen: Iterable[Chosen]) -> None:
     """Make sure that every backend can run, and name all that cannot at once."""
     problems = []
-    for _, choices in chosen:
-        for choice in choices.values():
-            try:
-                registry.require(choice.backend)
-            except MissingLibrary as error:
-                problems.append(str(error))
+    backends = {c.backend.name: c.backend for _, choices in chosen for c in choices.values()}
+    for backend in backends.values():
+        try:
+            registry.require(backend)
+        except MissingLibrary as error:
+            problems.append(str(error))
     if problems:
         raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 

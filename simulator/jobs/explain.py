@@ -112,6 +112,7 @@ def explain(
 
 def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
     """Every mixture; where one cannot run, precision and runtime are swapped as one axis."""
+    axes.refuse_recorded(*(profile for profile, _ in pair.values()))
     separate = axes.differing(pair["train"], pair["deploy"])
     if not separate:
         raise UserError("the two profiles describe the same stack; there is nothing to explain")

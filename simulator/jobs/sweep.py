@@ -71,6 +71,7 @@ def sweep(
     """
     loaded = load_suite(suite)
     base = _chosen(train or loaded.spec.train, [])
+    axes.refuse_recorded(base[0])
     options = {
         (column, option): _chosen(train or loaded.spec.train, changes)
         for column, option, changes in loaded.options()

@@ -162,7 +162,7 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    key = digest([given.key, "graph", differs, list(tensor_shape(card.spec.input)), _makers()])
+    key = digest([given.key, "graph", differs, list(tensor_shape(card.spec.input)), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 
@@ -174,7 +174,7 @@ def _step(
     card: Card, given: Artifact, choice: Choice, format: str, make: Make, more: Any = None
 ) -> Artifact:
     """Let a maker turn one file into another, once."""
-    key = digest([given.key, choice.identity(), more, _makers()])
+    key = digest([given.key, choice.identity(), more, makers()])
     with _about(card, choice):
         path = _cached(
             card,
@@ -196,7 +196,7 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     with _about(card, choice):
         place = registry.compile_identity(backend, offer)
         processor = machine.describe({})["cpu"]
-        key = digest([given.key, "compile", identity, place, processor, _makers()])
+        key = digest([given.key, "compile", identity, place, processor, makers()])
         folder = cache.entry(
             f"compiled/{_words(card)}-{key[:24]}",
             lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
@@ -211,7 +211,7 @@ def _fixed(card: Card, given: Artifact) -> Artifact:
     free = pin(model, shape)
     if not free:
         return given
-    key = digest([given.key, "fixed", list(shape), _makers()])
+    key = digest([given.key, "fixed", list(shape), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
     words = f"{free} free dimensions of the input were fixed, to {'x'.join(map(str, shape))}"
     return Artifact(path, key, "onnx", (*given.notes, words))
@@ -263,7 +263,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _makers() -> dict[str, Any]:
+def makers() -> dict[str, Any]:
     """What every artifact depends on besides its own recipe: our arithmetic, and ONNX."""
     names = ("onnx", "pipeline-simulator")
     return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}

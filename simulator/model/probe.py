@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from simulator import cache, machine, registry
 from simulator.contract import Array, MissingLibrary, Runtime
-from simulator.model.artifact import digest
+from simulator.model.artifact import SUFFIX, digest, makers
 from simulator.profile.choose import Choice
 
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
@@ -103,7 +103,10 @@ def probe(choice: Choice) -> Probe | None:
     Returns:
         What it did, or None where no such model can be made for it.
     """
-    found = _once(choice, "convolution", lambda: _probed(choice))
+    try:
+        found = _once(choice, "convolution", lambda: _probed(choice))
+    except MissingLibrary:  # what would write the model; another time it may be there
+        return None
     return Probe(**found) if found else None
 
 
@@ -118,7 +121,8 @@ def rounds(choice: Choice, dtype: str) -> bool:
 
 def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
     processor = machine.describe({})["cpu"]
-    key = digest([choice.identity(), processor, what, CHANNELS, SIDE])
+    place = registry.compile_identity(choice.backend, choice.offer)
+    key = digest([choice.identity(), processor, place, what, CHANNELS, SIDE, makers()])
     name = f"probes/{choice.backend.name}-{key[:24]}"
     entry = cache.entry(name, lambda draft: _write(find(), draft / "probe.json"))
     return json.loads((entry / "probe.json").read_text())
@@ -150,15 +154,11 @@ def _probed(choice: Choice) -> dict[str, Any] | None:
     real: type[Runtime] = choice.offer.make
     weights, x = model()
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
-        source = Path(folder) / "probe"
-        if real.takes == "onnx":
-            save(weights, source.with_suffix(".onnx"))
-            source = source.with_suffix(".onnx")
-        else:
-            try:
-                real.save_conv(weights, source)
-            except (NotImplementedError, MissingLibrary):
-                return None
+        source = Path(folder) / f"probe.{SUFFIX[real.takes]}"
+        try:
+            (save if real.takes == "onnx" else real.save_conv)(weights, source)
+        except NotImplementedError:
+            return None
         out = _outputs(choice, source, x, Path(folder))
     return read(out[0] if out.shape[1] == 16 else out[0].transpose(2, 0, 1)).details()
 

@@ -80,6 +80,17 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
     return weakest.offer.evidence, weakest.offer.source or weakest.backend.summary
 
 
+def refuse_recorded(*profiles: Profile) -> None:
+    """Refuse stacks of which a part was recorded: their axes cannot be run one by one.
+
+    Raises:
+        ProfileError: naming the first.
+    """
+    for profile in profiles:
+        if profile.spec.decode.recording or profile.spec.runtime.backend == "recorded":
+            raise ProfileError([f"{profile.name} was recorded; it can be compared, not mixed"])
+
+
 def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, Choices]:
     """Return *base* with some axes taken from *other*.
 
@@ -91,9 +102,7 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
         ProfileError: the mixture cannot run, for example a precision that the runtime lacks, or
             a stack of which a part was recorded.
     """
-    for profile in (base, other):
-        if profile.spec.decode.recording or profile.spec.runtime.backend == "recorded":
-            raise ProfileError([f"{profile.name} was recorded; it can be compared, not mixed"])
+    refuse_recorded(base, other)
     update: dict[str, Any] = {}
     for axis in axes:
         section, *inner = AXES[axis]

@@ -45,6 +45,7 @@ class Choice:
             "stage": str(self.stage),
             "backend": self.backend.name,
             "options": {k: self.options[k] for k in sorted(self.options)},
+            "package": registry.package(self.backend.name),
             "versions": registry.versions(self.backend),
         }
 
@@ -85,7 +86,8 @@ def choose(profile: Profile) -> Choices:
         )
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer
-    if not ready and runtime and runtime.offer.make.takes not in ("tflite", "recording"):
+    given = Stage.EXPORT not in choices and ("tflite", "recording")
+    if not ready and runtime and runtime.offer.make.takes not in (given or ()):
         problems.append(
             f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
             "needs a cast or a quantizer that makes it"

@@ -19,12 +19,14 @@ from typing import IO, Any
 from simulator import errors
 from simulator.contract import clock
 from simulator.errors import ModelError, SampleError, UserError
-from simulator.worker.codec import Memory, decode, encode
+from simulator.worker.codec import decode, encode, memory
 
 TIMEOUT = "PIPELINE_SIMULATOR_WORKER_TIMEOUT"
 OPEN_SECONDS = 1800.0
 CALL_SECONDS = 120.0
 CRASHES = 3
+PER_SAMPLE = ("rgb", "planes", "resize", "encode", "convert", "run")
+"""The calls that a sample makes: a crash costs the sample, their time is its latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._crashes = 0
         self._life = 0
+        self._kept = contextlib.ExitStack()
 
     def call(self, name: str, *arguments: Any, of: tuple[int, int] | None = None) -> Any:
         """Call a function of the worker.
@@ -84,44 +87,61 @@ class Worker:
             UserError: whatever else the implementation raised, or the worker dies every time.
         """
         begin = time.perf_counter_ns()
-        opening = name in ("make", "compile", "cast", "quantize", "export")
+        sample = name in PER_SAMPLE
         with self._lock:
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
             request = {"call": name, "args": list(arguments), "of": of and of[1]}
             try:
-                reply = self._ask(request, opening)
+                reply = self._ask(request, CALL_SECONDS if sample else OPEN_SECONDS)
             except Crashed as crash:
                 self._crashes += 1
                 problem = f"the {self.home.name} worker {crash}"
-                if opening:
+                if name == "close":
+                    raise Stale from crash
+                if not sample:
                     raise ModelError(f"{problem} in {name}") from crash
                 if self._crashes >= CRASHES:
                     raise ModelError(f"{problem}, {CRASHES} times in a row; given up") from crash
                 raise SampleError(problem) from crash
+            except BaseException:  # interrupted: an answer may be on its way to nobody
+                self._end()
+                raise
+            if sample:
+                self._crashes = 0
+            life = self._life
+        own = reply.get("ns", 0) if sample else 0
+        clock.exclude(time.perf_counter_ns() - begin - own)
         if "error" in reply:
-            kind = getattr(errors, reply["error"], UserError)
-            raise kind(reply["message"])
-        if of is not None:
-            self._crashes = 0
-        clock.exclude(time.perf_counter_ns() - begin - reply["ns"])
-        return (self._life, reply["value"]) if name == "make" else reply["value"]
+            raise getattr(errors, reply["error"], UserError)(reply["message"])
+        return (life, reply["value"]) if name == "make" else reply["value"]
 
     def stop(self) -> None:
         """End the process."""
         with self._lock:
             self._end()
 
-    def _ask(self, request: dict[str, Any], opening: bool) -> dict[str, Any]:
+    def kill(self) -> None:
+        """End the process under a call that is waiting for it."""
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         if self._process is None:
             self._start()
         with contextlib.suppress(BrokenPipeError):
             self._requests.write(encode(request, self._ours))
             self._requests.flush()
-        seconds = float(os.environ.get(TIMEOUT, OPEN_SECONDS if opening else CALL_SECONDS))
-        if not select.select([self._replies], [], [], seconds)[0]:
+        seconds = float(os.environ.get(TIMEOUT, seconds))
+        answer = self._replies.fileno()
+        ready = select.select([answer, self._alive], [], [], seconds)[0]
+        if not ready:
             self._end()
             raise Crashed(f"did not answer within {seconds:g} s (set {TIMEOUT} to wait longer)")
+        if answer not in ready and not select.select([answer], [], [], 0)[0]:
+            raise Crashed(self._death())
         line = self._replies.readline()
         if not line.endswith(b"\n"):
             raise Crashed(self._death())
@@ -129,31 +149,38 @@ class Worker:
 
     def _start(self) -> None:
         self._life += 1
-        (read, requests), (replies, write) = os.pipe(), os.pipe()
-        self._ours, self._theirs = _memory(), _memory()
-        fds = (read, write, self._ours.file, self._theirs.file)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed by _end
-        self._folder = tempfile.TemporaryDirectory(prefix="simulate-worker-")
-        try:
-            self._process = subprocess.Popen(
-                [*command(self.home, Path(self._folder.name)), "--fds", ",".join(map(str, fds))],
-                pass_fds=fds,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-                env=environment(self.home, Path(self._folder.name)),
-            )
-        except OSError as error:
-            raise UserError(
-                f"{self.home.python} cannot be started: {error.strerror}; "
-                f"try: simulate backends install {self.home.name}"
-            ) from error
-        finally:
-            os.close(read)
-            os.close(write)
-        self._requests: IO[bytes] = open(requests, "wb")  # noqa: SIM115  closed by _end
-        self._replies: IO[bytes] = open(replies, "rb", buffering=0)  # noqa: SIM115
+        with contextlib.ExitStack() as kept:
+            folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="simulate-")))
+            self._log = kept.enter_context(tempfile.TemporaryFile())
+            (read, requests), (replies, write) = os.pipe(), os.pipe()
+            self._requests: IO[bytes] = kept.enter_context(open(requests, "wb"))
+            self._replies: IO[bytes] = kept.enter_context(open(replies, "rb", buffering=0))
+            self._ours, self._theirs = memory(), memory()
+            for one in (self._ours, self._theirs):
+                kept.callback(os.close, one.file)
+            fds = (read, write, self._ours.file, self._theirs.file)
+            try:
+                self._process = subprocess.Popen(
+                    [*command(self.home, folder), "--fds", ",".join(map(str, fds))],
+                    pass_fds=fds,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    start_new_session=True,
+                    cwd=folder,
+                    env=environment(self.home, folder),
+                )
+            except OSError as error:
+                raise UserError(
+                    f"{self.home.python} cannot be started: {error.strerror}; "
+                    f"try: simulate backends install {self.home.name}"
+                ) from error
+            finally:
+                os.close(read)
+                os.close(write)
+            self._alive = os.pidfd_open(self._process.pid)
+            kept.callback(os.close, self._alive)
+            self._kept = kept.pop_all()
 
     def _death(self) -> str:
         assert self._process is not None
@@ -169,19 +196,15 @@ class Worker:
         return f"ended with exit code {code}{said}"
 
     def _end(self) -> None:
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return
-        for stream in (self._requests, self._replies):
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._process = None
-        self._log.close()
-        self._folder.cleanup()
-        os.close(self._ours.file)
-        os.close(self._theirs.file)
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
+        self._kept.close()
 
 
 def command(home: Home, folder: Path) -> Sequence[str]:
@@ -202,7 +225,9 @@ def environment(home: Home, folder: Path) -> dict[str, str]:
     What our own variables add to the path belongs to our own interpreter alone.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    kept["PYTHONSAFEPATH"] = "1"
     ours = [kept["PYTHONPATH"]] if home.python == sys.executable and "PYTHONPATH" in kept else []
+    ours = [os.path.abspath(place) for place in os.pathsep.join(ours).split(os.pathsep) if place]
     return {**kept, "PYTHONPATH": os.pathsep.join([str(folder), *ours])}
 
 
@@ -215,9 +240,3 @@ def _package(name: str) -> Path:
         raise UserError(f"there is no module {name!r}; install the package that brings it")
     origin = Path(spec.origin)
     return origin.parent if origin.name == "__init__.py" else origin
-
-
-def _memory() -> Memory:
-    folder = "/dev/shm" if os.path.isdir("/dev/shm") and sys.platform == "linux" else None
-    with tempfile.TemporaryFile(dir=folder) as file:
-        return Memory(os.dup(file.fileno()))

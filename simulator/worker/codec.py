@@ -6,6 +6,8 @@ import dataclasses
 import json
 import mmap
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -14,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Effective, Encoded, Frame, Matrix, PixelFormat, Port, Range
+from simulator.errors import RunError
 
 _RECORDS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port)}
 _ENUMS = {cls.__name__: cls for cls in (Matrix, PixelFormat, Range)}
 _ALIGN = 64
+SHARED = "/dev/shm"
+PLENTY = 2**30
 
 
 class Memory:
@@ -41,7 +46,14 @@ class Memory:
         start = -(-self._used // _ALIGN) * _ALIGN
         self._used = start + array.nbytes
         if self._used > self.size:
-            os.ftruncate(self.file, 2 * self._used)
+            try:
+                os.posix_fallocate(self.file, 0, 2 * self._used)
+            except OSError as error:
+                raise RunError(
+                    f"a worker needs {2 * self._used >> 20} MiB of shared memory: "
+                    f"{error.strerror}; enlarge /dev/shm (docker: --shm-size), or make room in "
+                    f"{tempfile.gettempdir()}"
+                ) from error
             self.follow(2 * self._used)
         if array.nbytes:
             np.copyto(self._view(array.dtype, array.shape, start), array)
@@ -64,6 +76,15 @@ class Memory:
     def _view(self, dtype: Any, shape: tuple[int, ...], start: int) -> np.ndarray[Any, Any]:
         assert self._map is not None
         return np.ndarray(shape, dtype, self._map, start)
+
+
+def memory() -> Memory:
+    """Return an empty file: in RAM where there is plenty of shared memory, else on the disk."""
+    folder = SHARED if os.path.isdir(SHARED) else None
+    if folder is not None and shutil.disk_usage(folder).free < PLENTY:
+        folder = None
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return Memory(os.dup(file.fileno()))
 
 
 def encode(message: Mapping[str, Any], memory: Memory) -> bytes:
@@ -95,7 +116,7 @@ def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Path):
-        return {"$path": str(value)}
+        return {"$path": os.path.abspath(value)}
     if isinstance(value, tuple):
         return {"$tuple": [_encode(inner, memory) for inner in value]}
     if isinstance(value, list):

@@ -63,15 +63,20 @@ def install(
         UserError: the backend pins no requirements, pip failed, or the library does not load.
     """
     folder = _folder(backend.name)
-    if python is None:
-        python = _made(backend, folder, say)
+    python = _made(backend, folder, say) if python is None else os.path.abspath(python)
     found = check(Home(backend.name, python, entry))
     if found["problem"] and not found["device_missing"]:
         raise MissingLibrary(f"{python}: {found['problem']}")
     made = Installed(python, found["versions"])
+    keep(backend.name, made)
+    return made
+
+
+def keep(name: str, made: Installed) -> None:
+    """Write down where a backend runs, and with which versions."""
+    folder = _folder(name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.json").write_text(json.dumps(asdict(made), indent=2))
-    return made
 
 
 def remove(name: str) -> None:
@@ -92,12 +97,14 @@ def check(home: Home) -> dict[str, Any]:
         ``versions``, ``device``, and ``problem``: why it cannot run, or None.
     """
     with tempfile.TemporaryDirectory(prefix="simulate-check-") as folder:
-        arguments = [*command(home, Path(folder)), "--check"]
+        answer = Path(folder) / "answer.json"
+        arguments = [*command(home, Path(folder)), "--check", str(answer)]
         try:
             done = subprocess.run(
                 arguments,
                 env=environment(home, Path(folder)),
                 capture_output=True,
+                cwd=folder,
                 timeout=CHECK_SECONDS,
                 check=False,
             )
@@ -105,13 +112,11 @@ def check(home: Home) -> dict[str, Any]:
             raise UserError(f"{home.python} cannot be started: {error.strerror}") from error
         except subprocess.TimeoutExpired:
             return _unusable(f"did not load within {CHECK_SECONDS} s")
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
-    try:
-        found: dict[str, Any] = json.loads(lines[-1])
-    except (ValueError, IndexError):
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no word'}")
-    return found
+        if answer.is_file():
+            found: dict[str, Any] = json.loads(answer.read_text())
+            return found
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no word'}")
 
 
 def _unusable(problem: str) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,15 +39,24 @@ class _Remote:
     def __init__(self, worker: Worker, *arguments: Any) -> None:
         self.worker, self._arguments = worker, arguments
         self._made: tuple[int, int] | None = None
+        self._making = threading.Lock()
 
     def call(self, name: str, *arguments: Any) -> Any:
         while True:
-            if self._made is None:
-                self._made = self.worker.call("make", *self._arguments)
+            with self._making:
+                made = self._made = self._made or self.worker.call("make", *self._arguments)
             try:
-                return self.worker.call(name, *arguments, of=self._made)
+                return self.worker.call(name, *arguments, of=made)
             except Stale:
-                self._made = None
+                with self._making:
+                    if self._made == made:
+                        self._made = None
+
+    def close(self) -> None:
+        """Close it where it still is; a worker that died has closed it."""
+        if self._made is not None:
+            with suppress(Stale):
+                self.worker.call("close", of=self._made)
 
 
 class RemoteDecoder(Decoder):
@@ -129,7 +140,7 @@ class RemoteRuntime(Runtime):
         return replace(found, details={**found.details, "worker": home.python})
 
     def _close(self) -> None:
-        self._remote.call("close")
+        self._remote.close()
 
 
 class RemoteExporter(Exporter):

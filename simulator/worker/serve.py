@@ -7,7 +7,9 @@ import importlib
 import json
 import os
 import sys
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend, Stage
@@ -20,13 +22,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", help="MODULE:NAME of a Backend")
     how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--check", action="store_true", help="print versions and device as JSON")
+    how.add_argument("--check", metavar="FILE", help="write versions and device as JSON")
     how.add_argument("--fds", help="four file descriptors, see simulator.worker")
     options = parser.parse_args()
     module, _, name = options.backend.partition(":")
     backend: Backend = getattr(importlib.import_module(module), name)
     if options.check:
-        print("\n" + json.dumps(check(backend)))
+        Path(options.check).write_text(json.dumps(check(backend)))
     else:
         serve(backend, *map(int, options.fds.split(",")))
 
@@ -41,12 +43,18 @@ def check(backend: Backend) -> dict[str, Any]:
     found: dict[str, Any] = {"device": None, "device_missing": False, "problem": None}
     found["versions"] = {lib.distribution: lib.version for lib in backend.libraries}
     try:
+        for library in backend.libraries:
+            if not library.present:
+                library.load()  # says what is missing
         if backend.device is not None:
             found["device_missing"] = True
             found["device"] = backend.device()
             found["device_missing"] = False
         for library in backend.libraries:
-            library.load()
+            module = library.load()
+            found["versions"][library.distribution] = library.version or getattr(
+                module, "__version__", None
+            )
     except SimulatorError as error:
         found["problem"] = str(error)
     return found
@@ -54,6 +62,7 @@ def check(backend: Backend) -> dict[str, Any]:
 
 def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int) -> None:
     """Answer requests, one line each."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     incoming, outgoing = Memory(theirs), Memory(ours)
     made: list[Any] = []
     with open(requests, "rb") as lines, open(replies, "wb", buffering=0) as out:
@@ -70,6 +79,13 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
     os._exit(0)  # a library's own threads or destructors shall not hold the worker back
 
 
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, even in the midst of a call."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
     name, arguments = request["call"], request["args"]
     if name in ("make", "compile", "compile_identity"):
@@ -79,9 +95,6 @@ def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
             return getattr(implementation, name)(*rest)
         made.append(implementation(*rest))
         return len(made) - 1
-    if name == "drop":
-        made[request["of"]] = None
-        return None
     if name == "quantize":
         arguments = [*arguments[:2], iter(arguments[2])]
     found = getattr(made[request["of"]], name)

@@ -112,7 +112,7 @@ def test_a_choice_is_told_from_another_by_its_options():
     )
 
     assert a != b
-    assert set(a) == {"stage", "backend", "options", "versions"}
+    assert set(a) == {"stage", "backend", "package", "options", "versions"}
 
 
 def test_a_claim_stronger_than_the_backends_own_is_refused(tmp_path):

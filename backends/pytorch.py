@@ -33,7 +33,7 @@ class TorchRuntime(Runtime):
     """Runs a ``torch.export`` program, eagerly or by ``torch.compile`` with frozen weights.
 
     ``casting`` says how BF16 and FP16 are reached: ``autocast`` casts the operators that
-    ``torch.autocast`` lists, ``true`` casts the weights and the input and everything between.
+    ``torch.autocast`` lists, ``whole`` casts the weights and the input and everything between.
     The thread count and TF32 are the process's own, so all that are open together must agree.
     """
 
@@ -62,7 +62,7 @@ class TorchRuntime(Runtime):
         kinds = {"bf16": torch.bfloat16, "fp16": torch.float16}
         kind = kinds.get(self.options["compute"])
         casting = self.options.get("casting")
-        self._cast = kind if casting == "true" else None
+        self._cast = kind if casting == "whole" else None
         self._autocast = kind if casting == "autocast" else None
         self._format = getattr(torch, _FORMATS[self.options["memory_format"]])
         self._module = program.module().to(device, memory_format=self._format)
@@ -182,7 +182,7 @@ _RUN: dict[str, Admits] = {
     "memory_format": ("contiguous", "channels_last"),
     "storage": ("fp32",),
 }
-_CASTS: dict[str, Admits] = {"compute": ("bf16", "fp16"), "casting": ("autocast", "true")}
+_CASTS: dict[str, Admits] = {"compute": ("bf16", "fp16"), "casting": ("autocast", "whole")}
 _CPU: dict[str, Admits] = {"device": ("cpu",)}
 _CUDA: dict[str, Admits] = {"device": ("cuda",), "use_tf32": (False, True)}
 

@@ -105,6 +105,13 @@ def versions(backend: Backend) -> dict[str, str | None]:
     return {library.distribution: library.version for library in backend.libraries}
 
 
+def remedy(backend: Backend) -> str:
+    """Return what to type to get a backend's libraries."""
+    if backend.environment is not None:
+        return f"simulate backends install {backend.name}"
+    return f"pip install 'pipeline-simulator[{backend.libraries[0].extra}]'"
+
+
 def require(backend: Backend) -> None:
     """Make sure that a backend can run: import its libraries, or start its worker.
 
@@ -129,7 +136,7 @@ def require(backend: Backend) -> None:
                 raise
             raise MissingLibrary(
                 f"{backend.name} runs in an environment of its own "
-                f"({backend.environment.why}); try: simulate backends install {backend.name}"
+                f"({backend.environment.why}); try: {remedy(backend)}"
             ) from None
 
 

@@ -168,6 +168,13 @@ class Workshop:
         ports = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
         if len(runtime.inputs) != 1 or not runtime.inputs[0].accepts(zeros):
             raise ModelError(f"{artifact.path} takes {ports}; the card makes float32 {shape}")
+        classes = next(iter(runtime.outputs[0].shape[-1:]), None)
+        wanted = self.source.classes
+        if None not in (classes, wanted) and classes != wanted:
+            raise ModelError(
+                f"{artifact.path} gives {classes} classes, and {self.card.model} has {wanted}; "
+                "it is another model"
+            )
         return {runtime.inputs[0].name: zeros}
 
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
@@ -182,7 +189,7 @@ class Workshop:
         if len(chosen) < wanted.samples:
             warnings.append(
                 f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
-                f"{wanted.samples}, and there are no more"
+                f"{wanted.samples}; calibration.source: FOLDER names others"
             )
         if shared:
             warnings.append("INT8 is calibrated on images that are also evaluated")

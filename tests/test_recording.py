@@ -173,6 +173,55 @@ def test_a_damaged_array_skips_its_image(cache, tmp_path, card, data):
     assert skip == {"sample": "red/red0.jpg", "why": "postprocess: the model gave NaN"}
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("total_ns", 5, "column 'total_ns' of its latencies is none of decode_ns, color_ns"),
+        ("infer_ms", 5, "column 'infer_ms'"),
+    ],
+)
+def test_latency_columns_that_mean_nothing(cache, tmp_path, card, data, column, value, why):
+    lines = [f"image,prediction,{column}", *(f"{name},1,{value}" for name in names(data))]
+    (tmp_path / "dump.csv").write_text("\n".join(lines) + "\n")
+    manifest = write(tmp_path, card, "predictions", "dump.csv")
+
+    assert why in refused(card, data, manifest, tmp_path / "run")
+
+
+def predicted(folder, card, data, written):
+    values = [written, *["1"] * 5]
+    rows = [f"{name},{value}" for name, value in zip(names(data), values, strict=True)]
+    (folder / "dump.csv").write_text("\n".join(["image,prediction", *rows]) + "\n")
+    return write(folder, card, "predictions", "dump.csv")
+
+
+@pytest.mark.parametrize("written", ["cat", "12.7"])
+def test_a_column_that_holds_no_class_indices(cache, tmp_path, card, data, written):
+    manifest = predicted(tmp_path, card, data, written)
+
+    assert "is no class index" in refused(card, data, manifest, tmp_path / "run")
+
+
+@pytest.mark.parametrize("written", ["-5", ""])
+def test_a_prediction_that_is_none_skips_its_image(cache, tmp_path, card, data, written):
+    manifest = predicted(tmp_path, card, data, written)
+
+    (skip,) = compare(card, data, manifest, tmp_path / "run")["skipped_samples"]
+
+    assert skip["sample"] == "blue/blue0.jpg"
+    assert "is no class index" in skip["why"]
+
+
+def test_tensors_of_another_shape(cache, tmp_path, card, data):
+    np.savez(tmp_path / "dump.npz", **{n: np.zeros((3, 8, 8), np.float32) for n in names(data)})
+    side = "deploy.decode={{backend: recorded, recording: {}, exif: null}}"
+    manifest = write(tmp_path, card, "tensors")
+
+    line = refused(card, data, manifest, tmp_path / "run", side=side)
+
+    assert "its tensors are float32 (1, 3, 32, 32), as the card makes them" in line
+
+
 def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, data):
     np.savez(tmp_path / "dump.npz", **logits(data))
     manifest = write(tmp_path, card)

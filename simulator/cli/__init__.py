@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from simulator.errors import UserError
+from simulator.errors import UserError, unknown
 
 PASS, GATE_FAILED, USER_ERROR = 0, 1, 2
 COMMANDS = {
@@ -33,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
             stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        print(f"error: {unknown('command', arguments[0], COMMANDS)}", file=sys.stderr)
+        return USER_ERROR
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     command = importlib.import_module(f"simulator.cli.{name}")
     prog = "simulate" if name == "run" else f"simulate {name}"

@@ -77,6 +77,8 @@ def _check(options: argparse.Namespace) -> int:
         failed |= found["problem"] is not None
         default = "cpu" if backend.device is None and not found["problem"] else "-"
         problem = found["problem"] or "-"
+        if "not installed" in problem and backend.environment is not None:
+            problem = f"not installed: {registry.remedy(backend)}"
         table.add_row(name, versions or "-", found["device"] or default, escape(problem))
     _console().print(table, highlight=False)
     return cli.USER_ERROR if failed and options.names else cli.PASS
@@ -156,11 +158,8 @@ def _place(backend: Any, versions: dict[str, str | None]) -> tuple[str | None, s
         except SimulatorError as error:
             return None, str(error)
     missing = [name for name, version in versions.items() if version is None]
-    if missing and backend.environment is not None:
-        return None, f"not installed: simulate backends install {backend.name}"
     if missing:
-        extra = backend.libraries[0].extra
-        return None, f"not installed: pip install 'pipeline-simulator[{extra}]'"
+        return None, f"not installed: {registry.remedy(backend)}"
     return (device if home is None else f"its own Python, {home.python}"), None
 
 

@@ -108,6 +108,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from rich.markup import escape
 
+    from simulator import registry
     from simulator.errors import ProfileError
     from simulator.profile import axes
     from simulator.profile.choose import choose
@@ -121,14 +122,13 @@ def _check(options: argparse.Namespace) -> int:
     console = _console()
     absent = []
     for choice in choices.values():
-        for library in choice.backend.libraries:
-            if library.version is None:
-                absent.append(library)
-        names = ", ".join(f"{lib.distribution} {lib.version}" for lib in choice.backend.libraries)
-        console.print(f"{choice.stage:<9}{choice.backend.name:<14}{escape(names)}")
-    for library in dict.fromkeys(absent):
-        hint = escape(f"pip install 'pipeline-simulator[{library.extra}]'")
-        console.print(f"[yellow]to run it here:[/] {library.distribution} is missing; {hint}")
+        versions = registry.versions(choice.backend)
+        names = ", ".join(f"{name} {version or 'missing'}" for name, version in versions.items())
+        console.print(f"{choice.stage:<9}{choice.backend.name:<18} {escape(names)}")
+        if None in versions.values():
+            absent.append(f"{choice.backend.name}: {registry.remedy(choice.backend)}")
+    for line in dict.fromkeys(absent):
+        console.print(f"[yellow]to run it here:[/] {escape(line)}")
     verdict = "valid" if not absent else "valid, and cannot run here"
     console.print(f"{escape(profile.name)}: {verdict}")
     return cli.PASS

@@ -8,6 +8,7 @@ A suite is a YAML file (docs/suites.md); sysnoise and robustmq-s are built in.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,11 @@ def show(results: Sequence[Result], as_json: bool, form: str = "text") -> int:
         common.print_json(summaries)
     else:
         render(summaries, form, common.console())
-        if form == "text":
-            for result in results:
+        for result in results:
+            if form == "text":
                 print(f"run: {result.folder}")
+                continue
+            for note in (*result.summary["absent"].values(), *result.summary["warnings"]):
+                print(f"note {note}", file=sys.stderr)
+            print(f"run: {result.folder}", file=sys.stderr)
     return cli.PASS

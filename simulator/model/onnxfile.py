@@ -24,6 +24,7 @@ class OnnxFile:
         digest: SHA-256 of the file and of its external data.
         input: the name of its one input.
         output: the name of its first output.
+        classes: the last dimension of that output; None where it is free.
         pools: how many MaxPool and AveragePool nodes it has.
     """
 
@@ -31,6 +32,7 @@ class OnnxFile:
     digest: str
     input: str
     output: str
+    classes: int | None
     pools: int
 
 
@@ -92,6 +94,7 @@ def check(card: Card) -> OnnxFile:
         digest.hexdigest(),
         inputs[0].name,
         graph.output[0].name,
+        _last(graph.output[0]),
         sum(node.op_type in POOLS for node in graph.node),
     )
 
@@ -125,6 +128,11 @@ def _check_classes(card: Card, value: onnx.ValueInfoProto) -> None:
             f"{card.path}: labels: {len(card.labels)} classes, and {card.model.name} has {classes}"
             f" (an output of {dims[-1].dim_value}, less {card.spec.output.background} background)"
         )
+
+
+def _last(value: onnx.ValueInfoProto) -> int | None:
+    dims = value.type.tensor_type.shape.dim
+    return dims[-1].dim_value if dims and dims[-1].HasField("dim_value") else None
 
 
 def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:

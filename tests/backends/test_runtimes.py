@@ -203,7 +203,7 @@ def torch_runtime(path, **options):
     return registry.backend("pytorch").of(Stage.RUNTIME)[0].make(path, {**TORCH, **options})
 
 
-@pytest.mark.parametrize("casting", ["autocast", "true"])
+@pytest.mark.parametrize("casting", ["autocast", "whole"])
 def test_pytorch_bf16_rounds_the_operands(tmp_path, casting):
     """bfloat16 has 8 bits of mantissa: 1 + 2**-9 is stored as 1, and 1 + 2**-7 as it is."""
     path = save_program(tmp_path / "m.pt2", [[1.0]])
@@ -214,7 +214,7 @@ def test_pytorch_bf16_rounds_the_operands(tmp_path, casting):
     assert watched(runtime).compute == "bf16"
 
 
-@pytest.mark.parametrize("casting", ["autocast", "true"])
+@pytest.mark.parametrize("casting", ["autocast", "whole"])
 def test_pytorch_fp16_rounds_the_operands(tmp_path, casting):
     """A half has 11 bits: 1 + 2**-11 is stored as 1 (ties to even), 1 + 2**-10 as it is."""
     path = save_program(tmp_path / "m.pt2", [[1.0]])
@@ -237,11 +237,11 @@ def test_pytorch_casts_what_autocast_leaves(tmp_path):
     torch.export.save(torch.export.export(Double(), (torch.zeros(x.shape),)), str(path))
     got = {
         casting: only(runtime.run({runtime.inputs[0].name: x}))[0, 0, 0, 0]
-        for casting in ("autocast", "true")
+        for casting in ("autocast", "whole")
         for runtime in [torch_runtime(path, compute="bf16", casting=casting)]
     }
 
-    assert got == {"autocast": 2 + 2**-8, "true": 2}
+    assert got == {"autocast": 2 + 2**-8, "whole": 2}
 
 
 def test_pytorch_channels_last_and_compiled_give_the_same_answers(tmp_path):

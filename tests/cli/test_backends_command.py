@@ -140,3 +140,32 @@ def test_install_and_remove(capsys, cache):
 def test_install_of_something_unknown(capsys, cache):
     assert main(["backends", "install", "pilow"]) == 2
     assert "did you mean 'pillow'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../..", "/tmp", "nothing"])
+def test_remove_takes_nothing_but_a_backends_name(capsys, cache, tmp_path, name):
+    (cache / "environments").mkdir(parents=True)
+    (cache / "kept").write_text("x")
+
+    assert main(["backends", "remove", name]) == 2
+    assert "unknown backend" in capsys.readouterr().err
+    assert (cache / "kept").is_file()
+
+
+def test_an_adapter_that_does_not_import_costs_its_row(vendor, capsys, tmp_path):
+    vendor()
+    (tmp_path / "site" / "vendor_adapter.py").write_text("import nowhere")
+
+    assert "does not load: No module named 'nowhere'" in row(capsys)["problem"]
+    assert row(capsys, "pillow")["device"] == "cpu"
+
+
+def test_a_library_that_talks_when_it_ends(vendor, capsys):
+    vendor(source="import atexit\natexit.register(print, 'goodbye')\n")
+
+    assert main(["backends", "check", "vendor"]) == 0
+
+
+def test_an_unknown_command_names_the_nearest(capsys):
+    assert main(["backend"]) == 2
+    assert "unknown command 'backend'; did you mean 'backends'?" in capsys.readouterr().err

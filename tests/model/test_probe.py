@@ -59,7 +59,7 @@ def test_every_arithmetic_is_told_apart(x, w, add, wanted):
         ([], "fp32"),
         (["runtime={backend: openvino, graph_optimization_level: null}"], "fp32"),
         ([TORCH + "mode: eager}"], "fp32"),
-        ([TORCH + "mode: eager, casting: 'true'}", "precision.compute=bf16"], "bf16"),
+        ([TORCH + "mode: eager, casting: whole}", "precision.compute=bf16"], "bf16"),
         ([TORCH + "mode: eager, casting: autocast}", "precision.compute=fp16"], "fp16"),
     ],
     ids=str,

@@ -23,6 +23,11 @@ class FragileDecoder(Decoder):
         match self.options["idct"]:
             case "islow":  # a word that a profile may use: crash
                 ctypes.string_at(0)
+            case "fork":
+                if not os.fork():
+                    time.sleep(40)
+                    os._exit(0)
+                os.abort()
             case "hang":
                 time.sleep(600)
             case "exit":
@@ -34,7 +39,7 @@ class FragileDecoder(Decoder):
                 raise RuntimeError("two\nlines")
 
 
-KINDS = ("islow", "hang", "exit", "refuse", "raise")
+KINDS = ("islow", "fork", "hang", "exit", "refuse", "raise")
 BACKEND = Backend(
     name="fragile",
     summary="what can go wrong",

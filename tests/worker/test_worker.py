@@ -68,6 +68,82 @@ def test_a_hanging_worker_is_ended(fragile, monkeypatch):
     assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
 
 
+def test_an_interrupted_call_does_not_leave_its_answer_to_the_next(fragile):
+    """Ctrl-C while a worker is busy: the next answers belong to the next questions."""
+    made = decoder(fragile, "hang")
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            made.rgb(UNLUCKY)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    wider = inspect("wider.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 15)), "png"))
+    assert [made.rgb(image).rgb[0, 0, 0] for image in (PICTURE, wider, PICTURE)] == [12, 15, 12]
+
+
+def test_a_worker_whose_child_lives_on_is_seen_to_have_died(fragile, monkeypatch):
+    """A forked child holds the pipes open; the death of the worker itself is what counts."""
+    monkeypatch.setenv(TIMEOUT, "60")
+    made = decoder(fragile, "fork")
+    start = time.monotonic()
+
+    with pytest.raises(SampleError, match="was killed by SIGABRT"):
+        made.rgb(UNLUCKY)
+
+    assert time.monotonic() - start < 30
+
+
+def test_a_busy_worker_ends_with_its_parent(fragile):
+    code = """
+import sys, threading
+from simulator.worker.client import Home, Worker
+from simulator.contract import inspect
+worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
+made = worker.call("make", "decode", 0, {"exif": "ignore", "idct": "hang"})
+print(worker._process.pid, flush=True)
+image = inspect("x.png", sys.stdin.buffer.read())
+worker.call("rgb", image, of=made)
+"""
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=env
+    )
+    parent.stdin.write(UNLUCKY.data)
+    parent.stdin.close()
+    pid = int(parent.stdout.readline())
+    time.sleep(0.5)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_lies_in_the_current_folder_is_not_imported(fragile, tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("raise ImportError('not the real one')")
+    monkeypatch.chdir(tmp_path)
+
+    assert decoder(fragile, "raise").rgb(PICTURE).rgb[0, 0, 0] == 12
+
+
+def test_a_version_that_changed_since_installation_is_seen(fragile):
+    stale = environments.Installed(sys.executable, {"fragile": "0.1"})
+    environments.keep("fragile", stale)
+
+    registry.require(registry.backend(fragile))
+
+    assert registry.versions(registry.backend(fragile)) == {}
+
+
 def test_a_worker_that_always_dies_is_given_up(fragile):
     made = decoder(fragile, "islow")
     for _ in range(2):

@@ -19,7 +19,13 @@ _STAGES = {
     "precision": (Stage.CAST, Stage.QUANTIZE),
     "runtime": (Stage.EXPORT, Stage.RUNTIME),
 }
-_NAMED = (Stage.ENCODE, Stage.CONVERT, Stage.EXPORT)
+_SECTION = {
+    Stage.ENCODE: "encode.",
+    Stage.CONVERT: "convert.",
+    Stage.EXPORT: "exporter.",
+    Stage.CAST: "cast.",
+    Stage.QUANTIZE: "quantizer.",
+}
 PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
 _REBUILT = ("activation", "accumulation")
 GRAPH_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "graph")
@@ -34,7 +40,7 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     for stage in _STAGES.get(axis, ()):
         choice = choices.get(stage)
         if choice:
-            prefix = f"{stage}." if stage in _NAMED else ""
+            prefix = _SECTION.get(stage, "")
             facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
     return found | facts if isinstance(found, dict) else found
 

@@ -40,6 +40,16 @@ def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
         CardSpec.model_validate(read(path).values)
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_every_whole_profile_in_the_docs_can_be_chosen(page, tmp_path):
+    """Those that extend another one; snippets of a section are not whole."""
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    for number, text in enumerate(b for b in blocks if "schema: 1" in b and "extends:" in b):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        choose(load(str(path)))
+
+
 def test_every_link_inside_the_repository_leads_somewhere():
     broken = [
         f"{page.name}: {target}"

@@ -89,11 +89,9 @@ def build(
         )
     cast = choices.get(Stage.CAST)
     if cast:
-        _check_format(profile, cast, made)
         made = _step(card, made, cast, made.format, lambda c, s, t: c.cast(s, t))
     quantizer = choices.get(Stage.QUANTIZE)
     if quantizer:
-        _check_format(profile, quantizer, made)
         if feeds is None:
             raise ModelError("INT8 needs calibration inputs")
         tensors = feeds.tensors
@@ -102,13 +100,6 @@ def build(
             card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
         )  # fmt: skip
-    runtime = choices[Stage.RUNTIME].offer.make
-    if made.format not in (runtime.takes, runtime.also_takes):
-        raise ModelError(
-            f"{profile.where(('runtime', 'backend'))}: runtime.backend: "
-            f"{profile.spec.runtime.backend} opens {runtime.takes} files, and the profile makes "
-            f"a {made.format} file of the model"
-        )
     return _compiled(card, made, choices[Stage.RUNTIME])
 
 
@@ -215,16 +206,6 @@ def _fixed(card: Card, given: Artifact) -> Artifact:
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
     words = f"{free} free dimensions of the input were fixed, to {'x'.join(map(str, shape))}"
     return Artifact(path, key, "onnx", (*given.notes, words))
-
-
-def _check_format(profile: Profile, maker: Choice, given: Artifact) -> None:
-    wanted = getattr(maker.offer.make, "format", "onnx")
-    if wanted != given.format:
-        part = "cast" if maker.stage is Stage.CAST else "quantizer"
-        raise ModelError(
-            f"{profile.where(('precision', part, 'backend'))}: precision.{part}.backend: "
-            f"{maker.backend.name} works on {wanted} files, and here the model is {given.format}"
-        )
 
 
 def _pinned(card: Card, path: Path) -> onnx.ModelProto:

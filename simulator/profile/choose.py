@@ -92,9 +92,37 @@ def choose(profile: Profile) -> Choices:
             f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
             "needs a cast or a quantizer that makes it"
         )
+    problems += _formats(profile, choices)
     if problems:
         raise ProfileError(problems)
     return choices
+
+
+def _formats(profile: Profile, choices: Choices) -> list[str]:
+    """Follow the model file from the exporter to the runtime: each must take what it is given."""
+    if Stage.RUNTIME not in choices:
+        return []
+    runtime, problems = choices[Stage.RUNTIME].offer.make, []
+    exporter = choices.get(Stage.EXPORT)
+    format = exporter.offer.make.gives if exporter else runtime.takes
+    for stage, part in ((Stage.CAST, "cast"), (Stage.QUANTIZE, "quantizer")):
+        maker = choices.get(stage)
+        if maker is None:
+            continue
+        if maker.offer.make.format != format:
+            key = ("precision", part, "backend")
+            problems.append(
+                f"{profile.where(key)}: {'.'.join(key)}: {maker.backend.name} works on "
+                f"{maker.offer.make.format} files, and here the model is {format}"
+            )
+        format = getattr(maker.offer.make, "gives", None) or format
+    if not problems and format not in (runtime.takes, getattr(runtime, "also_takes", None)):
+        place = ("runtime", "exporter" if exporter else "backend")
+        problems.append(
+            f"{profile.where(place)}: {'.'.join(place)}: {profile.spec.runtime.backend} opens "
+            f"{runtime.takes} files, and the profile makes a {format} file"
+        )
+    return problems
 
 
 def gives_planes(decoder: Offer) -> bool:

@@ -128,3 +128,30 @@ def test_a_claim_stronger_than_the_backends_own_is_refused(tmp_path):
 
     assert problem.startswith(f"{path}:6: evidence.color: claims native, but")
     assert "emulated" in problem
+
+
+@pytest.mark.parametrize(
+    ("base", "runtime", "problem"),
+    [
+        ("pillow_fp32", "{exporter: {backend: litert_torch}}",
+         "onnxruntime opens onnx files, and the profile makes a tflite file"),
+        ("ort_int8", "{backend: litert, exporter: {backend: litert_torch}, kernels: xnnpack, "
+         "graph_optimization_level: null}",
+         "onnxruntime works on onnx files, and here the model is tflite"),
+        ("ort_int8", "{backend: litert, kernels: xnnpack, graph_optimization_level: null}",
+         "onnxruntime works on onnx files, and here the model is tflite"),
+        ("pillow_fp32", "{backend: pytorch, mode: eager, memory_format: contiguous, "
+         "exporter: {backend: litert_torch}, graph_optimization_level: null}",
+         "pytorch opens torch_export files, and the profile makes a tflite file"),
+    ],
+)  # fmt: skip
+def test_a_model_file_that_the_next_one_cannot_take_is_refused(base, runtime, problem):
+    with pytest.raises(ProfileError) as caught:
+        choose(load(base, [f"runtime={runtime}"]))
+
+    assert caught.value.problems[-1].endswith(problem)
+
+
+def test_storage_that_nobody_makes_is_refused_after_an_exporter_too():
+    with pytest.raises(ProfileError, match="fp16 needs a cast or a quantizer that makes it"):
+        choose(load("litert_fp32", ["precision.storage=fp16"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ class TorchRuntime(Runtime):
     """
 
     takes: ClassVar[str] = "torch_export"
-    _together: ClassVar[list[TorchRuntime]] = []
+    _together: ClassVar[weakref.WeakSet[TorchRuntime]] = weakref.WeakSet()
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         device = self.options["device"]
@@ -72,7 +73,7 @@ class TorchRuntime(Runtime):
             self._module = torch.compile(self._module, options={"freezing": True})
             self.inputs, self.outputs = ports
             self._run({p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports[0]})
-        self._together.append(self)
+        self._together.add(self)
         return ports
 
     def _agree(self) -> None:
@@ -134,7 +135,7 @@ class TorchRuntime(Runtime):
         return {names.get(kind, kind): count for kind, count in seen.items()}
 
     def _close(self) -> None:
-        self._together.remove(self)
+        self._together.discard(self)
         del self._module
 
     @classmethod

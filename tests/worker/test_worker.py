@@ -70,22 +70,39 @@ def test_a_hanging_worker_is_ended(fragile, monkeypatch):
 
 def test_an_interrupted_call_does_not_leave_its_answer_to_the_next(fragile):
     """Ctrl-C while a worker is busy: the next answers belong to the next questions."""
-    made = decoder(fragile, "hang")
-    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+    code = """
+import signal, sys
+from simulator.contract import inspect
+from simulator.worker.client import Home, Stale, Worker
+images = [inspect("x.png", bytes.fromhex(line)) for line in sys.stdin.read().split()]
+worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
+def make():
+    return worker.call("make", "decode", 0, {"exif": "ignore", "idct": "hang"})
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        with pytest.raises(KeyboardInterrupt):
-            made.rgb(UNLUCKY)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+made = make()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+try:
+    worker.call("rgb", images[0], of=made)
+except KeyboardInterrupt:
+    print("interrupted")
+try:
+    worker.call("rgb", images[1], of=made)
+except Stale:
+    print("stale")
+made = make()
+print([int(worker.call("rgb", image, of=made).rgb[0, 0, 0]) for image in images[1:]])
+worker.stop()
+"""
+    pictures = [tiny.encoded(tiny.picture((9, 9, 9), (8, w)), "png") for w in (13, 12, 15, 12)]
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="\n".join(p.hex() for p in pictures),
+        capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+    )  # fmt: skip
 
-    wider = inspect("wider.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 15)), "png"))
-    assert [made.rgb(image).rgb[0, 0, 0] for image in (PICTURE, wider, PICTURE)] == [12, 15, 12]
+    assert done.stdout.splitlines() == ["interrupted", "stale", "[12, 15, 12]"], done.stderr
 
 
 def test_a_worker_whose_child_lives_on_is_seen_to_have_died(fragile, monkeypatch):

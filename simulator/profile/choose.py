@@ -100,7 +100,7 @@ def choose(profile: Profile) -> Choices:
 
 def _formats(profile: Profile, choices: Choices) -> list[str]:
     """Follow the model file from the exporter to the runtime: each must take what it is given."""
-    if Stage.RUNTIME not in choices:
+    if Stage.RUNTIME not in choices or choices[Stage.RUNTIME].offer.make.takes == "recording":
         return []
     runtime, problems = choices[Stage.RUNTIME].offer.make, []
     exporter = choices.get(Stage.EXPORT)

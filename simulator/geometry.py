@@ -15,6 +15,34 @@ from simulator.errors import SampleError
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an image came to lie in the network's input; all in whole pixels.
+
+    Attributes:
+        height: rows of the image, as decoded.
+        width: columns of it.
+        rows: of the whole image after it was resampled.
+        columns: likewise.
+        top: row of the network's input in which the resampled image begins; negative where
+            rows of it were cropped away.
+        left: likewise.
+        network_height: rows of the network's input.
+        network_width: columns of it.
+        centered: whether padding was to be shared by both ends.
+    """
+
+    height: int
+    width: int
+    rows: int
+    columns: int
+    top: int
+    left: int
+    network_height: int
+    network_width: int
+    centered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Geometry:
     """A geometry with every number known: a profile's rule over a model card's sizes.
 
@@ -88,21 +116,36 @@ class Geometry:
         rows, columns = rgb.shape[:2]
         if (rows, columns) == (self.height, self.width):
             return rgb
+        top, left = self._start(rows, columns)
         if self.kind == "letterbox":
             out = np.full((self.height, self.width, 3), self.value, rgb.dtype)
-            centered = self.position == "center"
-            top = (self.height - rows) // 2 if centered else 0
-            left = (self.width - columns) // 2 if centered else 0
             out[top : top + rows, left : left + columns] = rgb
             return out
         if rows < self.height or columns < self.width:
             raise SampleError(
                 f"{rows}x{columns} pixels after resize are too few for {self.height}x{self.width}"
             )
-        offset = _OFFSET_ROUNDING[self.rounding]
-        top = offset((rows - self.height) / 2)
-        left = offset((columns - self.width) / 2)
-        return rgb[top : top + self.height, left : left + self.width]
+        return rgb[-top : -top + self.height, -left : -left + self.width]
+
+    def placement(self, image: tuple[int, int], resampled: tuple[int, int]) -> Placement:
+        """Return where an image comes to lie.
+
+        Args:
+            image: (rows, columns) as decoded.
+            resampled: (rows, columns) that the resizer made of it.
+        """
+        top, left = self._start(*resampled)
+        centered = self.kind == "letterbox" and self.position == "center"
+        return Placement(*image, *resampled, top, left, self.height, self.width, centered)
+
+    def _start(self, rows: int, columns: int) -> tuple[int, int]:
+        """The first row and column of a resampled image in the network's input."""
+        if self.kind == "short_side_crop":
+            offset = _OFFSET_ROUNDING[self.rounding]
+            return -offset((rows - self.height) / 2), -offset((columns - self.width) / 2)
+        if self.kind == "letterbox" and self.position == "center":
+            return (self.height - rows) // 2, (self.width - columns) // 2
+        return 0, 0
 
 
 def _half_up(value: float) -> int:

@@ -14,7 +14,7 @@ from simulator.geometry import Geometry
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
-from simulator.profile.schema import Deviations, Means
+from simulator.profile.section import Deviations, Means
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
 

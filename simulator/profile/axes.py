@@ -9,8 +9,9 @@ from simulator import registry
 from simulator.contract import Evidence, Stage
 from simulator.errors import ProfileError
 from simulator.profile.choose import Choices, choose, gives_planes
+from simulator.profile.graph import Graph
 from simulator.profile.load import Profile
-from simulator.profile.schema import AXES, Claim, Graph
+from simulator.profile.schema import AXES, Claim
 
 _STAGES = {
     "decoder": (Stage.DECODE,),

@@ -10,7 +10,7 @@ import onnx
 from simulator.contract import Array
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
-from simulator.profile.schema import Accumulation
+from simulator.profile.graph import Accumulation
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 

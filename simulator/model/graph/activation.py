@@ -13,7 +13,7 @@ from simulator.errors import ModelError
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
 from simulator.model.graph.patterns import gelus, swishes
-from simulator.profile.schema import Activation, Table
+from simulator.profile.graph import Activation, Table
 
 Function = Callable[[Array], Array]
 

@@ -9,7 +9,7 @@ from simulator.contract import Array
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
 from simulator.model.graph.patterns import Graph
-from simulator.profile.schema import Batchnorm
+from simulator.profile.graph import Batchnorm
 
 LAYERS = ("Conv", "ConvTranspose", "Gemm")
 EPSILON = 1e-5

@@ -10,7 +10,7 @@ from simulator.errors import ModelError
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
 from simulator.model.graph.crop import fit
-from simulator.profile.schema import Pooling
+from simulator.profile.graph import Pooling
 
 POOLS = ("MaxPool", "AveragePool")
 SILENT = "the sizes divide or no padding counts"

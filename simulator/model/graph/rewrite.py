@@ -18,7 +18,7 @@ from simulator.model.graph import (
     upsample,
 )
 from simulator.model.graph.change import Change
-from simulator.profile.schema import Graph
+from simulator.profile.graph import Graph
 
 REWRITES: dict[str, Callable[[onnx.ModelProto, Any], Change]] = {
     "pooling": pooling.apply,

@@ -14,7 +14,7 @@ from simulator.contract import Array
 from simulator.errors import ModelError
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
-from simulator.profile.schema import Upsample
+from simulator.profile.graph import Upsample
 
 FIELDS = ("mode", "coordinate_transformation_mode", "nearest_mode")
 DEFAULTS = dict(zip(FIELDS, ("nearest", "half_pixel", "round_prefer_floor"), strict=True))

@@ -13,7 +13,7 @@ from onnx import helper
 
 from simulator.errors import ModelError
 from simulator.model.graph.accumulation import apply
-from simulator.profile.schema import Accumulation
+from simulator.profile.graph import Accumulation
 
 RNG = np.random.default_rng(0)
 F = torch.nn.functional

@@ -16,7 +16,7 @@ from onnx import helper
 
 from simulator.errors import ModelError
 from simulator.model.graph.activation import apply
-from simulator.profile.schema import Activation, Table
+from simulator.profile.graph import Activation, Table
 
 F = torch.nn.functional
 X = np.random.default_rng(0).normal(scale=4, size=(1, 3, 16, 16)).astype(np.float32)

@@ -10,7 +10,7 @@ from onnx import helper
 from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
 
 from simulator.model.graph.batchnorm import apply
-from simulator.profile.schema import Batchnorm
+from simulator.profile.graph import Batchnorm
 
 FOLD = Batchnorm(folding="fold")
 RNG = np.random.default_rng(0)

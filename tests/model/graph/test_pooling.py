@@ -13,7 +13,7 @@ from onnx import helper
 from simulator.errors import ModelError
 from simulator.model.graph.change import difference
 from simulator.model.graph.pooling import apply
-from simulator.profile.schema import Pooling
+from simulator.profile.graph import Pooling
 
 CEIL, FLOOR = Pooling(ceil_mode="ceil"), Pooling(ceil_mode="floor")
 CROP = Pooling(ceil_mode="ceil", on_shape_change="crop")

@@ -19,7 +19,7 @@ from simulator.model.onnxfile import check
 from simulator.profile.axes import GRAPH_AXES, evidence
 from simulator.profile.choose import choose
 from simulator.profile.load import load
-from simulator.profile.schema import Graph
+from simulator.profile.graph import Graph
 
 TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}
 REAL = [

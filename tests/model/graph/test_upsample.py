@@ -13,7 +13,7 @@ from onnx import helper
 from simulator.errors import ModelError
 from simulator.model.graph.change import difference
 from simulator.model.graph.upsample import FIELDS, apply
-from simulator.profile.schema import Upsample
+from simulator.profile.graph import Upsample
 
 F = torch.nn.functional
 X = np.random.default_rng(0).normal(size=(1, 2, 5, 6)).astype(np.float32)

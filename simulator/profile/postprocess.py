@@ -1,0 +1,110 @@
+"""From the network's outputs to boxes and masks: every step that differs between stacks.
+
+``model`` is what the model card says. A field that a task has no use for changes nothing there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from simulator.profile.section import Above0, Positive, Section
+
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Offset = Literal["model", 0, 1]
+
+
+class BoxOffset(Section):
+    """Whether a box from 2 to 5 is 3 or 4 wide: SysNoise's ``ALIGNED_FLAG.offset``."""
+
+    anchors: Offset = Field("model", description="an anchor's width is x2 - x1 + offset")
+    corners: Offset = Field("model", description="x2 and y2 of a decoded box are less by offset")
+    extent: Offset = Field("model", description="a reported width is x2 - x1 + offset")
+
+
+class BoxRounding(Section):
+    """Boxes on whole pixels."""
+
+    mode: Literal["model", "none", "floor", "ceil", "nearest"] = "model"
+    at: Literal["model", "network", "image"] = Field(
+        "model", description="in the network's pixels before NMS, or in the image's at the end"
+    )
+
+
+class Nms(Section):
+    """Non-maximum suppression, and the thresholds before and after it."""
+
+    kind: Literal["model", "none", "greedy", "soft_linear", "soft_gaussian"] = "model"
+    iou_threshold: Literal["model"] | Fraction = Field(
+        "model", description="a box that overlaps a better one by more is suppressed or softened"
+    )
+    class_aware: Literal["model"] | bool = Field(
+        "model", description="boxes of different classes do not suppress each other"
+    )
+    offset: Offset = Field("model", description="widths in the IoU are x2 - x1 + offset")
+    sigma: Literal["model"] | Above0 = Field("model", description="of soft_gaussian")
+    score_threshold: Literal["model"] | Fraction = Field(
+        "model", description="only boxes with a larger score go on, before and after soft-NMS"
+    )
+    top_k_before: Literal["model", "all"] | Positive = "model"
+    top_k_after: Literal["model", "all"] | Positive = "model"
+
+
+class Unletterbox(Section):
+    """How boxes and masks are brought back from the network's pixels to the image's."""
+
+    scale: Literal["model", "resized", "ratio"] = Field(
+        "model",
+        description="resized: by the sides that the image really had after its resize; ratio: by "
+        "the one factor min(network / image), as if nothing had been rounded",
+    )
+    offset: Literal["model", "integer", "exact"] = Field(
+        "model", description="of centered padding: whole pixels as it was made, or halves as well"
+    )
+
+
+class LogitsUpsample(Section):
+    """From the network's score maps to the resolution at which classes are chosen."""
+
+    mode: Literal["model", "nearest", "bilinear"] = "model"
+    coordinate_transformation_mode: Literal[
+        "model", "half_pixel", "align_corners", "asymmetric"
+    ] = "model"  # fmt: skip
+
+
+class MaskResize(Section):
+    """From the network's resolution back to the image's."""
+
+    of: Literal["model", "labels", "logits"] = Field(
+        "model", description="resize the chosen classes, or the scores and choose afterwards"
+    )
+    mode: Literal["model", "nearest", "bilinear"] = Field(
+        "model", description="labels can only be resized by nearest"
+    )
+    coordinate_transformation_mode: Literal[
+        "model", "half_pixel", "align_corners", "asymmetric"
+    ] = "model"  # fmt: skip
+
+
+class Postprocess(Section):
+    """From the network's outputs to answers."""
+
+    unletterbox: Unletterbox = Unletterbox()
+    box_offset: BoxOffset = BoxOffset()
+    box_rounding: BoxRounding = BoxRounding()
+    box_precision: Literal["model", "fp32", "fp16"] = Field(
+        "model", description="the type in which anchors, deltas and boxes are computed"
+    )
+    exp_clamp: Literal["model", "none"] | Above0 = Field(
+        "model", description="the largest argument of exp in a width or height"
+    )
+    nms: Nms = Nms()
+    logits_upsample: LogitsUpsample = LogitsUpsample()
+    argmax: Literal["model", "before", "after"] = Field(
+        "model", description="choose the class before the logits are upsampled, or after"
+    )
+    output_stride: Literal["model"] | Positive = Field(
+        "model", description="pixels of the network's input per mask pixel where classes are chosen"
+    )
+    mask_resize: MaskResize = MaskResize()

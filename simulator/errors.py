@@ -78,3 +78,8 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     near = difflib.get_close_matches(str(got), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {str(got)!r}{hint} (offered: {', '.join(names) or 'none'})"
+
+
+def one_line(error: object, limit: int = 500) -> str:
+    """Return what an error says without line breaks, cut to *limit* characters."""
+    return " ".join(str(error).split())[:limit]

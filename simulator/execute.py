@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -19,8 +19,7 @@ from simulator import registry
 from simulator.contract import Array, Encoded, clock
 from simulator.data.folder import Item, read
 from simulator.errors import SampleError
-from simulator.plan import Node, Plan
-from simulator.tasks.classification import Answer
+from simulator.plan import Node, Plan, Sample
 
 DEFAULT_MEMORY = 2**31
 
@@ -30,13 +29,13 @@ class Outcome:
     """What one stack made of one sample.
 
     Attributes:
-        answer: the prediction.
-        digest: BLAKE2b of the network's output bytes.
+        record: what the task keeps of the prediction; see :mod:`simulator.tasks.task`.
+        digest: BLAKE2b of the bytes of the network's outputs.
         ns: wall-clock time of each stage, in nanoseconds; a shared stage counts for each
             stack that uses it.
     """
 
-    answer: Answer
+    record: Mapping[str, Any]
     digest: str
     ns: dict[str, int]
 
@@ -139,10 +138,10 @@ def run_sample(plan: Plan, item: Item, budget: Budget | None = None) -> Done:
     except SampleError as error:
         return Done(item, (), f"read: {error}")
     with budget.take(need(plan, image)) if budget else nullcontext():
-        return _run(plan, item, image)
+        return _run(plan, Sample(item, image))
 
 
-def _run(plan: Plan, item: Item, image: Encoded) -> Done:
+def _run(plan: Plan, sample: Sample) -> Done:
     stage = ""
     try:
         values: list[Any] = [None] * len(plan.nodes)
@@ -151,15 +150,22 @@ def _run(plan: Plan, item: Item, image: Encoded) -> Done:
         twins: dict[tuple[str, bytes], _Twin] = {}
         for index, node in enumerate(plan.nodes):
             stage = node.step.stage
-            given = image if node.parent is None else values[node.parent]
-            values[index], ns[index] = _computed(node, given, item, twins)
+            given = sample.image if node.parent is None else values[node.parent]
+            values[index], ns[index] = _computed(node, given, sample, twins)
             if node.parent is not None:
                 left[node.parent] -= 1
                 if not left[node.parent]:
                     values[node.parent] = None
+        stage = "truth"
+        predictions = [values[path[-1]][1] for path in plan.paths]
+        records = plan.judge(predictions, sample.item.truth)
     except SampleError as error:
-        return Done(item, (), f"{stage}: {error}")
-    return Done(item, tuple(_outcome(plan, path, values, ns) for path in plan.paths))
+        return Done(sample.item, (), f"{stage}: {error}")
+    outcomes = (
+        Outcome(record, digest(values[path[-1]][0]), _times(plan, path, ns))
+        for path, record in zip(plan.paths, records, strict=True)
+    )
+    return Done(sample.item, tuple(outcomes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,47 +178,49 @@ class _Twin:
 
 
 def _computed(
-    node: Node, given: Any, item: Item, twins: dict[tuple[str, bytes], _Twin]
+    node: Node, given: Any, sample: Sample, twins: dict[tuple[str, bytes], _Twin]
 ) -> tuple[Any, int]:
     """A node's value and its time in ns; of twins with equal inputs the first one's."""
     if node.twin is None:
-        return _timed(node, given, item)
+        return _timed(node, given, sample)
     glance = node.twin, given.ravel()[::101].tobytes()
     known = twins.get(glance)
     if known is None or not np.array_equal(known.given, given):
-        known = twins[glance] = _Twin(given, *_timed(node, given, item))
+        known = twins[glance] = _Twin(given, *_timed(node, given, sample))
     return known.value, known.ns
 
 
-def _timed(node: Node, given: Any, item: Item) -> tuple[Any, int]:
+def _timed(node: Node, given: Any, sample: Sample) -> tuple[Any, int]:
     excluded, start = clock.excluded(), time.perf_counter_ns()
-    value = node.step.apply(given, item)
+    value = node.step.apply(given, sample)
     return value, time.perf_counter_ns() - start - (clock.excluded() - excluded)
 
 
-def tensors(plan: Plan, item: Item) -> list[Array] | None:
+def ends(plan: Plan, item: Item) -> list[Any] | None:
     """Return the value at the end of each path, or None if the sample must be skipped."""
     try:
-        image = read(item)
+        sample = Sample(item, read(item))
         values: list[Any] = []
         for node in plan.nodes:
-            given = image if node.parent is None else values[node.parent]
-            values.append(node.step.apply(given, item))
+            given = sample.image if node.parent is None else values[node.parent]
+            values.append(node.step.apply(given, sample))
     except SampleError:
         return None
     return [values[path[-1]] for path in plan.paths]
 
 
-def _outcome(plan: Plan, path: Sequence[int], values: list[Any], ns: list[int]) -> Outcome:
-    outputs, answer = values[path[-1]]
+def _times(plan: Plan, path: Sequence[int], ns: Sequence[int]) -> dict[str, int]:
     times: dict[str, int] = {}
     for index in path:
         step = plan.nodes[index].step
         if step.timed:
             times[step.stage] = times.get(step.stage, 0) + ns[index]
-    return Outcome(answer, array_digest(outputs), times)
+    return times
 
 
-def array_digest(outputs: Array) -> str:
-    """Return a digest of an array's bytes: equal digests, equal bits."""
-    return hashlib.blake2b(np.ascontiguousarray(outputs).data, digest_size=16).hexdigest()
+def digest(outputs: Mapping[str, Array]) -> str:
+    """Return a digest of the outputs' bytes, in their order: equal digests, equal bits."""
+    whole = hashlib.blake2b(digest_size=16)
+    for array in outputs.values():
+        whole.update(np.ascontiguousarray(array).data)
+    return whole.hexdigest()

@@ -6,7 +6,7 @@ have in common is computed once per image. The set may have any number of stacks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from simulator.contract import (
     Array,
     Converter,
     Decoder,
+    Encoded,
     Encoder,
     Frame,
     PixelFormat,
@@ -26,15 +27,33 @@ from simulator.contract import (
     subsample,
 )
 from simulator.data.folder import Item
-from simulator.errors import ModelError, SampleError
-from simulator.geometry import Geometry
+from simulator.errors import ModelError, SampleError, one_line
+from simulator.geometry import Geometry, Placement
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
-from simulator.tasks.classification import postprocess
 
-Apply = Callable[[Any, Item], Any]
+Outputs = Mapping[str, Array]
+"""What a network gave for one sample, by the names of the model card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What every step may know besides the value that it takes.
+
+    Attributes:
+        item: where the image is, and what people have annotated.
+        image: the file, and what its header says.
+    """
+
+    item: Item
+    image: Encoded
+
+
+Apply = Callable[[Any, Sample], Any]
+Judge = Callable[[Sequence[Any], Any], list[dict[str, Any]]]
+"""From the stacks' predictions for an image and its truth to a record per stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +105,12 @@ class Plan:
     Attributes:
         nodes: the unique computations.
         paths: for each stack the indices of its nodes, first to last.
+        judge: holds the predictions against the truth and the first stack's.
     """
 
     nodes: tuple[Node, ...]
     paths: tuple[tuple[int, ...], ...]
+    judge: Judge
 
     def shared(self) -> list[str]:
         """Return the stages that all stacks share, computed once per image."""
@@ -98,7 +119,12 @@ class Plan:
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
 
-def plan(chains: Sequence[Sequence[Step]]) -> Plan:
+def no_judge(predictions: Sequence[Any], truth: Any) -> list[dict[str, Any]]:
+    """Return empty records, for chains that end before a prediction."""
+    return [{} for _ in predictions]
+
+
+def plan(chains: Sequence[Sequence[Step]], judge: Judge = no_judge) -> Plan:
     """Merge chains of steps into one DAG."""
     index: dict[str, int] = {}
     steps: list[tuple[str, Step, int | None]] = []
@@ -120,7 +146,7 @@ def plan(chains: Sequence[Sequence[Step]]) -> Plan:
         Node(key, step, parent, uses[i], alone[i] if alone.count(alone[i]) > 1 else None)
         for i, (key, step, parent) in enumerate(steps)
     )
-    return Plan(nodes, tuple(paths))
+    return Plan(nodes, tuple(paths), judge)
 
 
 def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
@@ -179,38 +205,72 @@ def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
     ]
 
 
-def inference(runtime: Runtime, artifact_key: str, identity: Any, card: Card) -> list[Step]:
-    """Return the steps from the input tensor to the answer.
+def inference(runtime: Runtime, artifact_key: str, identity: Any, names: Mapping[str, str]) -> Step:
+    """Return the step from the input tensor to the outputs.
 
     Args:
         runtime: the opened runtime.
         artifact_key: the digest of the file that it opened.
         identity: the runtime's options.
-        card: says how outputs become a prediction.
+        names: of the outputs that are wanted, the runtime's name of each of the card's.
     """
-    name, output = runtime.inputs[0].name, runtime.outputs[0].name
-    return [
-        Step(
-            "infer",
-            ["infer", artifact_key, identity],
-            lambda tensor, _: _infer(runtime, {name: tensor})[output],
-            same_input=True,
-        ),
-        answering(card),
-    ]
+    taken = runtime.inputs[0].name
+
+    def apply(tensor: Array, _: Sample) -> Outputs:
+        found = _infer(runtime, {taken: tensor})
+        return {name: found[own] for name, own in names.items()}
+
+    return Step("infer", ["infer", artifact_key, identity, dict(names)], apply, same_input=True)
 
 
-def answering(card: Card) -> Step:
-    """Return the step from the network's outputs to the answer."""
-    spec = card.spec.output
+def answering(profile: Profile, card: Card) -> Step:
+    """Return the step from the network's outputs to them and the prediction.
+
+    Raises:
+        ModelError: what the profile asks for does not fit what the card says.
+    """
+    settings, place = card.task.settings(profile.spec.postprocess), Placing(profile, card)
     return Step(
         "postprocess",
-        ["postprocess", spec.kind, spec.background],
-        lambda outputs, item: (
+        ["postprocess", card.task.name, settings.identity(), place.identity()],
+        lambda outputs, sample: (
             outputs,
-            postprocess(outputs, spec.kind, item.label, spec.background),
+            card.task.decode(outputs, settings, place(sample.image)),
         ),
     )
+
+
+class Placing:
+    """Where an image comes to lie in the network's input, by the rules of a stack.
+
+    Args:
+        profile: the stack; the tensors of a recorded one are taken to follow it too.
+        card: the model card.
+    """
+
+    def __init__(self, profile: Profile, card: Card) -> None:
+        color = profile.spec.color
+        self._geometry = card.geometry(profile)
+        self._exif = profile.spec.decode.exif or "ignore"
+        self._drop = color.format != "rgb" and color.odd_size == "drop"
+        subsampled = color.format not in ("rgb", "yuv444")
+        self._even = self._drop and subsampled and profile.spec.resize.domain == "yuv"
+
+    def identity(self) -> Any:
+        """Return what tells these rules from others."""
+        return [self._geometry.identity(), self._exif, self._drop, self._even]
+
+    def __call__(self, image: Encoded) -> Placement:
+        """Return where an image comes to lie.
+
+        Raises:
+            SampleError: it would become too large.
+        """
+        height, width = image.size(self._exif)
+        if self._drop:
+            height, width = height & ~1, width & ~1
+        resampled = _target(self._geometry, height, width, self._even)
+        return self._geometry.placement((height, width), resampled)
 
 
 def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
@@ -219,8 +279,8 @@ def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
     except (SampleError, ModelError):
         raise
     except Exception as error:  # whatever the library raises is about this model
-        reason = " ".join(str(error).split())[:500]
-        raise ModelError(f"{type(runtime).__name__} cannot run the model: {reason}") from error
+        name = type(runtime).__name__
+        raise ModelError(f"{name} cannot run the model: {one_line(error)}") from error
 
 
 def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> Array:
@@ -287,7 +347,11 @@ def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Step:
 
 
 def _resample(resizer: Resizer, geometry: Geometry, frame: Frame, odd_size: str | None) -> Frame:
-    height, width = geometry.resized(frame.height, frame.width)
-    if frame.format.subsampling != (1, 1) and odd_size == "drop":
-        height, width = height & ~1, width & ~1
-    return resizer.frame(frame, height, width)
+    drop = frame.format.subsampling != (1, 1) and odd_size == "drop"
+    return resizer.frame(frame, *_target(geometry, frame.height, frame.width, drop))
+
+
+def _target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:
+    """The size to which an image is resampled; whole pairs where *even* is set."""
+    rows, columns = geometry.resized(height, width)
+    return (rows & ~1, columns & ~1) if even else (rows, columns)

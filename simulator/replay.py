@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError
 from simulator.model.card import Card
-from simulator.plan import Step, answering
+from simulator.plan import Sample, Step, answering
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
-from simulator.tasks.classification import Answer
+from simulator.tasks.classification.answer import Answer
 
 _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
 
@@ -48,34 +49,44 @@ def recording(profile: Profile, choices: Choices, stage: Stage) -> Recording | N
 
 def tensors(found: Recording) -> list[Step]:
     """Return the steps from a file's name to the recorded input of the network."""
-    return _steps(found, ("decode",), found.array)
+    return _steps(found, "decode", found.array)
 
 
-def answers(found: Recording, card: Card) -> list[Step]:
-    """Return the steps from a file's name to the recorded answer."""
+def answers(found: Recording, profile: Profile, card: Card, outputs: tuple[str, ...]) -> list[Step]:
+    """Return the steps from a file's name to the recorded answer.
+
+    Args:
+        found: the recording.
+        profile: the stack that was recorded.
+        card: the model card.
+        outputs: the outputs that it needs.
+
+    Raises:
+        DataError: predictions were recorded, and the task's are more than a class index.
+    """
     if found.spec.kind == "outputs":
-        return [*_steps(found, ("infer",), found.array), answering(card)]
+        look_up = partial(found.outputs, names=outputs)
+        return [*_steps(found, "infer", look_up), answering(profile, card)]
+    if card.spec.task != "classification":
+        raise DataError(
+            f"{found.path}: kind: predictions are class indices, and {card.spec.name} does "
+            f"{card.spec.task}; record its outputs"
+        )
     return [
-        *_steps(found, ("infer",), found.prediction),
+        *_steps(found, "infer", found.prediction),
         Step(
             "postprocess",
             ["recorded prediction"],
-            lambda row, item: (np.array(row[:1], np.int64), _answer(row, item)),
+            lambda row, _: ({"prediction": np.array(row[:1], np.int64)}, Answer(*row)),
         ),
     ]
 
 
-def _answer(row: tuple[int, float, float], item: Item) -> Answer:
-    prediction, score, margin = row
-    correct = None if item.label is None else prediction == item.label
-    return Answer(prediction, correct, score, margin)
-
-
-def _steps(found: Recording, stages: tuple[str, ...], look_up: Callable[[Item], Any]) -> list[Step]:
+def _steps(found: Recording, stage: str, look_up: Callable[[Item], Any]) -> list[Step]:
     """A step for every stage of which a latency was recorded; the last one has the value."""
     recorded = found.stages
     if not recorded:
-        return [_step(found, stages[-1], look_up, timed=False)]
+        return [_step(found, stage, look_up, timed=False)]
     *before, last = recorded
     return [
         *(_step(found, stage, lambda item: None, timed=True) for stage in before),
@@ -84,11 +95,11 @@ def _steps(found: Recording, stages: tuple[str, ...], look_up: Callable[[Item], 
 
 
 def _step(found: Recording, stage: str, look_up: Callable[[Item], Any], timed: bool) -> Step:
-    def apply(_: Any, item: Item) -> Any:
+    def apply(_: Any, sample: Sample) -> Any:
         start = time.perf_counter_ns()
-        value = look_up(item)
+        value = look_up(sample.item)
         if timed:
-            latency = found.latency(item, stage)
+            latency = found.latency(sample.item, stage)
             clock.exclude(time.perf_counter_ns() - start - latency)
         return value
 

@@ -13,13 +13,13 @@ from simulator import registry, replay, requested
 from simulator.contract import Array, Effective, Runtime, Stage
 from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
-from simulator.errors import DataError, MissingLibrary, ModelError
-from simulator.execute import tensors
+from simulator.errors import DataError, MissingLibrary, ModelError, one_line
+from simulator.execute import ends
 from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
-from simulator.model.onnxfile import OnnxFile, load
-from simulator.plan import Step, inference, plan, preprocessing
+from simulator.model.onnxfile import OnnxFile, load, shape_words
+from simulator.plan import Step, answering, inference, plan, preprocessing
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 
@@ -109,7 +109,11 @@ class Workshop:
         warnings += requested.warnings(profile, choices, effective)
         warnings += artifact.notes
         identity = choices[Stage.RUNTIME].identity()
-        after = inference(runtime, artifact.key, identity, self.card)
+        names = self._names(artifact, runtime)
+        after = (
+            inference(runtime, artifact.key, identity, names),
+            answering(profile, self.card),
+        )
         lines = tuple(f"{side}: {warning}" for warning in warnings)
         return Stack(side, profile, choices, (*before, *after), artifact, effective, lines)
 
@@ -135,7 +139,8 @@ class Workshop:
         if not found.stages:
             lines.append(f"{side}: no latency was recorded")
         artifact = Artifact(found.path, found.digest, "recording")
-        steps = tuple(replay.answers(found, self.card))
+        wanted = self.source.wanted(self.card)
+        steps = tuple(replay.answers(found, own[0], self.card, tuple(wanted)))
         return Stack(side, *own, steps, artifact, effective, tuple(lines))
 
     def close(self) -> None:
@@ -153,7 +158,7 @@ class Workshop:
             except MissingLibrary:
                 raise
             except Exception as error:  # whatever the library raises is about this model
-                reason = " ".join(str(error).split())[:500]
+                reason = one_line(error)
                 raise ModelError(
                     f"{choice.backend.name} cannot open {artifact.path}: {reason}"
                     f"{_named(artifact, reason)}"
@@ -168,14 +173,31 @@ class Workshop:
         ports = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
         if len(runtime.inputs) != 1 or not runtime.inputs[0].accepts(zeros):
             raise ModelError(f"{artifact.path} takes {ports}; the card makes float32 {shape}")
-        classes = next(iter(runtime.outputs[0].shape[-1:]), None)
-        wanted = self.source.classes
-        if None not in (classes, wanted) and classes != wanted:
-            raise ModelError(
-                f"{artifact.path} gives {classes} classes, and {self.card.model} has {wanted}; "
-                "it is another model"
-            )
         return {runtime.inputs[0].name: zeros}
+
+    def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
+        """The runtime's name of each output that the card needs; by place where names were lost."""
+        ports = {port.name: port.shape for port in runtime.outputs}
+        wanted = self.source.wanted(self.card)
+        if set(wanted) <= set(ports):
+            names = {name: name for name in wanted}
+        elif len(ports) == len(self.source.outputs):
+            order = dict(zip(self.source.outputs, ports, strict=True))
+            names = {name: order[name] for name in wanted}
+        else:
+            got = ", ".join(f"{name} {shape_words(shape)}" for name, shape in ports.items())
+            raise ModelError(
+                f"{artifact.path}: {len(self.source.outputs)} outputs expected "
+                f"({', '.join(self.source.outputs)}), got {got}"
+            )
+        for name, own in names.items():
+            if not _same(wanted[name], ports[own]):
+                raise ModelError(
+                    f"{artifact.path}: output {own!r} is {shape_words(ports[own])}, and "
+                    f"{name!r} of {self.card.model} is {shape_words(wanted[name])}; "
+                    "it is another model"
+                )
+        return names
 
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
         quantizer = profile.spec.precision.quantizer
@@ -206,12 +228,20 @@ class Workshop:
         chain = plan([through])
         made = 0
         for item in items:
-            values = tensors(chain, item)
+            values = ends(chain, item)
             if values is not None:
                 made += 1
                 yield {self.source.input: values[0]}
         if not made:
             raise DataError("INT8 calibration: none of the calibration images can be decoded")
+
+
+def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:
+    """Whether two shapes may be one; the batch and ones apart, as a converter may drop them."""
+    mine, theirs = ([side for side in dims[1:] if side != 1] for dims in (shape, other))
+    return len(mine) == len(theirs) and all(
+        None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True)
+    )
 
 
 def _named(artifact: Artifact, reason: str) -> str:

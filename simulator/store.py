@@ -11,6 +11,7 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,22 +29,27 @@ ROWS_PER_GROUP = 16384
 _PASSING = ("status", "created", "request", "seconds", "workers")
 """What may differ between a run and its resumption."""
 
-SCHEMA = pa.schema(
-    [
-        pa.field("sample", pa.string(), nullable=False),
-        pa.field("side", pa.string(), nullable=False),
-        pa.field("label", pa.int32()),
-        pa.field("prediction", pa.int32()),
-        pa.field("correct", pa.bool_()),
-        pa.field("score", pa.float64()),
-        pa.field("margin", pa.float64()),
-        pa.field("digest", pa.string()),
-        pa.field("skipped", pa.string()),
-        *(pa.field(f"{stage}_ns", pa.int64()) for stage in STAGES),
-    ]
-)
-"""One row per sample and stack. ``skipped`` holds the reason, else null; ``*_ns`` are
-wall-clock nanoseconds, null where a stack has no such stage or the run did not time it."""
+
+def schema(columns: Sequence[pa.Field]) -> pa.Schema:
+    """Return the schema of the records: one row per sample and stack.
+
+    ``skipped`` holds the reason, else null; ``*_ns`` are wall-clock nanoseconds, null where a
+    stack has no such stage or the run did not time it.
+
+    Args:
+        columns: those of the task.
+    """
+    return pa.schema(
+        [
+            pa.field("sample", pa.string(), nullable=False),
+            pa.field("side", pa.string(), nullable=False),
+            *columns,
+            pa.field("digest", pa.string()),
+            pa.field("skipped", pa.string()),
+            *(pa.field(f"{stage}_ns", pa.int64()) for stage in STAGES),
+        ]
+    )
+
 
 Rows = list[dict[str, Any]]
 
@@ -54,6 +60,7 @@ class RunWriter:
     Args:
         folder: where the run goes; made if it is not there.
         manifest: what is known before the first sample.
+        columns: of the task's records.
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
 
@@ -62,9 +69,15 @@ class RunWriter:
     """
 
     def __init__(
-        self, folder: Path, manifest: dict[str, Any], overwrite: bool, resume: bool = False
+        self,
+        folder: Path,
+        manifest: dict[str, Any],
+        columns: Sequence[pa.Field],
+        overwrite: bool,
+        resume: bool = False,
     ) -> None:
         self.folder = folder
+        self._schema = schema(columns)
         self._manifest = manifest
         self._buffer: list[Rows] = []
         self._written = 0
@@ -98,7 +111,7 @@ class RunWriter:
         return samples
 
     def add(self, rows: Rows) -> None:
-        """Append one sample's rows of :data:`SCHEMA`; a chunk at a time is made durable."""
+        """Append one sample's rows of :func:`schema`; a chunk at a time is made durable."""
         self._buffer.append(rows)
         if len(self._buffer) >= CHUNK:
             self._flush()
@@ -129,17 +142,19 @@ class RunWriter:
 
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
-            return pq.read_table(self.folder / RECORDS, schema=SCHEMA)
+            return pq.read_table(self.folder / RECORDS, schema=self._schema)
         parts = sorted((self.folder / PARTS).glob("*.parquet"))
-        tables = [pq.read_table(part, schema=SCHEMA) for part in parts]
-        return pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
+        tables = [pq.read_table(part, schema=self._schema) for part in parts]
+        return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
 
     def _flush(self) -> None:
         if not self._buffer:
             return
         place = self.folder / PARTS / f"{self._written:09d}.parquet"
         try:
-            table = pa.Table.from_pylist([row for rows in self._buffer for row in rows], SCHEMA)
+            table = pa.Table.from_pylist(
+                [row for rows in self._buffer for row in rows], self._schema
+            )
             _write_table(table, place)
         except OSError as error:
             raise self._cannot(error) from error

@@ -7,19 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.data import example
-from simulator.data.folder import Dataset, Item, load_folder, subset
+from simulator.data.folder import Dataset, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.execute import DEFAULT_MEMORY, Done, execute
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.plan import Plan, plan
+from simulator.resample import Floats, Resamples
 from simulator.stack import Chosen, Pair, Stack, Workshop
+from simulator.tasks.task import Record, Task
 
 
 class Progress(Protocol):
@@ -68,24 +70,41 @@ class Answers:
     """What every stack said about every sample that went through all of them.
 
     Attributes:
+        task: what the answers mean.
         names: the stacks.
         items: the samples.
-        predictions: (stacks, samples) int32.
+        records: for each stack a record per sample.
         digests: (stacks, samples) digests of the network's output bytes.
-        correct: (stacks, samples) float64, 1 right and 0 wrong; None without labels.
         skipped: how many samples did not go through.
     """
 
+    task: Task
     names: tuple[str, ...]
     items: tuple[Item, ...]
-    predictions: NDArray[np.int32]
+    records: tuple[tuple[Record, ...], ...]
     digests: NDArray[np.str_]
-    correct: NDArray[np.float64] | None
     skipped: int
+
+    def of(self, name: str) -> tuple[Record, ...]:
+        """Return a stack's records."""
+        return self.records[self.row(name)]
 
     def row(self, name: str) -> int:
         """Return the index of a stack."""
         return self.names.index(name)
+
+    def changed(self, name: str) -> NDArray[np.bool_]:
+        """Return (samples,) whether a stack's answer differs from the first stack's."""
+        return np.array([record["changed"] > 0 for record in self.of(name)])
+
+    @property
+    def truths(self) -> list[Any]:
+        """What people have annotated, per sample."""
+        return [item.truth for item in self.items]
+
+    def headlines(self, name: str, draws: Resamples) -> Floats | None:
+        """Return a stack's headline metric, resampled; None where there is no truth."""
+        return self.task.headlines(self.of(name), self.truths, draws)
 
 
 class Study:
@@ -93,7 +112,7 @@ class Study:
 
     Args:
         model: a model card; the built-in model by default.
-        data: a folder of images; the built-in images by default.
+        data: the images, as the task wants them; the built-in images by default.
         limit: take a random subset of this many images.
         seed: of the subset and of the calibration images.
         workers: samples in flight; the number of cores by default.
@@ -122,7 +141,7 @@ class Study:
         self.show.say("preparing the model and the images")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         self.source = check(self.card)
-        whole = load_folder(Path(data), self.card.labels) if data else example.images()
+        whole = self.card.task.load(Path(data)) if data else self._example()
         self.notes = whole.notes
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
@@ -137,7 +156,7 @@ class Study:
 
     def plan(self, stacks: Sequence[Stack]) -> Plan:
         """Merge the stacks into one plan."""
-        merged = plan([stack.steps for stack in stacks])
+        merged = plan([stack.steps for stack in stacks], self.card.task.records)
         self.show.planned(merged)
         return merged
 
@@ -166,6 +185,14 @@ class Study:
             )
         return done
 
+    def _example(self) -> Dataset:
+        if self.card.spec.task != "classification":
+            raise UserError(
+                f"{self.card.spec.name} does {self.card.spec.task}, and the built-in images are "
+                "for classification; give --data"
+            )
+        return example.images()
+
     def __enter__(self) -> Study:
         return self
 
@@ -178,18 +205,14 @@ class Study:
         self._workshop.close()
 
 
-def answers(names: Sequence[str], done: Sequence[Done]) -> Answers:
-    """Bring the answers of several stacks into matrices."""
+def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:
+    """Bring the answers of several stacks together."""
     ran = [d for d in done if d.skipped is None]
-    table = [[d.outcomes[i].answer for d in ran] for i in range(len(names))]
-    labelled = all(d.item.label is not None for d in ran)
     return Answers(
+        task,
         tuple(names),
         tuple(d.item for d in ran),
-        np.array([[a.prediction for a in row] for row in table], np.int32),
+        tuple(tuple(d.outcomes[i].record for d in ran) for i in range(len(names))),
         np.array([[d.outcomes[i].digest for d in ran] for i in range(len(names))]),
-        np.array([[bool(a.correct) for a in row] for row in table], np.float64)
-        if labelled
-        else None,
         len(done) - len(ran),
     )

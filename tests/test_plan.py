@@ -12,14 +12,14 @@ import tiny
 from simulator.data.folder import Item, load_folder
 from simulator.data.labels import Labels
 from simulator.errors import SampleError
-from simulator.execute import execute, run_sample, tensors
+from simulator.execute import ends, execute, run_sample
 from simulator.model.card import Card
 from simulator.plan import Step, normalize, plan, preprocessing
 from simulator.profile.choose import choose
 from simulator.profile.load import load
-from simulator.tasks.classification import Answer
+from simulator.tasks.classification.answer import Answer
 
-ANSWER = Answer(0, None, 1.0, 1.0)
+ANSWER = Answer(0, 1.0, 1.0)
 
 
 @pytest.fixture
@@ -31,10 +31,10 @@ def chain(calls, *names, stage=None):
     """Steps that note their name; the last one gives an answer."""
 
     def step(name, last):
-        def apply(value, item):
-            calls.append((name, item.name))
+        def apply(value, sample):
+            calls.append((name, sample.item.name))
             size = len(value.data) if hasattr(value, "data") and name == names[0] else value
-            return (np.array([size, len(name)]), ANSWER) if last else f"{size}{name}"
+            return ({"y": np.array([size, len(name)])}, ANSWER) if last else f"{size}{name}"
 
         return Step(stage or name, [name], apply)
 
@@ -91,9 +91,9 @@ def test_results_come_in_order_whatever_the_number_of_workers(items, workers):
     """The first samples are the slowest, so that threads would overtake each other."""
     slow = {item.name: 0.02 / (n + 1) for n, item in enumerate(items)}
 
-    def apply(value, item):
-        time.sleep(slow[item.name])
-        return np.frombuffer(value.data, np.uint8), ANSWER
+    def apply(value, sample):
+        time.sleep(slow[sample.item.name])
+        return {"y": np.frombuffer(value.data, np.uint8)}, ANSWER
 
     done = list(execute(plan([[Step("infer", ["i"], apply)]]), items, workers))
 
@@ -107,7 +107,7 @@ def test_real_stacks_give_the_same_bits_with_any_number_of_workers(items, card):
     for name in ("pillow_fp32", "opencv_fp32"):
         profile = load(name)
         steps = preprocessing(profile, choose(profile), made)
-        last = Step("infer", ["as it is"], lambda tensor, _: (tensor, ANSWER))
+        last = Step("infer", ["as it is"], lambda tensor, _: ({"y": tensor}, ANSWER))
         chains.append([*steps, last])
     merged = plan(chains)
 
@@ -133,7 +133,7 @@ def test_what_nobody_needs_any_more_is_dropped(items):
     def last(value, item):
         gc.collect()
         assert alive[-1]() is None
-        return np.zeros(1), ANSWER
+        return {"y": np.zeros(1)}, ANSWER
 
     steps = [
         Step("a", ["a"], first),
@@ -148,9 +148,9 @@ def test_few_samples_are_held_at_once(items):
     """With two workers at most four are begun before the first is taken."""
     begun = []
 
-    def apply(value, item):
-        begun.append(item.name)
-        return np.zeros(1), ANSWER
+    def apply(value, sample):
+        begun.append(sample.item.name)
+        return {"y": np.zeros(1)}, ANSWER
 
     results = execute(plan([[Step("a", ["a"], apply)]]), items, 2)
     next(results)
@@ -163,9 +163,9 @@ def test_few_samples_are_held_at_once(items):
 def test_a_consumer_that_stops_stops_the_rest(items):
     begun = []
 
-    def apply(value, item):
-        begun.append(item.name)
-        return np.zeros(1), ANSWER
+    def apply(value, sample):
+        begun.append(sample.item.name)
+        return {"y": np.zeros(1)}, ANSWER
 
     for done in execute(plan([[Step("a", ["a"], apply)]]), items, 2):
         assert done
@@ -178,10 +178,10 @@ def test_a_consumer_that_stops_stops_the_rest(items):
 
 
 def test_a_sample_error_skips_one_and_says_where(items):
-    def apply(value, item):
-        if item is items[3]:
+    def apply(value, sample):
+        if sample.item is items[3]:
             raise SampleError("too dark")
-        return np.zeros(1), ANSWER
+        return {"y": np.zeros(1)}, ANSWER
 
     done = list(execute(plan([[Step("decode", ["d"], apply)]]), items, 2))
 
@@ -190,7 +190,7 @@ def test_a_sample_error_skips_one_and_says_where(items):
 
 
 def test_any_other_error_is_not_swallowed(items):
-    def apply(value, item):
+    def apply(value, sample):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -202,7 +202,7 @@ def test_an_unreadable_file_is_skipped(tmp_path):
     merged = plan([chain([], "a")])
 
     assert run_sample(merged, gone).skipped == "read: cannot be read: No such file or directory"
-    assert tensors(merged, gone) is None
+    assert ends(merged, gone) is None
 
 
 def test_normalize_by_hand():

@@ -3,17 +3,23 @@
 import json
 import math
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from simulator.errors import RunError
 from simulator.store import MANIFEST, RECORDS, ROWS_PER_GROUP, RunWriter, finite, read_run
 
+COLUMNS = (
+    pa.field("label", pa.int32()),
+    pa.field("prediction", pa.int32()),
+    pa.field("score", pa.float64()),
+)
 ROW = {"sample": "a.jpg", "side": "train", "prediction": 1, "score": 0.5, "infer_ns": 7}
 
 
 def write(folder, rows=(ROW,), overwrite=False, summary=None):
-    with RunWriter(folder, {"seed": 3}, overwrite) as run:
+    with RunWriter(folder, {"seed": 3}, COLUMNS, overwrite) as run:
         run.add(list(rows))
         run.finish(summary or {"flips": 0}, {"seconds": 1})
 
@@ -41,7 +47,7 @@ def test_many_rows_keep_their_order(tmp_path):
     count = 2 * ROWS_PER_GROUP + 5
     rows = [{**ROW, "sample": str(n)} for n in range(count)]
 
-    with RunWriter(tmp_path / "run", {}, False) as run:
+    with RunWriter(tmp_path / "run", {}, COLUMNS, False) as run:
         for row in rows:
             run.add([row])
         run.finish({}, {})
@@ -54,7 +60,7 @@ def test_an_interrupted_run_is_no_run(tmp_path, error):
     folder = tmp_path / "run"
 
     def interrupted():
-        with RunWriter(folder, {}, False) as run:
+        with RunWriter(folder, {}, COLUMNS, False) as run:
             run.add([ROW] * (ROWS_PER_GROUP + 1))
             raise error
 
@@ -69,7 +75,7 @@ def test_an_interrupted_run_is_no_run(tmp_path, error):
 
 
 def test_a_run_that_is_going_on_is_no_run(tmp_path):
-    with RunWriter(tmp_path, {}, False) as run:
+    with RunWriter(tmp_path, {}, COLUMNS, False) as run:
         with pytest.raises(RunError, match="the run is running, not complete"):
             read_run(tmp_path)
         run.finish({}, {})
@@ -100,7 +106,7 @@ def test_an_interrupted_overwrite_leaves_no_old_figures(tmp_path):
     """The old records must not pass for those of the new profiles."""
     write(tmp_path)
 
-    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, {}, overwrite=True):
+    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, {}, COLUMNS, overwrite=True):
         raise KeyboardInterrupt
 
     assert status(tmp_path) == "interrupted"

@@ -1,9 +1,9 @@
 """Whose fault is it: blame per axis, from the answers of every mixture of two stacks.
 
-A game gives every set of swapped axes a value per image: 1 where the mixture is right (for the
-accuracy) or where it flips (for the flip rate). All figures here are means over images of
-quantities that are linear in those values, so one bootstrap over images, with the same indices
-for all of them, gives every interval.
+A game gives every set of swapped axes a resampled figure (:mod:`simulator.resample`): the metric
+or the flip rate of that mixture, on all images and on each of R resamples of them. All figures
+here are linear in those values, and every mixture sees the same resamples, so that each figure's
+interval comes with it.
 """
 
 from __future__ import annotations
@@ -14,41 +14,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from simulator.resample import Floats
+
 Subset = frozenset[str]
 Game = Callable[[Subset], Floats]
-"""The per-image values of the training stack with these axes swapped, (n,) float64."""
+"""The resampled figure of the training stack with these axes swapped, (1 + R,)."""
 
 EXACT_AXES = 8
-RESAMPLES = 4000
-ROUNDING = 1e-12
-"""Smaller means are sums that cancel: zero, up to float64."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """A mean over images with its paired bootstrap interval.
-
-    Attributes:
-        value: the mean.
-        ci95: percentile interval.
-        p: two-sided bootstrap p-value against zero, at least 2 / (resamples + 1).
-    """
-
-    value: float
-    ci95: tuple[float, float]
-    p: float
 
 
 @dataclass(frozen=True, slots=True)
 class Shapley:
-    """Shapley values of a game, image by image.
+    """Shapley values of a game.
 
     Attributes:
-        values: (axes, n): each axis' share of the difference on each image.
-        error: largest standard error of an axis' mean share that comes from sampling
+        values: (axes, 1 + R): each axis' share of the difference, resampled.
+        error: largest standard error of an axis' share that comes from sampling
             permutations; 0 where all subsets were used.
     """
 
@@ -61,13 +43,13 @@ def shapley(axes: Sequence[str], game: Game, permutations: int = 64, seed: int =
 
     Args:
         axes: the axes that differ, each once.
-        game: per-image values of every subset.
+        game: the resampled figure of every subset.
         permutations: how many orders are sampled beyond :data:`EXACT_AXES` axes; each is used
             forwards and backwards.
         seed: of that sampling.
 
     Returns:
-        Per image and axis; over the axes they sum to ``game(all) - game(none)`` exactly.
+        Per axis; over the axes they sum to ``game(all) - game(none)`` exactly.
 
     Source:
         Shapley 1953; antithetic permutation sampling: Mitchell et al. 2022, section 4.2.
@@ -80,8 +62,8 @@ def shapley(axes: Sequence[str], game: Game, permutations: int = 64, seed: int =
         order = [axes[i] for i in rng.permutation(len(axes))]
         samples.append((_marginals(axes, order, game) + _marginals(axes, order[::-1], game)) / 2)
     stack = np.stack(samples)
-    spread = stack.mean(axis=2).std(axis=0, ddof=1) / math.sqrt(permutations)
-    return Shapley(stack.mean(axis=0), float(spread.max()))
+    spread = stack.std(axis=0, ddof=1) / math.sqrt(permutations)
+    return Shapley(stack.mean(axis=0), float(spread[:, 0].max()))
 
 
 def _exact(axes: Sequence[str], game: Game) -> Floats:
@@ -118,59 +100,31 @@ def subsets(axes: Sequence[str]) -> list[Subset]:
 
 
 def swap_in(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, n): what each axis does alone to the training stack."""
+    """Return (axes, 1 + R): what each axis does alone to the training stack."""
     none = game(frozenset())
     return np.stack([game(frozenset({axis})) - none for axis in axes])
 
 
 def swap_out(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, n): what the deployment stack gets back if one axis is repaired."""
+    """Return (axes, 1 + R): what the deployment stack gets back if one axis is repaired."""
     everything = frozenset(axes)
     whole = game(everything)
     return np.stack([game(everything - {axis}) - whole for axis in axes])
 
 
 def waterfall(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, n): what each axis adds when they are swapped one after the other."""
+    """Return (axes, 1 + R): what each axis adds when they are swapped one after the other."""
     return _marginals(axes, axes, game)
 
 
 def interactions(axes: Sequence[str], game: Game) -> dict[tuple[str, str], Floats]:
-    """Return per pair and image what two axes do together beyond what each does alone."""
+    """Return per pair what two axes do together beyond what each does alone."""
     none = game(frozenset())
     alone = {axis: game(frozenset({axis})) - none for axis in axes}
     return {
         (a, b): game(frozenset({a, b})) - none - alone[a] - alone[b]
         for a, b in itertools.combinations(axes, 2)
     }
-
-
-def effects(rows: Floats, seed: int = 0) -> list[Effect]:
-    """Bootstrap the means of several per-image quantities with the same resampled images.
-
-    Args:
-        rows: (m, n): m quantities on n images.
-        seed: of the resampling.
-
-    Returns:
-        One effect per quantity.
-    """
-    m, n = rows.shape
-    rng = np.random.default_rng(seed)
-    means = np.empty((RESAMPLES, m))
-    batch = max(1, 2_000_000 // max(n, 1))
-    for start in range(0, RESAMPLES, batch):
-        size = min(batch, RESAMPLES - start)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
-        means[start : start + size] = counts @ rows.T / n
-    means[np.abs(means) < ROUNDING] = 0.0
-    low, high = np.quantile(means, [0.025, 0.975], axis=0)
-    tails = np.minimum((means <= 0).sum(axis=0), (means >= 0).sum(axis=0))
-    p = np.minimum(1.0, 2 * (tails + 1) / (RESAMPLES + 1))
-    return [
-        Effect(float(rows[i].mean()), (float(low[i]), float(high[i])), float(p[i]))
-        for i in range(m)
-    ]
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array
+from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.execute import Done, execute, tensors
+from simulator.execute import Done, ends, execute
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile
-from simulator.plan import Plan, deviations, plan, preprocessing
-from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, swap
+from simulator.plan import Plan, answering, deviations, plan, preprocessing
+from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, POST_AXES, swap
+from simulator.profile.load import Profile
 from simulator.stack import Stack
 
 SELF_SAMPLES = 4
@@ -35,8 +37,8 @@ def self_check(whole: Plan, done: Sequence[Done], workers: int) -> dict[str, Any
     for first, second in zip(chosen, again, strict=True):
         pairs = list(zip(first.outcomes, second.outcomes, strict=False))
         equal = equal and second.skipped is None
-        flips += sum(a.answer.prediction != b.answer.prediction for a, b in pairs)
         equal = equal and all(a.digest == b.digest for a, b in pairs)
+        flips += sum(a.record != b.record for a, b in pairs)
     return {"samples": len(chosen), "flips": flips, "bit_equal": equal}
 
 
@@ -49,9 +51,9 @@ def axis_effects(
     done: Sequence[Done],
     workers: int,
 ) -> dict[str, dict[str, Any]]:
-    """Compare each pixel axis alone by the input tensors, and each graph axis by its nodes.
+    """Compare each axis alone: pixels by the input tensors, graphs by nodes, boxes by answers.
 
-    A pixel axis is swapped alone into the training stack.
+    A pixel or postprocessing axis is swapped alone into the training stack.
 
     Args:
         axes: the axes that differ.
@@ -69,6 +71,7 @@ def axis_effects(
     """
     effects: dict[str, dict[str, Any]] = {}
     chains = {}
+    items = [d.item for d in done if d.skipped is None][:AXIS_SAMPLES]
     for axis in axes:
         try:
             if axis in GRAPH_AXES:
@@ -78,19 +81,35 @@ def axis_effects(
             elif axis in PIXEL_AXES:
                 mixed, choices = swap(train.profile, deploy.profile, [axis])
                 chains[axis] = preprocessing(mixed, choices, card)
+            elif axis in POST_AXES:
+                mixed, _ = swap(train.profile, deploy.profile, [axis])
+                effects[axis] = _answers(train, mixed, card, items, workers)
         except UserError as error:
             effects[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
     if not chains:
-        return effects
+        return {axis: effects[axis] for axis in axes if axis in effects}
     base = preprocessing(train.profile, train.choices, card)
-    items = [d.item for d in done if d.skipped is None][:AXIS_SAMPLES]
     levels = deviations(train.profile, card)
     for axis, chain in chains.items():
         both = plan([base, chain])
         with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(partial(tensors, both), items))
+            found = list(pool.map(partial(ends, both), items))
         effects[axis] = _effect([pair for pair in found if pair is not None], levels)
     return {axis: effects[axis] for axis in axes if axis in effects}
+
+
+def _answers(
+    train: Stack, mixed: Profile, card: Card, items: Sequence[Item], workers: int
+) -> dict[str, Any]:
+    """What another postprocessing makes of the same outputs of the training stack."""
+    other, own = answering(mixed, card), train.steps[-1]
+    if other.identity == own.identity:
+        return {"null": True, "why": f"null: no part of this model's {card.task.name}"}
+    both = plan([train.steps, [*train.steps[:-1], other]], card.task.records)
+    records = [d.outcomes[1].record for d in execute(both, items, workers) if not d.skipped]
+    changed, units = (sum(record[name] for record in records) for name in ("changed", "units"))
+    words = f"{changed:,} of {units:,} {card.task.unit}s changed in {len(records)} images"
+    return {"null": not changed, "why": words}
 
 
 def _effect(pairs: Sequence[Sequence[Array]], scale: Array) -> dict[str, Any]:

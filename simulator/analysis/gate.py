@@ -34,13 +34,10 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 }
 """What a unit measures, and its size in the unit of the summary (fractions, milliseconds)."""
 
-METRICS = ("top1",)
-"""Names of metrics, which may follow ``train.`` and ``deploy.`` directly."""
-
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"flip_rate", r"flips.rate"),
-    (rf"delta\.({'|'.join(METRICS)})", r"delta.\1.value"),
-    (rf"(train|deploy)\.({'|'.join(METRICS)})", r"\1.metric.\2"),
+    (r"delta\.(\w+)", r"delta.\1.value"),
+    (r"(train|deploy)\.(?!profile$|overrides$|effective$|metric$)(\w+)", r"\1.metric.\2"),
     (r"(train|deploy)\.latency\.([^.]+)", r"latency_ms.\1.total.\2"),
     (r"(train|deploy)\.latency\.(.+)", r"latency_ms.\1.\2"),
 )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulator.analysis.compare import compare
-from simulator.analysis.statistics import MIN_DISCORDANT
 from simulator.execute import Done
 from simulator.latency.percentiles import percentile, samples_needed
 from simulator.model.card import Card
 from simulator.profile import axes
 from simulator.stack import Stack
+from simulator.statistics import MIN_DISCORDANT
 from simulator.store import STAGES
-from simulator.tasks.classification import Answer
+from simulator.tasks.task import Task
 
 SCHEMA = 1
 SIDES = ("train", "deploy")
@@ -29,27 +28,33 @@ def summarize(
     effects: Mapping[str, Any],
     self_check: Mapping[str, Any],
     notes: Sequence[str],
+    seed: int,
 ) -> dict[str, Any]:
     """Bring a pair's results together.
 
     Args:
         stacks: train and deploy.
         done: every sample.
-        card: the model card, for names of classes.
+        card: the model card, for its task.
         differing: the axes on which the profiles differ.
         effects: see :func:`simulator.analysis.controls.axis_effects`.
         self_check: see :func:`simulator.analysis.controls.self_check`.
         notes: what the data set has to say.
+        seed: of the bootstrap, where the task needs one.
 
     Returns:
         ``summary.json`` without ``gate``.
     """
     ran = [d for d in done if d.skipped is None]
     skipped = [d for d in done if d.skipped is not None]
-    compared = compare(*([d.outcomes[i].answer for d in ran] for i in range(2)))
+    task = card.task
+    train, deploy = ([d.outcomes[i].record for d in ran] for i in range(2))
+    compared = task.compare(train, deploy, [d.item.truth for d in ran], seed)
     summary: dict[str, Any] = {
         "schema": SCHEMA,
-        "task": card.spec.task,
+        "task": task.name,
+        "metric": task.headline,
+        "unit": task.unit,
         "model": card.spec.name,
         "samples": len(ran),
         "skipped": len(skipped),
@@ -58,7 +63,7 @@ def summarize(
         ],
         **compared,
         "axes": [_axis(axis, stacks, effects.get(axis)) for axis in differing],
-        "worst_flips": _worst(ran, card),
+        "worst_flips": worst_flips(ran, task),
         "latency_ms": latency([[d.outcomes[i].ns for d in ran] for i in range(2)]),
         "controls": {"self": dict(self_check)},
         "warnings": [],
@@ -81,10 +86,11 @@ def summarize(
     return summary
 
 
-def template() -> dict[str, Any]:
+def template(task: Task) -> dict[str, Any]:
     """Return a summary of the right shape and no meaning, to check gate rules before a run."""
-    answer = Answer(0, True, 1.0, 1.0)
-    compared = compare([answer], [answer])
+    truth, prediction = task.examples()[0]
+    records = task.records([prediction], truth)
+    compared = task.compare(records, records, [truth])
     times = dict.fromkeys(STAGES, 0)
     return {
         "samples": 1,
@@ -125,25 +131,12 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     return entry
 
 
-def _worst(ran: Sequence[Done], card: Card) -> list[dict[str, Any]]:
-    """The flips that both stacks were surest of."""
-    flips = [d for d in ran if d.outcomes[0].answer.prediction != d.outcomes[1].answer.prediction]
-    flips.sort(key=lambda d: -sum(o.answer.margin for o in d.outcomes))
+def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
+    """Return what is to be said of the changed answers that are worst, the worst one first."""
+    flips = [d for d in ran if d.outcomes[1].record["changed"]]
+    flips.sort(key=lambda d: -task.severity(*(o.record for o in d.outcomes)))
     return [
-        {
-            "sample": d.item.name,
-            "label": None if d.item.label is None else card.label(d.item.label),
-            **{
-                side: {
-                    "prediction": card.label(outcome.answer.prediction),
-                    "score": outcome.answer.score,
-                    "margin": outcome.answer.margin,
-                    "correct": outcome.answer.correct,
-                }
-                for side, outcome in zip(SIDES, d.outcomes, strict=True)
-            },
-        }
-        for d in flips[:WORST]
+        {"sample": d.item.name, **task.flip(*(o.record for o in d.outcomes))} for d in flips[:WORST]
     ]
 
 
@@ -156,8 +149,8 @@ def _findings(summary: Mapping[str, Any]) -> list[str]:
             f"({check['flips']} flips): part of every figure here is noise of the stack itself"
         )
     if summary["labelled"] == 0:
-        found.append("no labels: top-1, delta and right/wrong flips are left out")
-    elif (discordant := _discordant(summary)) < MIN_DISCORDANT:
+        found.append(f"no labels: {summary['metric']} and what follows from it are left out")
+    elif (discordant := _discordant(summary)) is not None and discordant < MIN_DISCORDANT:
         found.append(
             f"discordant pairs: {discordant}; fewer than {MIN_DISCORDANT} can never be "
             "significant at 5 %; use more images"
@@ -170,6 +163,9 @@ def _findings(summary: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _discordant(summary: Mapping[str, Any]) -> int:
+def _discordant(summary: Mapping[str, Any]) -> int | None:
+    """How many answers are right on one side only, where answers are right or wrong."""
     flips = summary["flips"]
+    if "mcnemar_p" not in flips:
+        return None
     return int(flips["right_to_wrong"] + flips["wrong_to_right"])

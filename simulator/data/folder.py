@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +32,13 @@ class Item:
     Attributes:
         name: its path below the data folder, with ``/`` on every system.
         path: where it is.
-        label: its class index; None where nobody says.
+        truth: what people have annotated; a class index, or what the task makes of it; None where
+            nobody says.
     """
 
     name: str
     path: Path
-    label: int | None
+    truth: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Dataset:
     @property
     def labelled(self) -> bool:
         """Whether every image has a label."""
-        return all(item.label is not None for item in self.items)
+        return all(item.truth is not None for item in self.items)
 
 
 def load_folder(root: Path, labels: Labels | None) -> Dataset:

@@ -31,8 +31,9 @@ class RecordingSpec(BaseModel):
     """The manifest, a YAML document beside the dump.
 
     ``kind``: ``outputs`` of the network, ``predictions`` (class indices), or ``tensors``, the
-    network's inputs. ``file`` is an ``.npz`` with one array per image, or for predictions a
-    ``.csv`` or ``.parquet`` table with the columns ``image`` and ``prediction``, and ``score`` and
+    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT``
+    where the network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table
+    with the columns ``image`` and ``prediction``, and ``score`` and
     ``margin`` where they are known. ``latency`` is such a table with ``image`` and any of
     ``decode_ns``, ``color_ns``, ``resize_ns``, ``infer_ns``; a table of predictions may have
     these columns itself. Images are called by their path below the data folder, or by the
@@ -95,14 +96,27 @@ class Recording:
                 f"not in it, matched by {self.spec.match}: {', '.join(missing[:NAMED])}{rest}"
             )
 
-    def array(self, item: Item) -> Array:
-        """Return the recorded outputs, or the recorded input, of an image; float32.
+    def outputs(self, item: Item, names: Sequence[str]) -> dict[str, Array]:
+        """Return the recorded outputs of an image; float32.
 
         Raises:
-            SampleError: the array in the file is damaged.
+            SampleError: an array in the file is damaged, or an output is missing.
         """
+        if len(names) == 1:
+            return {names[0]: self.array(item)}
+        return {name: self.array(item, name) for name in names}
+
+    def array(self, item: Item, output: str | None = None) -> Array:
+        """Return the recorded input of an image, or its one output, or one of several; float32.
+
+        Raises:
+            SampleError: the array in the file is damaged, or not there.
+        """
+        key = self._key(item) if output is None else f"{self._key(item)}/{output}"
+        if key not in self._arrays.files:
+            raise SampleError(f"{self.spec.file}: {item.name}: there is no array {key!r}")
         try:
-            found: Array = self._arrays[self._key(item)]
+            found: Array = self._arrays[key]
         except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
         if found.dtype.kind != "f":
@@ -148,7 +162,10 @@ class Recording:
 
     @cached_property
     def _known(self) -> set[str]:
-        return set(self._rows if self.spec.kind == "predictions" else self._arrays.files)
+        if self.spec.kind == "predictions":
+            return set(self._rows)
+        files = self._arrays.files
+        return {*files, *(file.rpartition("/")[0] for file in files)}
 
     @cached_property
     def _arrays(self) -> Any:

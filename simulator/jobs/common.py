@@ -24,7 +24,7 @@ from simulator.requested import as_dict
 from simulator.stack import Chosen, Stack
 from simulator.store import STAGES, Rows, RunWriter
 from simulator.study import Study
-from simulator.tasks.classification import Answer
+from simulator.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def manifest(stacks: Sequence[Stack], study: Study, overrides: Sequence[str]) ->
         "data": {
             "root": str(dataset.root.resolve()),
             "images": {item.name: digests[item.path] for item in dataset.items},
-            "labels": {item.name: item.label for item in dataset.items},
+            "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
         },
         "seed": study.seed,
         "batch": 1,
@@ -164,8 +164,8 @@ def run_and_keep(
     study: Study, merged: Plan, run: RunWriter, names: Sequence[str], timed: bool
 ) -> list[Done]:
     """Run a plan and write its records, after those that an earlier attempt has written."""
-    items = study.dataset.items
-    before = [_done(item, rows) for item, rows in zip(items, run.kept(), strict=False)]
+    items, task = study.dataset.items, study.card.task
+    before = [_done(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
     return study.run(merged, lambda result: run.add(_rows(result, names, timed)), before)
 
 
@@ -177,17 +177,14 @@ def _rows(done: Done, names: Sequence[str], timed: bool) -> Rows:
         names: the stacks, in the plan's order.
         timed: whether latencies are kept; they differ from run to run.
     """
-    shared = {"sample": done.item.name, "label": done.item.label, "skipped": done.skipped}
+    shared = {"sample": done.item.name, "skipped": done.skipped}
     if done.skipped is not None:
         return [{**shared, "side": side} for side in names]
     return [
         {
             **shared,
+            **outcome.record,
             "side": side,
-            "prediction": outcome.answer.prediction,
-            "correct": outcome.answer.correct,
-            "score": outcome.answer.score,
-            "margin": outcome.answer.margin,
             "digest": outcome.digest,
             **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES if timed},
         }
@@ -195,13 +192,13 @@ def _rows(done: Done, names: Sequence[str], timed: bool) -> Rows:
     ]
 
 
-def _done(item: Item, rows: Rows) -> Done:
+def _done(task: Task, item: Item, rows: Rows) -> Done:
     """Read a sample's records back."""
     if rows[0]["skipped"] is not None:
         return Done(item, (), rows[0]["skipped"])
     outcomes = [
         Outcome(
-            Answer(row["prediction"], row["correct"], row["score"], row["margin"]),
+            {column.name: row[column.name] for column in task.columns},
             row["digest"],
             {s: row[f"{s}_ns"] for s in STAGES if row[f"{s}_ns"] is not None},
         )

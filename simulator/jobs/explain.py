@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from simulator.analysis import attribute
-from simulator.analysis.attribute import Floats, Game, Subset
+from simulator.analysis.attribute import Game, Subset
 from simulator.errors import ProfileError, UserError
 from simulator.jobs.common import (
     Result,
@@ -25,9 +26,11 @@ from simulator.jobs.common import (
 )
 from simulator.profile import axes
 from simulator.profile.axes import swap
+from simulator.resample import Floats, Resamples, effect
 from simulator.stack import Chosen, Pair
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
+from simulator.tasks.task import flip_rate
 
 BLAME = "blame.parquet"
 TOGETHER = ("precision", "runtime")
@@ -91,11 +94,11 @@ def explain(
                 seed=seed, overrides=overrides,
             )
         }  # fmt: skip
-        with RunWriter(folder, start, overwrite, resume) as run:
+        with RunWriter(folder, start, study.card.task.columns, overwrite, resume) as run:
             labels = [variant.name for variant in variants]
             done = run_and_keep(study, merged, run, labels, timed=False)
             study.show.say("attribution")
-            found = answers(labels, done)
+            found = answers(study.card.task, labels, done)
             summary = _summary(pair, names, found, seed, study.card.spec.name)
             summary["stacks"] = len(variants)
             summary["unique_steps"] = len(merged.nodes)
@@ -149,47 +152,50 @@ def _label(chosen: Subset, names: Sequence[str]) -> str:
 def _summary(
     pair: Pair, names: Sequence[str], found: Answers, seed: int, model: str
 ) -> dict[str, Any]:
-    first = found.predictions[found.row("train")]
+    task = found.task
+    draws = Resamples(len(found.items), seed, task.resamples)
 
     def flips(chosen: Subset) -> Floats:
-        flipped: Floats = (found.predictions[found.row(_label(chosen, names))] != first).astype(
-            np.float64
-        )
-        return flipped
+        return flip_rate(found.of(_label(chosen, names)), draws)
 
-    def correct(chosen: Subset) -> Floats:
-        assert found.correct is not None
-        right: Floats = found.correct[found.row(_label(chosen, names))]
-        return right
+    @cache
+    def headline(chosen: Subset) -> Floats | None:
+        return found.headlines(_label(chosen, names), draws)
 
-    games = {"flip_rate": flips} | ({"top1": correct} if found.correct is not None else {})
+    games: dict[str, Any] = {"flip_rate": cache(flips)}
+    if headline(frozenset()) is not None:
+        games[task.headline] = headline
     return {
         "schema": 1,
         "command": "explain",
         "model": model,
+        "task": task.name,
+        "metric": task.headline,
+        "unit": task.unit,
         "train": {"profile": pair["train"][0].name},
         "deploy": {"profile": pair["deploy"][0].name},
         "samples": len(found.items),
         "skipped": found.skipped,
         "axes": list(names),
-        "null": [name for name in names if not flips(frozenset({name})).any()
-                 and _same(found, name, names)],
+        "null": [name for name in names if _same(found, name, names)],
         "blame": {metric: _blame(names, game, seed) for metric, game in games.items()},
         "gate": {"passed": True, "rules": []},
     }  # fmt: skip
 
 
 def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
-    """Whether an axis alone leaves every output as it was, to the bit."""
+    """Whether an axis alone leaves every output as it was, to the bit, and every answer."""
+    alone = _label(frozenset({name}), names)
     train = found.digests[found.row("train")]
-    return bool((found.digests[found.row(_label(frozenset({name}), names))] == train).all())
+    same = (found.digests[found.row(alone)] == train).all()
+    return bool(same) and not found.changed(alone).any()
 
 
 def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
     shares = attribute.shapley(names, game, seed=seed)
     pairs = attribute.interactions(names, game)
     total = game(frozenset(names)) - game(frozenset())
-    residual = float(abs(shares.values.sum(axis=0) - total).max())
+    residual = float(np.nanmax(abs(shares.values.sum(axis=0) - total)))
     if residual > 1e-9:
         raise AssertionError(f"Shapley values miss the total by {residual}")
     blocks = {
@@ -198,17 +204,13 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
         "waterfall": attribute.waterfall(names, game),
         "shapley": shares.values,
     }
-    # One call, so that every figure sees the same resampled images.
-    effects = iter(
-        attribute.effects(np.vstack([total[None], *blocks.values(), *([*pairs.values()])]), seed)
-    )
-    result: dict[str, Any] = {"total": asdict(next(effects))}
-    for block in blocks:
-        result[block] = {name: asdict(next(effects)) for name in names}
+    result: dict[str, Any] = {"total": asdict(effect(total))}
+    for block, rows in blocks.items():
+        result[block] = {name: asdict(effect(row)) for name, row in zip(names, rows, strict=True)}
     adjusted = attribute.holm({name: result["shapley"][name]["p"] for name in names})
     for name in names:
         result["shapley"][name]["p_holm"] = adjusted[name]
-    found = {pair: asdict(next(effects)) for pair in pairs}
+    found = {pair: asdict(effect(figure)) for pair, figure in pairs.items()}
     claims = attribute.holm({" x ".join(pair): effect["p"] for pair, effect in found.items()})
     result["interactions"] = [
         {"axes": list(pair), **effect, "p_holm": claims[" x ".join(pair)]}
@@ -221,17 +223,16 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
 
 
 def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:
-    train, deploy = (found.predictions[found.row(side)] for side in ("train", "deploy"))
-    flipped = np.flatnonzero(train != deploy)
-    alone = {name: found.predictions[found.row(_label(frozenset({name}), names))] for name in names}
+    flipped = np.flatnonzero(found.changed("deploy"))
+    alone = {name: found.changed(_label(frozenset({name}), names)) for name in names}
+    deploy = found.of("deploy")
     return pa.table(
         {
             "sample": [found.items[i].name for i in flipped],
-            "label": pa.array([found.items[i].label for i in flipped], pa.int32()),
-            "train": pa.array(train[flipped], pa.int32()),
-            "deploy": pa.array(deploy[flipped], pa.int32()),
+            "changed": pa.array([deploy[i]["changed"] for i in flipped], pa.int64()),
+            "units": pa.array([deploy[i]["units"] for i in flipped], pa.int64()),
             "alone": pa.array(
-                [[name for name in names if alone[name][i] != train[i]] for i in flipped],
+                [[name for name in names if alone[name][i]] for i in flipped],
                 pa.list_(pa.string()),
             ),
         }

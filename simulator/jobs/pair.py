@@ -69,7 +69,6 @@ def simulate(
     """
     started = time.time()
     rules = [gate.parse(rule) for rule in fail_on]
-    gate.evaluate(rules, template())
     sides = pair_of(train, deploy, overrides)
     refuse_missing(sides.values())
     differing = axes.differing(sides["train"], sides["deploy"])
@@ -77,6 +76,7 @@ def simulate(
     if not resume:
         check_free(folder, overwrite)
     with Study(model, data, limit, seed, workers, memory, progress) as study:
+        gate.evaluate(rules, template(study.card.task))
         stacks = study.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
@@ -88,7 +88,7 @@ def simulate(
                 overrides=overrides, fail_on=fail_on, strict=strict,
             ),
         }  # fmt: skip
-        with RunWriter(folder, start, overwrite, resume) as run:
+        with RunWriter(folder, start, study.card.task.columns, overwrite, resume) as run:
             done = run_and_keep(study, merged, run, SIDES, timed=True)
             study.show.say("controls")
             same = controls.self_check(merged, done, study.workers)
@@ -101,7 +101,9 @@ def simulate(
                 done,
                 study.workers,
             )
-            summary = summarize(stacks, done, study.card, differing, effects, same, study.notes)
+            summary = summarize(
+                stacks, done, study.card, differing, effects, same, study.notes, seed
+            )
             summary["gate"] = gate.evaluate(rules, summary)
             took = {"seconds": round(time.time() - started, 3), "workers": study.workers}
             summary |= took

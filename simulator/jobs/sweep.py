@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.analysis.statistics import bonett_price, clopper_pearson, mcnemar_exact
 from simulator.errors import ModelError, UserError
 from simulator.jobs.common import (
     Result,
@@ -119,9 +118,11 @@ class _Sweep:
         stacks = self.study.stacks(variants)
         merged = self.study.plan(stacks)
         start = manifest(stacks, self.study, []) | {"request": self.asked}
-        with RunWriter(folder, start, overwrite, resume) as run:
+        with RunWriter(folder, start, self.study.card.task.columns, overwrite, resume) as run:
             done = run_and_keep(self.study, merged, run, names, timed=False)
-            summary = table(answers(names, done), list(kept)) | {
+            summary = table(
+                answers(self.study.card.task, names, done), list(kept), self.study.seed
+            ) | {
                 "schema": 1,
                 "command": "sweep",
                 "suite": self.suite.spec.name,
@@ -138,46 +139,35 @@ class _Sweep:
         return Result(summary, folder)
 
 
-def table(found: Answers, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
     """Work out every figure of a sweep.
 
     Args:
         found: the answers; the first stack is the training stack.
         keys: (column, option) of the other stacks, in order.
+        seed: of the bootstrap, where the task needs one.
 
     Returns:
-        ``top1`` of the training stack; per column its options with ``top1``, ``drop`` (trained
-        minus option, as SysNoise's Δ), its interval, and flips; ``mean_drop`` and ``max_drop``
-        of a column; and RobustMQ's systematic metrics over all options: ``SR`` each option's
-        accuracy, ``SNI`` = (ACC - mean SR) / ACC, ``std`` with ddof = 1.
+        ``metric``, the task's headline, and under its name the training stack's value; per
+        column its options with that metric, ``drop`` (trained minus option, as SysNoise's Δ), its
+        interval, and flips; ``mean_drop`` and ``max_drop`` of a column; and RobustMQ's systematic
+        metrics over all options: ``SR`` each option's metric, ``SNI`` = (ACC - mean SR) / ACC,
+        ``std`` with ddof = 1.
 
     Raises:
-        UserError: the images have no labels.
+        UserError: nobody has annotated the images.
     """
-    if found.correct is None:
-        raise UserError("a sweep's table is made of accuracies; give labelled images")
-    n = len(found.items)
-    trained = found.correct[0]
-    top1 = float(trained.mean())
+    task = found.task
+    metric = task.headline
     columns: dict[str, dict[str, Any]] = {}
-    for row, (column, option) in enumerate(keys, start=1):
-        right = found.correct[row]
-        lost = int(((trained == 1) & (right == 0)).sum())
-        won = int(((trained == 0) & (right == 1)).sum())
-        low, high = bonett_price(lost, won, n)
-        flips = int((found.predictions[row] != found.predictions[0]).sum())
-        entry = {
-            "top1": float(right.mean()),
-            "drop": (lost - won) / n,
-            "drop_ci95": [-high, -low],
-            "right_to_wrong": lost,
-            "wrong_to_right": won,
-            "mcnemar_p": mcnemar_exact(lost, won),
-            "flips": flips,
-            "flip_rate": flips / n,
-            "flip_ci95": list(clopper_pearson(flips, n)),
-        }
-        columns.setdefault(column, {"options": {}})["options"][option] = entry
+    trained = None
+    for key in keys:
+        column, option = key
+        compared = task.compare(found.records[0], found.of("/".join(key)), found.truths, seed)
+        trained = compared["train"]["metric"][metric]
+        if trained is None:
+            raise UserError(f"a sweep's table is made of {metric}; give images with labels")
+        columns.setdefault(column, {"options": {}})["options"][option] = _entry(compared, metric)
     for figures in columns.values():
         drops = [entry["drop"] for entry in figures["options"].values()]
         rates = [entry["flip_rate"] for entry in figures["options"].values()]
@@ -187,18 +177,39 @@ def table(found: Answers, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
             "mean_flip_rate": st.fmean(rates),
             "max_flip_rate": max(rates),
         }
+    assert trained is not None  # a suite has at least one option
     return {
-        "samples": n,
+        "samples": len(found.items),
         "skipped": found.skipped,
-        "top1": top1,
+        "task": task.name,
+        "metric": metric,
+        "unit": task.unit,
+        metric: trained,
         "columns": columns,
-        "systematic": _systematic(top1, columns),
+        "systematic": _systematic(trained, columns, metric),
     }
 
 
-def _systematic(top1: float, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(compared: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """An option's figures, from the comparison with the training stack."""
+    delta, flips = compared["delta"][metric], dict(compared["flips"])
+    low, high = delta["ci95"]
+    return {
+        **compared["deploy"]["metric"],
+        "drop": 0.0 - delta["value"],
+        "drop_ci95": [0.0 - high, 0.0 - low],
+        "p": delta["p"],
+        "flips": flips.pop("count"),
+        "units": flips.pop("units"),
+        "flip_rate": flips.pop("rate") or 0.0,
+        "flip_ci95": flips.pop("ci95"),
+        **flips,
+    }
+
+
+def _systematic(trained: float, columns: Mapping[str, Any], metric: str) -> dict[str, Any]:
     rates = [
-        entry["top1"]
+        entry[metric]
         for column, figures in columns.items()
         if column != COMBINED
         for entry in figures["options"].values()
@@ -206,7 +217,7 @@ def _systematic(top1: float, columns: Mapping[str, Any]) -> dict[str, Any]:
     mean = st.fmean(rates) if rates else None
     return {
         "mean_SR": mean,
-        "SNI": (top1 - mean) / top1 if top1 and mean is not None else None,
+        "SNI": (trained - mean) / trained if trained and mean is not None else None,
         "std": st.stdev(rates) if len(rates) > 1 else None,
         "ACC_of": TRAIN,
     }

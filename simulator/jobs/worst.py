@@ -18,12 +18,14 @@ from simulator.jobs.common import (
     request,
     run_and_keep,
 )
+from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
+from simulator.resample import Resamples
 from simulator.stack import Chosen
 from simulator.store import MANIFEST, SUMMARY, RunWriter, check_free, write_json
-from simulator.study import Progress, Study, Variant, answers
+from simulator.study import Answers, Progress, Study, Variant, answers
 
 EXHAUSTIVE = 64
 """So many combinations are all tried; with more, only the greedy path is."""
@@ -64,8 +66,8 @@ def worst(
         progress: told how the run goes.
 
     Returns:
-        ``path``: what was added at each step, with top-1 and drop after it; ``exhaustive``:
-        the worst of all combinations, where there are at most 64, else None.
+        ``path``: what was added at each step, with the headline metric and its drop after it;
+        ``exhaustive``: the worst of all combinations, where there are at most 64, else None.
 
     Source:
         SysNoise, section 4.4 and Figure 3 (step-by-step combination).
@@ -102,7 +104,9 @@ def worst(
         "model": study.card.spec.name,
         "train": {"profile": first[0].name},
         "samples": search.samples,
-        "top1": search.trained,
+        "task": study.card.spec.task,
+        "metric": study.card.task.headline,
+        study.card.task.headline: search.trained,
         "path": path,
         "combinations": count,
         "exhaustive": best,
@@ -153,9 +157,9 @@ class _Search:
             for option in of
             if self._compatible((*taken, (column, option)))
         ]:
-            accuracy = self._accuracies(candidates)
-            taken = min(candidates, key=lambda picks: accuracy[picks])
-            path.append(self._step(taken, accuracy[taken]))
+            value = self._values(candidates)
+            taken = min(candidates, key=lambda picks: value[picks])
+            path.append(self._step(taken, value[taken]))
         return path
 
     def exhaustive(self) -> dict[str, Any]:
@@ -164,22 +168,23 @@ class _Search:
             tuple(pick for pick in picks if pick is not None)
             for picks in itertools.product(*columns)
         ]
-        accuracy = self._accuracies([p for p in combinations if p and self._compatible(p)])
-        found = min(accuracy, key=lambda picks: accuracy[picks])
-        return {**self._step(found, accuracy[found]), "picks": ["/".join(p) for p in found]}
+        value = self._values([p for p in combinations if p and self._compatible(p)])
+        found = min(value, key=lambda picks: value[picks])
+        return {**self._step(found, value[found]), "picks": ["/".join(p) for p in found]}
 
     def _compatible(self, picks: Picks) -> bool:
-        """Whether no two options write the same section of the profile."""
+        """Whether no two options write the same axis of the profile."""
         written = [
-            {change.partition("=")[0].partition(".")[0] for change in self.options[column][option]}
+            {axes.axis_of(change.partition("=")[0]) for change in self.options[column][option]}
             for column, option in picks
         ]
         return sum(map(len, written)) == len(set().union(*written))
 
-    def _step(self, picks: Picks, top1: float) -> dict[str, Any]:
-        return {"added": "/".join(picks[-1]), "top1": top1, "drop": self.trained - top1}
+    def _step(self, picks: Picks, value: float) -> dict[str, Any]:
+        metric = self.study.card.task.headline
+        return {"added": "/".join(picks[-1]), metric: value, "drop": self.trained - value}
 
-    def _accuracies(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
+    def _values(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
         """Run the training stack and all candidates in one plan."""
         train = _chosen(self.base, self.options, ())
         own = [train, *(_chosen(self.base, self.options, picks) for picks in candidates)]
@@ -193,18 +198,26 @@ class _Search:
         merged = self.study.plan(stacks)
         self.runs += 1
         folder = self.folder / f"step-{self.runs}"
-        start = manifest(stacks, self.study, [])
-        with RunWriter(folder, start, *self.again) as run:
+        start, task = manifest(stacks, self.study, []), self.study.card.task
+        with RunWriter(folder, start, task.columns, *self.again) as run:
             done = run_and_keep(self.study, merged, run, names, timed=False)
-            found = answers(names, done)
-            if found.correct is None:
-                raise UserError("the worst case is the largest loss of accuracy; give labels")
-            means = found.correct.mean(axis=1)
-            run.finish({"top1": dict(zip(names, map(float, means), strict=True))}, {})
+            found = answers(task, names, done)
+            values = [self._headline(found, name) for name in names]
+            run.finish({task.headline: dict(zip(names, values, strict=True))}, {})
         self.warnings |= dict.fromkeys(w for stack in stacks for w in stack.warnings)
         self.skipped = max(self.skipped, found.skipped)
-        self.samples, self.trained = len(found.items), float(means[0])
-        return dict(zip(candidates, map(float, means[1:]), strict=True))
+        self.samples, self.trained = len(found.items), values[0]
+        return dict(zip(candidates, values[1:], strict=True))
+
+    @staticmethod
+    def _headline(found: Answers, name: str) -> float:
+        figure = found.headlines(name, Resamples(len(found.items), number=0))
+        if figure is None:
+            raise UserError(
+                f"the worst case is the largest loss of {found.task.headline}; give images with "
+                "labels"
+            )
+        return float(figure[0])
 
 
 def _chosen(base: str, options: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError
 from simulator.geometry import Geometry
 from simulator.profile import messages
-from simulator.profile.document import Document, read
+from simulator.profile.document import Document, Key, read
 from simulator.profile.load import Profile
-from simulator.profile.section import Deviations, Means
+from simulator.profile.section import Deviations, Means, Section
+from simulator.tasks import named
+from simulator.tasks.task import Network, Task
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Input(_Section):
+class Input(Section):
     """The tensor that the network takes.
 
     ``mean`` and ``std`` apply to pixels scaled to 0…``top``.
@@ -38,7 +36,7 @@ class Input(_Section):
     std: Deviations
 
 
-class CardGeometry(_Section):
+class CardGeometry(Section):
     """How the network's training cut images to size; see :class:`simulator.geometry.Geometry`."""
 
     kind: Literal["short_side_crop", "squash", "letterbox"]
@@ -54,34 +52,28 @@ class CardGeometry(_Section):
         return self
 
 
-class Output(_Section):
-    """What the network gives.
-
-    ``background`` leading classes are not in the label file and never predicted.
-    """
-
-    kind: Literal["logits", "probabilities"]
-    background: Annotated[int, Field(ge=0)] = 0
-
-
-class CardSpec(_Section):
+class CardSpec(Section):
     """The document beside an ``.onnx`` file.
 
     ``torch_export`` is the same model as a ``torch.export`` program; ``tflite`` names the same
     model's ``.tflite`` files by the storage of their weights, for example ``{fp32: m.tflite}``.
+    ``output`` says what the outputs mean, in the words of the task.
     """
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
     summary: str = ""
-    task: Literal["classification"]
+    task: Literal["classification", "detection", "segmentation"]
     model: str
     torch_export: str | None = None
-    tflite: dict[str, str] = {}
+    tflite: dict[str, str] = Field(default_factory=dict)
     input: Input
     geometry: CardGeometry
-    output: Output
+    output: dict[str, Any]
     labels: str | None = None
+
+
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 def tensor_shape(spec: Input) -> tuple[int, ...]:
@@ -92,6 +84,9 @@ def tensor_shape(spec: Input) -> tuple[int, ...]:
 
 class Card:
     """A model card, with its files found.
+
+    Attributes:
+        task: what its outputs mean.
 
     Args:
         path: the YAML document.
@@ -109,17 +104,19 @@ class Card:
             )
         try:
             document = read(path)
-            self.spec = CardSpec.model_validate(document.values)
         except ProfileError as error:
             raise ModelError(str(error)) from error
-        except ValidationError as error:
-            raise ModelError("\n".join(_problem(document, e) for e in error.errors())) from error
+        self.spec = _checked(CardSpec, document, document.values, ())
+        task = named(self.spec.task)
+        output = _checked(task.Output, document, self.spec.output, ("output",))
         self.model = self._file("model", self.spec.model)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
+        size = self.spec.input.height, self.spec.input.width
+        self.task: Task = task(output, Network(*size, self.labels))
 
     def _file(self, key: str, name: str) -> Path:
         file = self.path.parent / name
@@ -144,12 +141,15 @@ class Card:
             value=chosen.value or 0,
         )
 
-    def label(self, index: int) -> str:
-        """Return a class's name, or its index where the card names no label file."""
-        return self.labels.name(index) if self.labels else str(index)
 
-
-def _problem(document: Document, problem: Any) -> str:
-    key = messages.key_of(problem)
-    dotted = ".".join(map(str, key)) or "card"
-    return f"{document.where(key)}: {dotted}: {messages.what(problem, CardSpec)}"
+def _checked(kind: type[Checked], document: Document, values: Any, place: Key) -> Checked:
+    """Validate a part of a card; every problem with its line."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = (*place, *messages.key_of(problem))
+            dotted = ".".join(map(str, key)) or "card"
+            lines.append(f"{document.where(key)}: {dotted}: {messages.what(problem, kind)}")
+        raise ModelError("\n".join(lines)) from error

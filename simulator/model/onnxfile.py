@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,17 +23,30 @@ class OnnxFile:
         path: where it is.
         digest: SHA-256 of the file and of its external data.
         input: the name of its one input.
-        output: the name of its first output.
-        classes: the last dimension of that output; None where it is free.
+        outputs: the shape of each output, None where a dimension is free; in the file's order.
         pools: how many MaxPool and AveragePool nodes it has.
     """
 
     path: Path
     digest: str
     input: str
-    output: str
-    classes: int | None
+    outputs: Mapping[str, tuple[int | None, ...]]
     pools: int
+
+    def wanted(self, card: Card) -> dict[str, tuple[int | None, ...]]:
+        """Return the outputs that a card needs, with their shapes.
+
+        Raises:
+            ModelError: the file has no such output.
+        """
+        names = card.task.outputs() or (next(iter(self.outputs)),)
+        for name in names:
+            if name not in self.outputs:
+                got = ", ".join(f"{n} {shape_words(s)}" for n, s in self.outputs.items())
+                raise ModelError(
+                    f"{card.path}: output: {self.path.name} has no output {name!r}; it has {got}"
+                )
+        return {name: self.outputs[name] for name in names}
 
 
 def load(path: Path) -> onnx.ModelProto:
@@ -85,18 +98,21 @@ def check(card: Card) -> OnnxFile:
     if not graph.output:
         raise ModelError(f"{path}: the model has no output")
     _check_input(card, inputs[0])
-    _check_classes(card, graph.output[0])
     digest = hashlib.sha256(path.read_bytes())
     for file in files:
         digest.update(file.read_bytes())
-    return OnnxFile(
+    file = OnnxFile(
         path,
         digest.hexdigest(),
         inputs[0].name,
-        graph.output[0].name,
-        _last(graph.output[0]),
+        {value.name: _dims(value) for value in graph.output},
         sum(node.op_type in POOLS for node in graph.node),
     )
+    try:
+        card.task.check(file.wanted(card))
+    except ModelError as error:
+        raise ModelError(f"{card.path}: {path.name}: {error}") from error
+    return file
 
 
 def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
@@ -106,33 +122,20 @@ def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
         raise ModelError(f"{card.model}: input {value.name!r} is {got}; float32 expected")
     wanted = card.spec.input
     shape = tensor_shape(wanted)
-    got_shape = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    got_shape = _dims(value)
     fits = len(got_shape) == 4 and all(
         got in (None, want) for got, want in zip(got_shape, shape, strict=True)
     )
     if not fits:
         raise ModelError(
-            f"{card.model}: input {value.name!r} is {_shape(got_shape)}, "
-            f"the card {card.path.name} makes {_shape(list(shape))} ({wanted.layout})"
+            f"{card.model}: input {value.name!r} is {shape_words(got_shape)}, "
+            f"the card {card.path.name} makes {shape_words(shape)} ({wanted.layout})"
         )
 
 
-def _check_classes(card: Card, value: onnx.ValueInfoProto) -> None:
-    """Hold the label file against the number of classes, where the model says that."""
+def _dims(value: onnx.ValueInfoProto) -> tuple[int | None, ...]:
     dims = value.type.tensor_type.shape.dim
-    if not dims or not dims[-1].HasField("dim_value") or card.labels is None:
-        return
-    classes = dims[-1].dim_value - card.spec.output.background
-    if classes != len(card.labels):
-        raise ModelError(
-            f"{card.path}: labels: {len(card.labels)} classes, and {card.model.name} has {classes}"
-            f" (an output of {dims[-1].dim_value}, less {card.spec.output.background} background)"
-        )
-
-
-def _last(value: onnx.ValueInfoProto) -> int | None:
-    dims = value.type.tensor_type.shape.dim
-    return dims[-1].dim_value if dims and dims[-1].HasField("dim_value") else None
+    return tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
 
 
 def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
@@ -163,7 +166,8 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             yield from _tensors(inner)
 
 
-def _shape(dims: list[int | None]) -> str:
+def shape_words(dims: Sequence[int | None]) -> str:
+    """Write a shape as 1x3x?x?."""
     return "x".join("?" if d is None else str(d) for d in dims) or "of no known shape"
 
 

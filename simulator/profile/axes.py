@@ -30,6 +30,14 @@ _SECTION = {
 PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
 _REBUILT = ("activation", "accumulation")
 GRAPH_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "graph")
+POST_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "postprocess")
+
+
+def axis_of(key: str) -> str:
+    """Return the axis that a dotted key of a profile belongs to, or its section if none."""
+    written = tuple(key.split("."))
+    found = (axis for axis, place in AXES.items() if written[: len(place)] == place)
+    return next(found, written[0])
 
 
 def value(profile: Profile, choices: Choices, axis: str) -> Any:

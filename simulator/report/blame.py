@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from simulator.report.words import title
+
 SIGNIFICANT = 0.05
-_TITLES = {"flip_rate": "Flip rate, points", "top1": "Top-1, points"}
 
 
 def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
@@ -30,7 +31,8 @@ def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         highlight=False,
     )
     for metric, blame in summary["blame"].items():
-        _metric(_TITLES[metric], blame, summary, console)
+        name = "flip rate" if metric == "flip_rate" else title(metric)
+        _metric(f"{name[0].upper()}{name[1:]}, points", blame, summary, console)
     if summary["skipped"]:
         console.print(f"[yellow]note[/] {summary['skipped']} images were skipped")
     for warning in summary["warnings"]:
@@ -39,12 +41,12 @@ def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
 
 
 def _metric(
-    title: str, blame: Mapping[str, Any], summary: Mapping[str, Any], console: Console
+    heading: str, blame: Mapping[str, Any], summary: Mapping[str, Any], console: Console
 ) -> None:
     total = blame["total"]
     low, high = total["ci95"]
     table = Table(
-        title=f"{title}: {_points(total['value'])} in all "
+        title=f"{heading}: {_points(total['value'])} in all "
         f"(95 % interval {_points(low)} to {_points(high)})",
         title_justify="left",
         title_style="bold",
@@ -91,19 +93,20 @@ def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    for column in ("step", "added", "top-1", "lost, points"):
+    metric = summary["metric"]
+    for column in ("step", "added", title(metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")
-    table.add_row("0", "the trained stack", f"{summary['top1']:.2%}", "0.00")
+    table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
     for number, step in enumerate(summary["path"], start=1):
         table.add_row(
-            str(number), escape(step["added"]), f"{step['top1']:.2%}", f"{step['drop'] * 100:.2f}"
+            str(number), escape(step["added"]), f"{step[metric]:.2%}", f"{step['drop'] * 100:.2f}"
         )
     console.print(table, highlight=False)
     best = summary["exhaustive"]
     if best:
         console.print(
             f"worst of all {summary['combinations']} combinations: "
-            f"{escape(', '.join(best['picks']))}: {best['top1']:.2%}",
+            f"{escape(', '.join(best['picks']))}: {best[metric]:.2%}",
             highlight=False,
         )
     else:

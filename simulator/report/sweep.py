@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from simulator.report.words import title
+from simulator.tasks import named
+
 ABSENT = "-"
 
 
@@ -45,12 +48,16 @@ def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def lines(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the cells: trained top-1 in %, then the loss in points and the flips in %."""
+    """Return the cells: the trained metric in %, then the loss in points and the flips in %."""
     columns = _columns(summaries)
     return [
-        [s["model"], f"{s['top1'] * 100:.2f}", *(_cell(s, name) for name in columns)]
+        [s["model"], f"{s[s['metric']] * 100:.2f}", *(_cell(s, name) for name in columns)]
         for s in summaries
     ]
+
+
+def _answers(summary: Mapping[str, Any]) -> str:
+    return "answers" if summary["unit"] == "image" else f"{summary['unit']}s"
 
 
 def _columns(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -77,15 +84,16 @@ def _cell(summary: Mapping[str, Any], name: str) -> str:
 def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
     first = summaries[0]
     table = Table(
-        title=f"{escape(first['suite'])}: points of top-1 lost / answers flipped, "
-        f"{first['samples']:,} images, trained on {escape(first['train']['profile'])}",
+        title=f"{escape(first['suite'])}: points of {title(first['metric'])} lost / "
+        f"{_answers(first)} flipped, {first['samples']:,} images, "
+        f"trained on {escape(first['train']['profile'])}",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    for index, title in enumerate(header(summaries)):
-        table.add_column(title, justify="left" if not index else "right", no_wrap=not index)
+    for index, column in enumerate(header(summaries)):
+        table.add_column(column, justify="left" if not index else "right", no_wrap=not index)
     for line in lines(summaries):
         table.add_row(*(escape(cell).replace(" / ", "\n") for cell in line))
     console.print(table, highlight=False)
@@ -120,24 +128,24 @@ def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 def options(summaries: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table with a row per option: delta is option minus trained."""
-    titles = ["", "top-1 %", "delta", "95 % interval", "flips", "right→wrong", "wrong→right", "p"]
     text = ""
     for summary in summaries:
-        rows = [titles, ["---"] * len(titles)]
-        rows.append(["trained", f"{summary['top1'] * 100:.2f}", *[""] * 6])
+        metric, kinds = summary["metric"], named(summary["task"]).kinds
+        titles = ["", f"{title(metric)} %", "delta", "95 % interval", "flips", *kinds.values(), "p"]
+        trained = ["trained", f"{summary[metric] * 100:.2f}"]
+        rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
         for name, column in summary["columns"].items():
             for option, entry in column["options"].items():
                 low, high = (0 - bound * 100 for bound in reversed(entry["drop_ci95"]))
                 rows.append(
                     [
                         f"{name}: {option}" if option != name else name,
-                        f"{entry['top1'] * 100:.2f}",
+                        f"{entry[metric] * 100:.2f}",
                         f"{0 - entry['drop'] * 100:+.2f}",
                         f"{low:+.2f} to {high:+.2f}",
                         f"{entry['flips']} ({entry['flip_rate'] * 100:.1f} %)",
-                        str(entry["right_to_wrong"]),
-                        str(entry["wrong_to_right"]),
-                        f"{entry['mcnemar_p']:.2g}",
+                        *(str(entry[kind]) for kind in kinds),
+                        f"{entry['p']:.2g}",
                     ]
                 )
         text += f"{summary['model']}, {summary['samples']} images\n\n"
@@ -161,13 +169,14 @@ def as_csv(summaries: Sequence[Mapping[str, Any]]) -> str:
     """Return one row per model and option."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    figures = ["top1", "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
+    metric = summaries[0]["metric"]
+    figures = [metric, "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
     writer.writerow(["model", "column", "option", *figures])
     for summary in summaries:
-        writer.writerow([summary["model"], "train", "train", summary["top1"], 0, 0, 0, 0, 0])
+        writer.writerow([summary["model"], "train", "train", summary[metric], 0, 0, 0, 0, 0])
         for name, column in summary["columns"].items():
             for option, entry in column["options"].items():
-                values = [entry["top1"], entry["drop"], *entry["drop_ci95"]]
+                values = [entry[metric], entry["drop"], *entry["drop_ci95"]]
                 writer.writerow(
                     [summary["model"], name, option, *values, entry["flips"], entry["flip_rate"]]
                 )

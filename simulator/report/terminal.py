@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from simulator.report.words import title
+from simulator.tasks import named
 
 NOTHING = "-"
 KEYED = (
@@ -130,53 +134,45 @@ def _effect(effect: Mapping[str, Any] | None) -> str:
 
 def _answer(summary: Mapping[str, Any], console: Console) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    flips = summary["flips"]
-    low, high = flips["ci95"]
-    table.add_row(
-        "[bold]flips[/]",
-        f"[bold]{flips['count']:,}[/] of {summary['samples']:,} = {flips['rate']:.2%}"
-        f"   95 % interval {low:.2%} to {high:.2%}",
+    flips, unit = summary["flips"], summary["unit"]
+    of = f"[bold]{flips['count']:,}[/] of {flips['units']:,}" + (
+        "" if unit == "image" else f" {unit}s"
     )
-    if summary["labelled"]:
-        _labelled(summary, table)
+    rate = ""
+    if flips["rate"] is not None and isfinite(flips["rate"]):
+        low, high = flips["ci95"]
+        rate = f" = {flips['rate']:.2%}   95 % interval {low:.2%} to {high:.2%}"
+    table.add_row("[bold]flips[/]", of + rate)
+    kinds, *rest = [*named(summary["task"]).lines(summary), None]
+    if kinds:
+        table.add_row(*kinds)
+    _metrics(summary, table)
+    for line in rest:
+        if line:
+            table.add_row(*line)
     console.print(table, highlight=False)
 
 
-def _labelled(summary: Mapping[str, Any], table: Table) -> None:
-    flips, delta = summary["flips"], summary["delta"]["top1"]
-    table.add_row(
-        "",
-        f"right→wrong {flips['right_to_wrong']}, wrong→right {flips['wrong_to_right']}, "
-        f"wrong→other {flips['wrong_to_wrong']}",
-    )
-    low, high = delta["ci95"]
-    table.add_row(
-        "[bold]top-1[/]",
-        f"train {summary['train']['metric']['top1']:.2%}, "
-        f"deploy {summary['deploy']['metric']['top1']:.2%}",
-    )
-    table.add_row(
-        "[bold]delta[/]",
-        f"[bold]{delta['value'] * 100:+.2f} points[/]   95 % interval {low * 100:+.2f} to "
-        f"{high * 100:+.2f} (Bonett-Price)",
-    )
-    table.add_row("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}")
-    needed = flips["samples_for_tenth_point"]
-    if needed:
-        table.add_row(
-            "power", f"a 0.1-point delta at this flip rate needs {needed:,} images (80 % power)"
-        )
+def _metrics(summary: Mapping[str, Any], table: Table) -> None:
+    """The metrics of both sides, and the delta of those that have an interval."""
+    sides = [summary[side]["metric"] for side in ("train", "deploy")]
+    for metric, delta in summary["delta"].items():
+        if delta is None:
+            continue
+        train, deploy = (side[metric] for side in sides)
+        table.add_row(f"[bold]{title(metric)}[/]", f"train {train:.2%}, deploy {deploy:.2%}")
+        words = f"[bold]{delta['value'] * 100:+.2f} points[/]"
+        if delta["ci95"]:
+            low, high = (bound * 100 for bound in delta["ci95"])
+            words += f"   95 % interval {low:+.2f} to {high:+.2f} ({delta['method']})"
+        table.add_row("[bold]delta[/]", words)
 
 
 def _worst(summary: Mapping[str, Any], console: Console) -> None:
-    table = _table("Worst flips", "image", "label", "train (margin)", "deploy (margin)")
+    words = named(summary["task"]).words
+    table = _table("Worst flips", "image", *named(summary["task"]).titles)
     for flip in summary["worst_flips"]:
-        sides = [
-            f"{escape(flip[s]['prediction'])} ({flip[s]['margin']:.2f})"
-            for s in ("train", "deploy")
-        ]
-        label = NOTHING if flip["label"] is None else flip["label"]
-        table.add_row(escape(flip["sample"]), escape(label), *sides)
+        table.add_row(escape(flip["sample"]), *map(escape, words(flip)))
     console.print(table)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.analysis import attribute
+from simulator.resample import Effect, Resamples, effect, ratio
 
 AXES = ["decoder", "color", "resize", "precision"]
 
@@ -98,14 +99,15 @@ def test_sampling_is_unbiased_within_its_stated_error():
 
 def test_bootstrap_interval_of_a_mean():
     """900 zeros and 100 ones: the standard error is sqrt(.1 * .9 / 1000) = 0.0095."""
-    rows = np.array([[1.0] * 100 + [0.0] * 900, [0.0] * 1000])
+    draws = Resamples(1000)
+    ones = np.array([1.0] * 100 + [0.0] * 900)
 
-    rate, zero = attribute.effects(rows)
+    rate, zero = (effect(draws.of(ratio(row, np.ones(1000)))) for row in (ones, 0 * ones))
 
     assert rate.value == 0.1
     assert rate.ci95 == pytest.approx((0.1 - 1.96 * 0.0095, 0.1 + 1.96 * 0.0095), abs=0.003)
     assert rate.p < 0.01
-    assert zero == attribute.Effect(0.0, (0.0, 0.0), 1.0)
+    assert zero == Effect(0.0, (0.0, 0.0), 1.0)
 
 
 def test_holm_by_hand():

@@ -34,7 +34,7 @@ def fill(root, *names):
 
 
 def seen(dataset):
-    return [(item.name, item.label) for item in dataset.items]
+    return [(item.name, item.truth) for item in dataset.items]
 
 
 def refusal(root, labels=LABELS):

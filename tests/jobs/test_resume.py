@@ -132,11 +132,13 @@ def test_a_run_of_other_labels_is_not_resumed(card, many, cache, tmp_path):
 
 FULL = """
 import resource, signal, sys
+import pyarrow as pa
 from pathlib import Path
 from simulator.errors import RunError
 from simulator.store import RunWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-writer = RunWriter(Path(sys.argv[1]), {}, overwrite=False)
+columns = [pa.field("prediction", pa.int32())]
+writer = RunWriter(Path(sys.argv[1]), {}, columns, overwrite=False)
 row = {"side": "train", "prediction": 1}
 for i in range(32):
     writer.add([row | {"sample": str(i)}])

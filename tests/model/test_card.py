@@ -32,7 +32,7 @@ def test_files_are_found_beside_the_card(card, tmp_path, monkeypatch):
 
 
 def test_a_class_without_a_label_file_is_its_number(tmp_path):
-    assert Card(tiny.card(tmp_path, labels=None)).label(7) == "7"
+    assert Card(tiny.card(tmp_path, labels=None)).task.network.label(7) == "7"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def relu(**ports):
 def test_a_sound_model_is_described(card):
     found = check(Card(card))
 
-    assert (found.input, found.output, found.pools) == ("x", "y", 0)
+    assert (found.input, found.outputs, found.pools) == ("x", {"y": (1, 3)}, 0)
     assert found.digest == hashlib.sha256(found.path.read_bytes()).hexdigest()
 
 
@@ -157,14 +157,14 @@ def test_a_label_file_of_another_model(card):
     message = refused(card)
 
     assert message.endswith(
-        "labels: 4 classes, and model.onnx has 3 (an output of 3, less 0 background)"
+        "model.onnx: labels: 4 classes, and output 'y' has 3 (of 3, less 0 background)"
     )
 
 
 def test_background_classes_are_not_in_the_label_file(tmp_path):
     path = tiny.card(tmp_path, output={"kind": "logits", "background": 1})
 
-    assert refused(path).endswith("has 2 (an output of 3, less 1 background)")
+    assert refused(path).endswith("has 2 (of 3, less 1 background)")
 
 
 def external(tmp_path, location, data=b"\0" * 36, **more):

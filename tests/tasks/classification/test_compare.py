@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.analysis.compare import Pair, compare, count
 from simulator.errors import DataError
-from simulator.tasks.classification import Answer
+from simulator.tasks.classification.compare import Pair, compare, count
 
 # (train's prediction, deploy's prediction, label): 7 right before and 5 after, 5 of 10 flip,
 # 3 lost, 1 won, 1 from wrong to wrong.
@@ -25,7 +24,7 @@ TEN = [
 
 
 def answer(prediction, label):
-    return Answer(prediction, None if label is None else prediction == label, 0.9, 0.5)
+    return {"prediction": prediction, "correct": None if label is None else prediction == label}
 
 
 def sides(rows):

@@ -1,4 +1,4 @@
-"""Two stacks, the same images: what changed, and is it more than chance?"""
+"""Two stacks, the same images: which answers changed, and is it more than chance?"""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis import statistics
+from simulator import statistics
 from simulator.errors import DataError
-from simulator.tasks.classification import Answer
+from simulator.tasks.task import Record
 
 RESOLVE = 0.001
 """The delta, 0.1 points, for which the comparison says how many images it would take."""
@@ -39,43 +39,44 @@ class Pair:
     wrong_to_wrong: int
 
 
-def count(train: Sequence[Answer], deploy: Sequence[Answer]) -> Pair:
+def count(train: Sequence[Record], deploy: Sequence[Record]) -> Pair:
     """Count the pairs of answers.
 
     Args:
-        train: one answer an image.
-        deploy: the answers to the same images, in the same order.
+        train: one record an image.
+        deploy: the records of the same images, in the same order.
 
     Raises:
         ValueError: the two do not belong together: another length, or a label on one side only.
     """
     pairs = list(zip(train, deploy, strict=True))
-    if any((a.correct is None) != (b.correct is None) for a, b in pairs):
+    if any((a["correct"] is None) != (b["correct"] is None) for a, b in pairs):
         raise ValueError("an image has a label on one side only; the answers are not paired")
-    judged = [(a, b) for a, b in pairs if a.correct is not None]
+    judged = [(a, b) for a, b in pairs if a["correct"] is not None]
     return Pair(
         samples=len(pairs),
         labelled=len(judged),
-        flips=sum(a.prediction != b.prediction for a, b in pairs),
-        train_right=sum(bool(a.correct) for a, _ in judged),
-        deploy_right=sum(bool(b.correct) for _, b in judged),
-        right_to_wrong=sum(bool(a.correct and not b.correct) for a, b in judged),
-        wrong_to_right=sum(bool(b.correct and not a.correct) for a, b in judged),
+        flips=sum(a["prediction"] != b["prediction"] for a, b in pairs),
+        train_right=sum(bool(a["correct"]) for a, _ in judged),
+        deploy_right=sum(bool(b["correct"]) for _, b in judged),
+        right_to_wrong=sum(bool(a["correct"] and not b["correct"]) for a, b in judged),
+        wrong_to_right=sum(bool(b["correct"] and not a["correct"]) for a, b in judged),
         wrong_to_wrong=sum(
-            not a.correct and not b.correct and a.prediction != b.prediction for a, b in judged
+            not a["correct"] and not b["correct"] and a["prediction"] != b["prediction"]
+            for a, b in judged
         ),
     )
 
 
-def compare(train: Sequence[Answer], deploy: Sequence[Answer]) -> dict[str, Any]:
+def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
     """Compare two stacks on the images that went through both.
 
     Flips are counted over all images. Everything that needs a label (accuracy, delta, the kinds of
     flips, McNemar) is counted over the labelled ones, and is None where there are none.
 
     Args:
-        train: one answer an image.
-        deploy: the answers to the same images, in the same order.
+        train: one record an image.
+        deploy: the records of the same images, in the same order.
 
     Returns:
         Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``. Rates
@@ -95,6 +96,7 @@ def compare(train: Sequence[Answer], deploy: Sequence[Answer]) -> dict[str, Any]
         "delta": {"top1": _delta(pair)},
         "flips": {
             "count": pair.flips,
+            "units": pair.samples,
             "rate": pair.flips / pair.samples,
             "ci95": list(statistics.clopper_pearson(pair.flips, pair.samples)),
             "ci95_wilson": list(statistics.wilson(pair.flips, pair.samples)),
@@ -114,6 +116,8 @@ def _delta(pair: Pair) -> dict[str, Any] | None:
     return {
         "value": (won - lost) / pair.labelled,
         "ci95": list(statistics.bonett_price(lost, won, pair.labelled)),
+        "p": statistics.mcnemar_exact(lost, won),
+        "method": "Bonett-Price",
     }
 
 

@@ -6,44 +6,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from simulator.data.labels import Labels
 from simulator.errors import ModelError, SampleError
-from simulator.tasks.classification import Answer, postprocess
+from simulator.tasks.classification.answer import Answer, postprocess
+from simulator.tasks.classification.task import Classification, Output
+from simulator.tasks.task import Network
+
+TASK = Classification(Output(kind="logits"), Network(8, 8, Labels(("red", "green", "blue"))))
 
 
-def logits(*values, dtype=np.float32, label=None, offset=0):
-    return postprocess(np.array([values], dtype), "logits", label, offset)
+def logits(*values, dtype=np.float32, offset=0):
+    return postprocess(np.array([values], dtype), "logits", offset)
 
 
 def test_softmax_by_hand():
     """Logits ln 1, ln 2, ln 5: probabilities 1/8, 2/8, 5/8."""
-    got = logits(0.0, math.log(2), math.log(5), dtype=np.float64, label=2)
+    got = logits(0.0, math.log(2), math.log(5), dtype=np.float64)
 
-    assert (got.prediction, got.correct) == (2, True)
+    assert got.prediction == 2
     assert (got.score, got.margin) == pytest.approx((5 / 8, 3 / 8), abs=1e-15)
 
 
 def test_probabilities_are_taken_as_they_are():
-    got = postprocess(np.array([0.25, 0.125, 0.625]), "probabilities", 0, 0)
+    got = postprocess(np.array([0.25, 0.125, 0.625]), "probabilities", 0)
 
-    assert got == Answer(2, False, 0.625, 0.375)
+    assert got == Answer(2, 0.625, 0.375, 3)
 
 
 def test_integer_logits():
     """Int8 logits 3 and 3 + 1: 1 / (1 + e**-1) = 0.731059."""
     got = logits(3, 4, dtype=np.int8)
 
-    assert (got.prediction, got.correct) == (1, None)
+    assert got.prediction == 1
     assert got.score == pytest.approx(0.731059, abs=1e-6)
 
 
 def test_integer_probabilities_keep_their_units():
-    assert postprocess(np.array([[55, 200]], np.uint8), "probabilities", 1, 0).margin == 145
+    assert postprocess(np.array([[55, 200]], np.uint8), "probabilities", 0).margin == 145
 
 
 def test_the_background_class_is_dropped_before_the_softmax():
-    got = logits(99.0, 1.0, 1.0 + math.log(3), dtype=np.float64, label=1, offset=1)
+    got = logits(99.0, 1.0, 1.0 + math.log(3), dtype=np.float64, offset=1)
 
-    assert (got.prediction, got.correct) == (1, True)
+    assert got.prediction == 1
     assert got.score == pytest.approx(3 / 4)
 
 
@@ -66,7 +71,7 @@ def test_huge_logits_do_not_overflow():
 
 
 def test_a_single_class_has_no_runner_up():
-    assert logits(-3.0) == Answer(0, None, 1.0, 1.0)
+    assert logits(-3.0) == Answer(0, 1.0, 1.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_a_single_class_has_no_runner_up():
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 def test_what_is_not_finite_skips_the_sample(value, says, kind):
     with pytest.raises(SampleError, match=says):
-        postprocess(np.array([[0.5, value]], np.float16), kind, None, 0)
+        postprocess(np.array([[0.5, value]], np.float16), kind, 0)
 
 
 def test_nan_in_the_background_class_does_not_matter():
@@ -83,31 +88,39 @@ def test_nan_in_the_background_class_does_not_matter():
 
 
 @pytest.mark.parametrize(
-    ("outputs", "kind", "label", "offset", "says"),
+    ("outputs", "kind", "offset", "says"),
     [
         (
             np.zeros((2, 3)),
             "logits",
-            None,
             0,
             r"expects an output \(1, C\) or \(C,\), got \(2, 3\)",
         ),
-        (np.zeros((1, 3, 1, 1)), "logits", None, 0, r"got \(1, 3, 1, 1\)"),
-        (np.zeros(()), "logits", None, 0, r"got \(\)"),
-        (np.zeros((1, 0)), "logits", None, 0, "leaves no class"),
-        (np.zeros((1, 3)), "logits", None, 3, "offset 3 leaves no class"),
-        (np.zeros((1, 3)), "logits", None, -1, "offset -1"),
-        (np.zeros((1, 3)), "logits", 3, 0, "label is class 3, and the model knows 0 to 2"),
-        (np.zeros((1, 3)), "logits", 2, 1, "knows 0 to 1"),
-        (np.zeros((1, 3), complex), "logits", None, 0, "expects numbers, got .* complex128"),
-        (np.array([["a", "b"]]), "logits", None, 0, "expects numbers"),
-        (np.zeros((1, 3)), "logit", None, 0, "did you mean 'logits'"),
-        (np.array([[-4.0, 13.0]]), "probabilities", None, 0, "gave -4 to 13; if these are logits"),
+        (np.zeros((1, 3, 1, 1)), "logits", 0, r"got \(1, 3, 1, 1\)"),
+        (np.zeros(()), "logits", 0, r"got \(\)"),
+        (np.zeros((1, 0)), "logits", 0, "leaves no class"),
+        (np.zeros((1, 3)), "logits", 3, "offset 3 leaves no class"),
+        (np.zeros((1, 3)), "logits", -1, "offset -1"),
+        (np.zeros((1, 3), complex), "logits", 0, "expects numbers, got .* complex128"),
+        (np.array([["a", "b"]]), "logits", 0, "expects numbers"),
+        (np.array([[-4.0, 13.0]]), "probabilities", 0, "gave -4 to 13; if these are logits"),
     ],
 )
-def test_a_model_that_is_not_what_its_card_says(outputs, kind, label, offset, says):
+def test_a_model_that_is_not_what_its_card_says(outputs, kind, offset, says):
     with pytest.raises(ModelError, match=says):
-        postprocess(outputs, kind, label, offset)
+        postprocess(outputs, kind, offset)
+
+
+@pytest.mark.parametrize(("label", "right"), [(2, True), (0, False), (None, None)])
+def test_an_answer_is_held_against_the_label(label, right):
+    record = TASK.record(logits(0.0, 1.0, 2.0), label)
+
+    assert (record["label"], record["prediction"], record["correct"]) == (label, 2, right)
+
+
+def test_a_label_that_the_model_does_not_know():
+    with pytest.raises(ModelError, match="label is class 3, and the model knows 0 to 2"):
+        TASK.record(logits(0.0, 1.0, 2.0), 3)
 
 
 @given(
@@ -117,8 +130,8 @@ def test_a_model_that_is_not_what_its_card_says(outputs, kind, label, offset, sa
 def test_agrees_with_argmax_and_stays_a_probability(values, offset):
     if offset >= values.size:
         return
-    got = postprocess(values, "logits", None, offset)
+    got = postprocess(values, "logits", offset)
 
     assert got.prediction == values[offset:].tolist().index(max(values[offset:].tolist()))
     assert 0 <= got.margin <= got.score <= 1
-    assert got == postprocess(values[None], "logits", None, offset)
+    assert got == postprocess(values[None], "logits", offset)

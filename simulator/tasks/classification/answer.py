@@ -1,4 +1,4 @@
-"""Image classification: from the model's outputs to one answer."""
+"""From the model's outputs to one class."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract.frame import Array
-from simulator.errors import ModelError, SampleError, unknown
+from simulator.errors import ModelError, SampleError
 
-KINDS = ("logits", "probabilities")
 _SLACK = 0.01
 """How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
 
@@ -21,25 +20,24 @@ class Answer:
 
     Attributes:
         prediction: class index, after the background classes were dropped.
-        correct: whether it is the label; None where the image has no label.
         score: probability of the prediction, in [0, 1]; for integer probabilities in their units.
         margin: score less that of the runner-up, at least 0; the score itself where there is none.
+        classes: how many there were; None where the answer was recorded.
     """
 
     prediction: int
-    correct: bool | None
     score: float
     margin: float
+    classes: int | None = None
 
 
-def postprocess(outputs: Array, kind: str, label: int | None, offset: int) -> Answer:
+def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     """Turn the model's output into an answer.
 
     Args:
         outputs: (1, C) or (C,), float or integer.
         kind: ``logits`` (a float64 softmax over the classes that are kept gives the score) or
             ``probabilities`` (taken as they are).
-        label: class index that would be right, 0 to C - offset - 1, or None.
         offset: how many leading classes are background and dropped, at least 0.
 
     Returns:
@@ -49,12 +47,7 @@ def postprocess(outputs: Array, kind: str, label: int | None, offset: int) -> An
         ModelError: the output's shape, type or range is not what the model card promises.
         SampleError: the model gave NaN or an infinity.
     """
-    values = _kept(outputs, kind, offset)
-    if label is not None and not 0 <= label < values.size:
-        raise ModelError(
-            f"the label is class {label}, and the model knows 0 to {values.size - 1};"
-            " the labels, or the card's offset, belong to another model"
-        )
+    values = _kept(outputs, offset)
     if np.isnan(values).any():
         raise SampleError("the model gave NaN")
     if np.isinf(values).any():
@@ -69,13 +62,11 @@ def postprocess(outputs: Array, kind: str, label: int | None, offset: int) -> An
     score = float(scores[best])
     others = np.delete(scores, best)
     margin = score - float(others.max()) if others.size else score
-    return Answer(best, None if label is None else best == label, score, margin)
+    return Answer(best, score, margin, values.size)
 
 
-def _kept(outputs: Array, kind: str, offset: int) -> NDArray[np.float64]:
+def _kept(outputs: Array, offset: int) -> NDArray[np.float64]:
     """The classes that count, as (C - offset,) float64."""
-    if kind not in KINDS:
-        raise ModelError(unknown("kind of output", kind, KINDS))
     shape = outputs.shape
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):
         raise ModelError(f"classification expects an output (1, C) or (C,), got {shape}")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.analysis import statistics
-from simulator.analysis.statistics import (
+from simulator import statistics
+from simulator.statistics import (
     bonett_price,
     clopper_pearson,
     mcnemar_exact,

@@ -1,0 +1,8 @@
+"""Words that several reports share."""
+
+from __future__ import annotations
+
+
+def title(metric: str) -> str:
+    """Return a metric as people write it."""
+    return {"top1": "top-1"}.get(metric, metric)

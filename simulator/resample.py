@@ -1,0 +1,98 @@
+"""The bootstrap over images: every figure of a comparison sees the same resampled images.
+
+A figure that has been resampled is a vector (1 + R,): its value on all images, then on each of R
+resamples. Differences and sums of such vectors are resampled figures themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Figure = Callable[[Counts], Floats]
+"""From (r, n) counts, how often each image was drawn, to the figure's values (r,)."""
+
+RESAMPLES = 4000
+_BATCH = 2_000_000
+"""Counts that are held at once."""
+ROUNDING = 1e-12
+"""Smaller values are sums that cancel: zero, up to float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resamples:
+    """R draws of n images out of n with replacement; the same whenever they are asked for.
+
+    Attributes:
+        images: n.
+        seed: of the draws.
+        number: R.
+    """
+
+    images: int
+    seed: int = 0
+    number: int = RESAMPLES
+
+    def __iter__(self) -> Iterator[Counts]:
+        """Yield the counts in batches (r, n)."""
+        rng, n = np.random.default_rng(self.seed), self.images
+        batch = max(1, _BATCH // max(n, 1))
+        for start in range(0, self.number, batch):
+            size = min(batch, self.number - start)
+            yield rng.multinomial(n, np.full(n, 1 / n), size=size)
+
+    def of(self, figure: Figure) -> Floats:
+        """Return the figure on all images and on each resample, (1 + R,)."""
+        whole = figure(np.ones((1, self.images), np.int64))
+        return np.concatenate([whole, *(figure(counts) for counts in self)])
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A figure with its paired bootstrap interval.
+
+    Attributes:
+        value: on all images.
+        ci95: percentile interval.
+        p: two-sided bootstrap p-value against zero, at least 2 / (R + 1).
+    """
+
+    value: float
+    ci95: tuple[float, float]
+    p: float
+
+
+def effect(figure: Floats) -> Effect:
+    """Return a resampled figure's value, interval and p-value.
+
+    Args:
+        figure: (1 + R,); resamples in which it is not defined (NaN) are left out.
+
+    Source:
+        Efron and Tibshirani 1993, percentile intervals; Davison and Hinkley 1997, section 4.4,
+        for the p-value with one added to both counts.
+    """
+    drawn = np.where(np.abs(figure[1:]) < ROUNDING, 0.0, figure[1:])
+    drawn = drawn[~np.isnan(drawn)]
+    if not drawn.size:
+        return Effect(float(figure[0]), (float("nan"), float("nan")), 1.0)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    p = min(1.0, 2 * (int(tail) + 1) / (drawn.size + 1))
+    return Effect(float(figure[0]), (float(low), float(high)), p)
+
+
+def ratio(numerators: Floats, denominators: Floats) -> Figure:
+    """Return the figure sum(numerators) / sum(denominators) over images, each (n,); else NaN."""
+    both = np.stack([numerators, denominators], axis=1)
+
+    def figure(counts: Counts) -> Floats:
+        above, below = (counts @ both).T
+        return np.divide(above, below, out=np.full(len(counts), np.nan), where=below != 0)
+
+    return figure

@@ -1,0 +1,199 @@
+"""Image classification: one class an image, top-1 accuracy, McNemar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from simulator.contract.frame import Array
+from simulator.data.folder import Dataset, load_folder
+from simulator.errors import ModelError
+from simulator.geometry import Placement
+from simulator.profile.postprocess import Postprocess
+from simulator.profile.section import Section
+from simulator.resample import RESAMPLES, Floats, Resamples, ratio
+from simulator.tasks.classification.answer import Answer, postprocess
+from simulator.tasks.classification.compare import compare
+from simulator.tasks.task import CHANGES, Record, Shapes, Task
+
+
+class Output(Section):
+    """What the network gives.
+
+    ``background`` leading classes are not in the label file and never predicted.
+    """
+
+    kind: Literal["logits", "probabilities"]
+    background: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AsTheCardSays:
+    """No field of a profile's postprocessing concerns a class index."""
+
+    output: Output
+
+    def identity(self) -> Any:
+        """Return what tells these settings from others."""
+        return self.output.model_dump()
+
+
+class Classification(Task):
+    """One class an image; its truth is a class index, or None."""
+
+    name = "classification"
+    unit = "image"
+    metrics = ("top1",)
+    kinds: ClassVar[Mapping[str, str]] = {
+        "right_to_wrong": "right→wrong",
+        "wrong_to_right": "wrong→right",
+    }
+    titles = ("label", "train (margin)", "deploy (margin)")
+    resamples = RESAMPLES
+    Output = Output
+    columns: ClassVar[tuple[pa.Field, ...]] = (
+        pa.field("label", pa.int32()),
+        pa.field("prediction", pa.int32()),
+        pa.field("correct", pa.bool_()),
+        pa.field("score", pa.float64()),
+        pa.field("margin", pa.float64()),
+        *CHANGES,
+    )
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return none: the first output is meant."""
+        return ()
+
+    def check(self, shapes: Shapes) -> None:
+        """Hold the label file against the number of classes."""
+        (name, shape), *_ = shapes.items()
+        labels, background = self.network.labels, self.output.background
+        if labels is None or not shape or shape[-1] is None:
+            return
+        if shape[-1] - background != len(labels):
+            raise ModelError(
+                f"labels: {len(labels)} classes, and output {name!r} has "
+                f"{shape[-1] - background} (of {shape[-1]}, less {background} background)"
+            )
+
+    def settings(self, asked: Postprocess) -> AsTheCardSays:
+        """Return what the card says."""
+        return AsTheCardSays(self.output)
+
+    def decode(
+        self, outputs: Mapping[str, Array], settings: AsTheCardSays, placement: Placement
+    ) -> Answer:
+        """Turn the model's output into an answer; see :func:`postprocess`."""
+        (values,) = outputs.values()
+        return postprocess(values, settings.output.kind, settings.output.background)
+
+    def load(self, path: Path) -> Dataset:
+        """List a folder of images; see :func:`simulator.data.folder.load_folder`."""
+        return load_folder(path, self.network.labels)
+
+    def stamp(self, truth: int | None) -> int | None:
+        """Return the class index."""
+        return truth
+
+    def record(self, prediction: Answer, truth: int | None) -> dict[str, Any]:
+        """Return the answer, and whether it is right.
+
+        Raises:
+            ModelError: the label is no class of the model.
+        """
+        classes = prediction.classes
+        if truth is not None and classes is not None and not 0 <= truth < classes:
+            raise ModelError(
+                f"the label is class {truth}, and the model knows 0 to {classes - 1}; the labels, "
+                "or the card's background, belong to another model"
+            )
+        return {
+            "label": truth,
+            "prediction": prediction.prediction,
+            "correct": None if truth is None else prediction.prediction == truth,
+            "score": prediction.score,
+            "margin": prediction.margin,
+        }
+
+    def change(self, before: Answer, after: Answer, truth: int | None) -> dict[str, Any]:
+        """Return whether the class is another."""
+        return {"changed": int(before.prediction != after.prediction), "units": 1}
+
+    def compare(
+        self,
+        train: Sequence[Record],
+        deploy: Sequence[Record],
+        truths: Sequence[Any],
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Compare two stacks; see :func:`compare`."""
+        return compare(train, deploy)
+
+    def headlines(
+        self, records: Sequence[Record], truths: Sequence[Any], draws: Resamples
+    ) -> Floats | None:
+        """Return top-1, resampled; None unless every image has a label."""
+        if any(truth is None for truth in truths):
+            return None
+        right = np.array([bool(r["correct"]) for r in records], np.float64)
+        return draws.of(ratio(right, np.ones_like(right)))
+
+    def severity(self, train: Record, deploy: Record) -> float:
+        """Return how sure both stacks were."""
+        return float(train["margin"] + deploy["margin"])
+
+    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
+        """Return both answers by name."""
+        label = train["label"]
+        sides = {
+            side: {
+                "prediction": self.network.label(record["prediction"]),
+                "score": record["score"],
+                "margin": record["margin"],
+                "correct": record["correct"],
+            }
+            for side, record in (("train", train), ("deploy", deploy))
+        }
+        return {"label": None if label is None else self.network.label(label), **sides}
+
+    @staticmethod
+    def words(flip: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return the label and both predictions with their margins."""
+        sides = (
+            f"{flip[side]['prediction']} ({flip[side]['margin']:.2f})"
+            for side in ("train", "deploy")
+        )
+        train, deploy = sides
+        return flip["label"] or "-", train, deploy
+
+    @staticmethod
+    def lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, McNemar's test, and how many images 0.1 points would take."""
+        flips = summary["flips"]
+        if not summary["labelled"]:
+            return [("", "")]
+        found = [
+            (
+                "",
+                f"right→wrong {flips['right_to_wrong']}, wrong→right {flips['wrong_to_right']}, "
+                f"wrong→other {flips['wrong_to_wrong']}",
+            ),
+            ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
+        ]
+        if needed := flips["samples_for_tenth_point"]:
+            found.append(
+                ("power",
+                 f"a 0.1-point delta at this flip rate needs {needed:,} images (80 % power)")
+            )  # fmt: skip
+        return found
+
+    def examples(self) -> list[tuple[Any, Any]]:
+        """Return an image of each of the first classes."""
+        classes = len(self.network.labels) if self.network.labels else 3
+        return [(index, Answer(index, 1.0, 1.0)) for index in range(min(3, classes))]

@@ -1,0 +1,70 @@
+"""Tiny annotated data sets: images, and a card for them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from PIL import Image
+
+from simulator.data.card import load_card, read_card
+from simulator.data.labels import Labels
+
+
+def images(folder: Path, *names: str, size: tuple[int, int] = (40, 30)) -> Path:
+    """Write images, *size* = (width, height), into ``folder/images``."""
+    for name in names:
+        path = folder / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        buffer = io.BytesIO()
+        Image.new("RGB", size).save(buffer, "PNG" if path.suffix == ".png" else "JPEG")
+        path.write_bytes(buffer.getvalue())
+    return folder
+
+
+def png(path: Path, indices: Any, palette: list[int] | None = None) -> Path:
+    """Write an index mask, with a palette where one is given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mask = Image.fromarray(np.asarray(indices))
+    if palette is not None:
+        mask.putpalette(palette)
+    mask.save(path)
+    return path
+
+
+def card(folder: Path, **fields: Any) -> Path:
+    """Write a card; *fields* are added to its common ones."""
+    common = {"schema": 1, "name": "tiny", "images": "images"}
+    path = folder / "data.yaml"
+    path.write_text(yaml.safe_dump(common | fields, sort_keys=False))
+    return path
+
+
+def load(path: Path, *labels: str):
+    """Load a card for a model with these labels; without any, for one that has no label file."""
+    return load_card(read_card(path), Labels(labels) if labels else None)
+
+
+def coco(folder: Path, listed, annotations, categories=((1, "cat"), (2, "dog")), **fields: Any):
+    """Write a COCO file and its detection card; *listed* is id → (file name, width, height)."""
+    document = {
+        "images": [
+            {"id": key, "file_name": name, "width": width, "height": height}
+            for key, (name, width, height) in listed.items()
+        ],
+        "categories": [{"id": key, "name": name} for key, name in categories],
+        "annotations": annotations,
+    }
+    (folder / "coco.json").write_text(json.dumps(document))
+    return card(
+        folder, **{"task": "detection", "format": "coco", "annotations": "coco.json"} | fields
+    )
+
+
+def box(number: int, image: int, category: int, *xywh: Any, **fields: Any) -> dict[str, Any]:
+    """A COCO annotation."""
+    return {"id": number, "image_id": image, "category_id": category, "bbox": list(xywh)} | fields

@@ -93,6 +93,8 @@ def ratio(numerators: Floats, denominators: Floats) -> Figure:
 
     def figure(counts: Counts) -> Floats:
         above, below = (counts @ both).T
-        return np.divide(above, below, out=np.full(len(counts), np.nan), where=below != 0)
+        share: Floats = np.full(len(counts), np.nan)
+        np.divide(above, below, out=share, where=below != 0)
+        return share
 
     return figure

@@ -140,6 +140,15 @@ class RunWriter:
         except OSError as error:
             raise self._cannot(error) from error
 
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write another file of the run; *name* may name a folder of it."""
+        place = self.folder / name
+        try:
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(content)
+        except OSError as error:
+            raise self._cannot(error) from error
+
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
             return pq.read_table(self.folder / RECORDS, schema=self._schema)

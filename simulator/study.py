@@ -19,9 +19,8 @@ from simulator.execute import DEFAULT_MEMORY, Done, execute
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.plan import Plan, plan
-from simulator.resample import Floats, Resamples
 from simulator.stack import Chosen, Pair, Stack, Workshop
-from simulator.tasks.task import Record, Task
+from simulator.tasks.task import Record, Score, Task
 
 
 class Progress(Protocol):
@@ -97,14 +96,9 @@ class Answers:
         """Return (samples,) whether a stack's answer differs from the first stack's."""
         return np.array([record["changed"] > 0 for record in self.of(name)])
 
-    @property
-    def truths(self) -> list[Any]:
-        """What people have annotated, per sample."""
-        return [item.truth for item in self.items]
-
-    def headlines(self, name: str, draws: Resamples) -> Floats | None:
-        """Return a stack's headline metric, resampled; None where there is no truth."""
-        return self.task.headlines(self.of(name), self.truths, draws)
+    def score(self, name: str) -> Score:
+        """Measure a stack."""
+        return self.task.score(self.of(name), [item.truth for item in self.items])
 
 
 class Study:

@@ -106,10 +106,15 @@ def _answers(
     if other.identity == own.identity:
         return {"null": True, "why": f"null: no part of this model's {card.task.name}"}
     both = plan([train.steps, [*train.steps[:-1], other]], card.task.records)
-    records = [d.outcomes[1].record for d in execute(both, items, workers) if not d.skipped]
-    changed, units = (sum(record[name] for record in records) for name in ("changed", "units"))
-    words = f"{changed:,} of {units:,} {card.task.unit}s changed in {len(records)} images"
-    return {"null": not changed, "why": words}
+    ran = [d.outcomes for d in execute(both, items, workers) if not d.skipped]
+    after = [outcome.record for _, outcome in ran]
+    changed, units = (sum(record[name] for record in after) for name in ("changed", "units"))
+    differ = sum(a.record != b.record for a, b in ran)
+    words = (
+        f"answers differ in {differ} of {len(ran)} images; {changed:,} of {units:,} "
+        f"{card.task.unit}s changed"
+    )
+    return {"null": not differ, "why": words}
 
 
 def _effect(pairs: Sequence[Sequence[Array]], scale: Array) -> dict[str, Any]:

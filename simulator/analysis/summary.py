@@ -9,6 +9,7 @@ from simulator.execute import Done
 from simulator.latency.percentiles import percentile, samples_needed
 from simulator.model.card import Card
 from simulator.profile import axes
+from simulator.resample import Resamples
 from simulator.stack import Stack
 from simulator.statistics import MIN_DISCORDANT
 from simulator.store import STAGES
@@ -49,7 +50,12 @@ def summarize(
     skipped = [d for d in done if d.skipped is not None]
     task = card.task
     train, deploy = ([d.outcomes[i].record for d in ran] for i in range(2))
-    compared = task.compare(train, deploy, [d.item.truth for d in ran], seed)
+    truths = [d.item.truth for d in ran]
+    compared = task.compare(
+        task.score(train, truths),
+        task.score(deploy, truths),
+        Resamples(len(ran), seed, task.resamples),
+    )
     summary: dict[str, Any] = {
         "schema": SCHEMA,
         "task": task.name,
@@ -90,7 +96,8 @@ def template(task: Task) -> dict[str, Any]:
     """Return a summary of the right shape and no meaning, to check gate rules before a run."""
     truth, prediction = task.examples()[0]
     records = task.records([prediction], truth)
-    compared = task.compare(records, records, [truth])
+    score = task.score(records, [truth])
+    compared = task.compare(score, score, Resamples(1, number=1))
     times = dict.fromkeys(STAGES, 0)
     return {
         "samples": 1,

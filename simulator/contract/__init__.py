@@ -30,6 +30,7 @@ from simulator.contract.frame import (
 from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
+from simulator.contract.pictures import Color, Key, Mask, MaskReader, Painter, Panel, Rectangle
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.errors import MissingLibrary, ModelError, SampleError, Unsupported
 
@@ -41,6 +42,7 @@ __all__ = [
     "AtLeast",
     "Backend",
     "Cast",
+    "Color",
     "Converter",
     "Decoder",
     "Effective",
@@ -53,17 +55,23 @@ __all__ = [
     "Exporter",
     "Frame",
     "KeepList",
+    "Key",
     "Library",
+    "Mask",
+    "MaskReader",
     "Matrix",
     "MissingLibrary",
     "ModelError",
     "Offer",
     "Options",
+    "Painter",
     "Pairs",
+    "Panel",
     "PixelFormat",
     "Port",
     "Quantizer",
     "Range",
+    "Rectangle",
     "Resizer",
     "Rows",
     "Runtime",

@@ -14,7 +14,7 @@ Options = Mapping[str, Any]
 
 
 class Stage(StrEnum):
-    """The places in a stack that a backend can fill."""
+    """The places in a stack, and beside it, that a backend can fill."""
 
     DECODE = "decode"
     ENCODE = "encode"
@@ -26,6 +26,8 @@ class Stage(StrEnum):
     RUNTIME = "runtime"
     EXAMPLE_MODEL = "example_model"
     EXAMPLE_IMAGES = "example_images"
+    MASK = "mask"
+    DRAW = "draw"
 
 
 class Evidence(StrEnum):

@@ -160,7 +160,8 @@ def _summary(
 
     @cache
     def headline(chosen: Subset) -> Floats | None:
-        return found.headlines(_label(chosen, names), draws)
+        figure = found.score(_label(chosen, names)).figure
+        return draws.of(figure) if figure else None
 
     games: dict[str, Any] = {"flip_rate": cache(flips)}
     if headline(frozenset()) is not None:

@@ -18,6 +18,7 @@ from simulator.jobs.common import (
     request,
     run_and_keep,
 )
+from simulator.jobs.pictures import draw
 from simulator.profile import axes
 from simulator.stack import Stack
 from simulator.store import RunWriter, check_free
@@ -104,6 +105,7 @@ def simulate(
             summary = summarize(
                 stacks, done, study.card, differing, effects, same, study.notes, seed
             )
+            draw(study, stacks, merged, summary, run)
             summary["gate"] = gate.evaluate(rules, summary)
             took = {"seconds": round(time.time() - started, 3), "workers": study.workers}
             summary |= took

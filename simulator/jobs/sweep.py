@@ -24,6 +24,7 @@ from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.resample import Resamples
 from simulator.stack import Chosen
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
@@ -160,13 +161,14 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     task = found.task
     metric = task.headline
     columns: dict[str, dict[str, Any]] = {}
-    trained = None
+    draws = Resamples(len(found.items), seed, task.resamples)
+    train = found.score(TRAIN)
+    trained = train.metrics[metric]
+    if trained is None:
+        raise UserError(f"a sweep's table is made of {metric}; give images with labels")
     for key in keys:
         column, option = key
-        compared = task.compare(found.records[0], found.of("/".join(key)), found.truths, seed)
-        trained = compared["train"]["metric"][metric]
-        if trained is None:
-            raise UserError(f"a sweep's table is made of {metric}; give images with labels")
+        compared = task.compare(train, found.score("/".join(key)), draws)
         columns.setdefault(column, {"options": {}})["options"][option] = _entry(compared, metric)
     for figures in columns.values():
         drops = [entry["drop"] for entry in figures["options"].values()]
@@ -177,7 +179,6 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
             "mean_flip_rate": st.fmean(rates),
             "max_flip_rate": max(rates),
         }
-    assert trained is not None  # a suite has at least one option
     return {
         "samples": len(found.items),
         "skipped": found.skipped,

@@ -22,7 +22,6 @@ from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
-from simulator.resample import Resamples
 from simulator.stack import Chosen
 from simulator.store import MANIFEST, SUMMARY, RunWriter, check_free, write_json
 from simulator.study import Answers, Progress, Study, Variant, answers
@@ -211,13 +210,13 @@ class _Search:
 
     @staticmethod
     def _headline(found: Answers, name: str) -> float:
-        figure = found.headlines(name, Resamples(len(found.items), number=0))
-        if figure is None:
+        value = found.score(name).metrics[found.task.headline]
+        if value is None:
             raise UserError(
                 f"the worst case is the largest loss of {found.task.headline}; give images with "
                 "labels"
             )
-        return float(figure[0])
+        return value
 
 
 def _chosen(base: str, options: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:

@@ -115,6 +115,8 @@ class Card:
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
+        if labels is None and task.needs_labels:
+            raise ModelError(f"{path}: labels: a card for {task.name} names its classes' file")
         size = self.spec.input.height, self.spec.input.width
         self.task: Task = task(output, Network(*size, self.labels))
 

@@ -101,7 +101,7 @@ def check(card: Card) -> OnnxFile:
     digest = hashlib.sha256(path.read_bytes())
     for file in files:
         digest.update(file.read_bytes())
-    file = OnnxFile(
+    found = OnnxFile(
         path,
         digest.hexdigest(),
         inputs[0].name,
@@ -109,10 +109,10 @@ def check(card: Card) -> OnnxFile:
         sum(node.op_type in POOLS for node in graph.node),
     )
     try:
-        card.task.check(file.wanted(card))
+        card.task.check(found.wanted(card))
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
-    return file
+    return found
 
 
 def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:

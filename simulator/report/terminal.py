@@ -160,12 +160,17 @@ def _metrics(summary: Mapping[str, Any], table: Table) -> None:
         if delta is None:
             continue
         train, deploy = (side[metric] for side in sides)
-        table.add_row(f"[bold]{title(metric)}[/]", f"train {train:.2%}, deploy {deploy:.2%}")
-        words = f"[bold]{delta['value'] * 100:+.2f} points[/]"
-        if delta["ci95"]:
-            low, high = (bound * 100 for bound in delta["ci95"])
-            words += f"   95 % interval {low:+.2f} to {high:+.2f} ({delta['method']})"
-        table.add_row("[bold]delta[/]", words)
+        words = f"train {train:.2%}, deploy {deploy:.2%}"
+        points = f"{delta['value'] * 100:+.2f} points"
+        if delta["ci95"] is None:
+            table.add_row(title(metric), f"{words}, {points}")
+            continue
+        low, high = (bound * 100 for bound in delta["ci95"])
+        table.add_row(f"[bold]{title(metric)}[/]", words)
+        table.add_row(
+            "[bold]delta[/]",
+            f"[bold]{points}[/]   95 % interval {low:+.2f} to {high:+.2f} ({delta['method']})",
+        )
 
 
 def _worst(summary: Mapping[str, Any], console: Console) -> None:

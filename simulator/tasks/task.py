@@ -19,9 +19,10 @@ from pydantic import BaseModel
 from simulator.contract import Array, Panel
 from simulator.data.folder import Dataset
 from simulator.data.labels import Labels
+from simulator.errors import DataError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.resample import Effect, Floats, Resamples, effect, ratio
+from simulator.resample import Figure, Floats, Resamples, effect, ratio
 
 Record = Mapping[str, Any]
 Shapes = Mapping[str, Sequence[int | None]]
@@ -58,14 +59,33 @@ class Network:
         return self.labels.name(index) if self.labels else str(index)
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How good one stack is.
+
+    Attributes:
+        records: of its answers, one an image.
+        labelled: how many of the images somebody has annotated.
+        metrics: by name, fractions; None where they cannot be known.
+        figure: the headline metric of any resample; None where there is no truth.
+    """
+
+    records: Sequence[Record]
+    labelled: int
+    metrics: Mapping[str, float | None]
+    figure: Figure | None
+
+
 class Task(ABC):
     """One task, for one model.
 
     Attributes:
         name: as model cards write it.
         unit: what flips are counted in, in the singular.
-        metrics: the metrics, fractions of 1; the first one is the headline.
+        metrics: those that a comparison gives deltas of; the first one is the headline.
         columns: what its records hold, besides :data:`CHANGES`.
+        drawn: whether a change is worth a picture; see :meth:`panels`.
+        needs_labels: whether a card without a label file is refused.
         kinds: the kinds of flips that ``flips`` of a comparison counts, with their titles.
         titles: of the columns of the worst flips, after the image's name.
         resamples: how often its headline metric is resampled.
@@ -80,6 +100,8 @@ class Task(ABC):
     unit: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     columns: ClassVar[tuple[pa.Field, ...]]
+    drawn: ClassVar[bool] = True
+    needs_labels: ClassVar[bool] = True
     kinds: ClassVar[Mapping[str, str]]
     titles: ClassVar[tuple[str, str, str]]
     resamples: ClassVar[int]
@@ -149,33 +171,71 @@ class Task(ABC):
     def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
         """Return :data:`CHANGES`, and columns of the task's own that count kinds of changes."""
 
+    def opened(self, truth: Any) -> Any:
+        """Return a truth ready for :meth:`record` and :meth:`change`; read once an image.
+
+        Raises:
+            SampleError: this image's truth cannot be used.
+        """
+        return truth
+
     @abstractmethod
-    def compare(
-        self,
-        train: Sequence[Record],
-        deploy: Sequence[Record],
-        truths: Sequence[Any],
-        seed: int = 0,
-    ) -> dict[str, Any]:
+    def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
+        """Measure one stack.
+
+        Args:
+            records: one an image.
+            truths: what people have annotated, of the same images in the same order.
+        """
+
+    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
         """Compare two stacks on the images that went through both.
 
         Args:
-            train: one record an image.
-            deploy: the records of the same images, in the same order.
-            truths: what people have annotated, likewise.
-            seed: of the bootstrap, where there is one.
+            train: the training stack.
+            deploy: the deployment stack, on the same images.
+            draws: of the bootstrap.
 
         Returns:
             Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``.
             Metrics, rates and deltas are fractions, None where they cannot be known; a delta is
             deploy minus train; intervals are [lower, upper].
-        """
 
-    @abstractmethod
-    def headlines(
-        self, records: Sequence[Record], truths: Sequence[Any], draws: Resamples
-    ) -> Floats | None:
-        """Return the headline metric, resampled; None where there is no truth."""
+        Raises:
+            DataError: there is no image.
+        """
+        if not train.records:
+            raise DataError("no sample went through both stacks")
+        deltas: dict[str, Any] = {}
+        for metric in self.metrics:
+            before, after = train.metrics[metric], deploy.metrics[metric]
+            plain = None if before is None or after is None else {"value": after - before}
+            deltas[metric] = plain and {**plain, "ci95": None, "p": None}
+        if train.figure and deploy.figure:
+            found = effect(draws.of(deploy.figure) - draws.of(train.figure))
+            deltas[self.headline] = {
+                "value": found.value, "ci95": list(found.ci95), "p": found.p,
+                "method": "bootstrap over images",
+            }  # fmt: skip
+        changed = effect(flip_rate(deploy.records, draws))
+        return {
+            "labelled": train.labelled,
+            "train": {"metric": dict(train.metrics)},
+            "deploy": {"metric": dict(deploy.metrics)},
+            "delta": deltas,
+            "flips": {
+                "count": sum(r["changed"] for r in deploy.records),
+                "units": sum(r["units"] for r in deploy.records),
+                "rate": changed.value,
+                "ci95": list(changed.ci95),
+                **{kind: _sum(deploy.records, kind) for kind in self.kinds},
+                **self.more(deploy.records),
+            },
+        }
+
+    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Return figures of the changes that are no counts, for ``flips``."""
+        return {}
 
     @abstractmethod
     def severity(self, train: Record, deploy: Record) -> float:
@@ -201,7 +261,7 @@ class Task(ABC):
     def panels(
         self, images: tuple[Array, Array], before: Any, after: Any, truth: Any
     ) -> list[Panel]:
-        """Return a picture of a change; none where a word says it all.
+        """Return a picture of a change.
 
         Args:
             images: the image as either stack decoded it, (H, W, 3) uint8.
@@ -222,8 +282,14 @@ class Task(ABC):
         Raises:
             SampleError: this image's truth cannot be used.
         """
-        first = predictions[0]
-        return [self.record(one, truth) | self.change(first, one, truth) for one in predictions]
+        first, known = predictions[0], self.opened(truth)
+        return [self.record(one, known) | self.change(first, one, known) for one in predictions]
+
+
+def _sum(records: Sequence[Record], kind: str) -> int | None:
+    """The sum of what is known; None where nothing is."""
+    known = [record[kind] for record in records if record[kind] is not None]
+    return sum(known) if known else None
 
 
 def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
@@ -232,27 +298,3 @@ def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
         np.array([record[name] for record in records], np.float64) for name in ("changed", "units")
     )
     return draws.of(ratio(changed, units))
-
-
-def flips(records: Sequence[Record], draws: Resamples) -> dict[str, Any]:
-    """Return ``count``, ``units``, ``rate`` and its bootstrap interval."""
-    found: Effect = effect(flip_rate(records, draws))
-    return {
-        "count": sum(r["changed"] for r in records),
-        "units": sum(r["units"] for r in records),
-        "rate": found.value,
-        "ci95": list(found.ci95),
-    }
-
-
-def delta(train: Floats | None, deploy: Floats | None) -> dict[str, Any] | None:
-    """Return deploy minus train with its paired bootstrap interval and p-value."""
-    if train is None or deploy is None:
-        return None
-    found = effect(deploy - train)
-    return {
-        "value": found.value,
-        "ci95": list(found.ci95),
-        "p": found.p,
-        "method": "bootstrap over images",
-    }

@@ -17,10 +17,10 @@ from simulator.errors import ModelError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
-from simulator.resample import RESAMPLES, Floats, Resamples, ratio
+from simulator.resample import RESAMPLES, Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
-from simulator.tasks.task import CHANGES, Record, Shapes, Task
+from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
 
 
 class Output(Section):
@@ -49,6 +49,8 @@ class Classification(Task):
 
     name = "classification"
     unit = "image"
+    drawn = False
+    needs_labels = False
     metrics = ("top1",)
     kinds: ClassVar[Mapping[str, str]] = {
         "right_to_wrong": "right→wrong",
@@ -125,24 +127,18 @@ class Classification(Task):
         """Return whether the class is another."""
         return {"changed": int(before.prediction != after.prediction), "units": 1}
 
-    def compare(
-        self,
-        train: Sequence[Record],
-        deploy: Sequence[Record],
-        truths: Sequence[Any],
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        """Compare two stacks; see :func:`compare`."""
-        return compare(train, deploy)
+    def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
+        """Measure top-1 of the labelled images; it is resampled where all are labelled."""
+        right = np.array([record["correct"] for record in records if record["label"] is not None])
+        figure = None
+        if len(right) == len(records):
+            figure = ratio(right.astype(np.float64), np.ones(len(right)))
+        top1 = int(right.sum()) / len(right) if len(right) else None
+        return Score(records, len(right), {"top1": top1}, figure)
 
-    def headlines(
-        self, records: Sequence[Record], truths: Sequence[Any], draws: Resamples
-    ) -> Floats | None:
-        """Return top-1, resampled; None unless every image has a label."""
-        if any(truth is None for truth in truths):
-            return None
-        right = np.array([bool(r["correct"]) for r in records], np.float64)
-        return draws.of(ratio(right, np.ones_like(right)))
+    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
+        """Compare two stacks by exact tests, without a bootstrap; see :func:`compare`."""
+        return compare(train.records, deploy.records)
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how sure both stacks were."""

@@ -1,4 +1,4 @@
-"""Pillow: libjpeg-turbo and libpng through PIL, and its antialiasing resampler."""
+"""Decoding by libjpeg-turbo and libpng through PIL, and its antialiasing resampler."""
 
 from __future__ import annotations
 
@@ -7,22 +7,8 @@ import warnings
 
 import numpy as np
 
-from simulator.contract import (
-    U8,
-    Backend,
-    Decoder,
-    Encoded,
-    Library,
-    Offer,
-    Options,
-    Resizer,
-    SampleError,
-    Stage,
-)
-
-_LIBRARY = Library("PIL", distribution="pillow", extra="pillow")
-Image = Library("PIL.Image", distribution="pillow", extra="pillow")
-ImageOps = Library("PIL.ImageOps", distribution="pillow", extra="pillow")
+from backends.pillow.library import Image, ImageOps
+from simulator.contract import U8, Decoder, Encoded, Options, Resizer, SampleError
 
 
 class PillowDecoder(Decoder):
@@ -69,33 +55,3 @@ class PillowResizer(Resizer):
         kernel = Image.Resampling[self.options["interpolation"].upper()]
         picture = Image.fromarray(np.ascontiguousarray(plane))
         return np.array(picture.resize((width, height), kernel))
-
-
-BACKEND = Backend(
-    name="pillow",
-    summary="Pillow: JPEG and PNG decoding by libjpeg-turbo, antialiased resizing",
-    library=_LIBRARY,
-    offers=(
-        Offer(
-            Stage.DECODE,
-            {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
-            PillowDecoder,
-            source="Pillow handbook, 'Image file formats'; libjpeg-turbo defaults",
-        ),
-        Offer(
-            Stage.RESIZE,
-            {
-                "interpolation": ("bilinear", "bicubic", "box", "hamming", "lanczos"),
-                "antialias": (True,),
-            },
-            PillowResizer,
-            source="Pillow handbook, 'Concepts: Filters'",
-        ),
-        Offer(
-            Stage.RESIZE,
-            {"interpolation": ("nearest",), "antialias": (False,)},
-            PillowResizer,
-            source="Pillow handbook, 'Concepts: Filters'",
-        ),
-    ),
-)

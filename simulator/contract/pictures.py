@@ -1,0 +1,216 @@
+"""Pictures beside the stack: masks that are read, and drawings of what changed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract.backend import Options
+from simulator.contract.encoded import Encoded, inspect
+from simulator.contract.frame import U8
+from simulator.errors import SampleError, SimulatorError
+
+Mask = NDArray[np.uint8] | NDArray[np.uint16]
+"""(H, W) class indices."""
+
+Color = tuple[int, int, int]
+"""R, G, B, each 0 to 255."""
+
+_GRAY, _PALETTE = 0, 3
+_KINDS = {2: "an RGB picture", 4: "a gray picture with alpha", 6: "an RGBA picture"}
+_COLOR_TYPE = 25
+"""Where a PNG's color type stands: signature, length, ``IHDR``, width, height, bit depth."""
+
+
+class MaskReader(ABC):
+    """Reads index masks: PNG files whose samples are class indices.
+
+    Args:
+        options: none so far.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def indices(self, data: bytes, name: str) -> Mask:
+        """Read the class indices of one PNG, never its colors.
+
+        Args:
+            data: the whole file: a palette PNG (1, 2, 4 or 8 bits) gives its palette indices, a
+                gray one (1, 2, 4, 8 or 16 bits) its samples as they are stored.
+            name: what messages call the file.
+
+        Returns:
+            (H, W) uint8, or uint16 where the file has 16 bits; C-contiguous and writable.
+
+        Raises:
+            SampleError: the file is no such PNG, is damaged, or is larger than MAX_PIXELS.
+
+        Source:
+            PNG specification 11.2.2 (color types and bit depths).
+        """
+        try:
+            image = _index_png(data, name)
+            mask = self._indices(image)
+        except SimulatorError as error:
+            raise SampleError(f"{name}: {error}") from error
+        except Exception as error:  # the library's own reason, whatever its type
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise SampleError(f"{name}: {type(self).__name__}: {reason[0]}") from error
+        wanted = (image.height, image.width), np.dtype(np.uint16 if image.bits == 16 else np.uint8)
+        if (mask.shape, mask.dtype) != wanted:
+            raise SampleError(f"{name}: {type(self).__name__} gave {mask.dtype} {mask.shape}")
+        return mask.copy()
+
+    @abstractmethod
+    def _indices(self, image: Encoded) -> Mask:
+        """Return (H, W) uint8, or uint16 of a 16-bit file; the PNG is palette or gray."""
+
+
+def _index_png(data: bytes, name: str) -> Encoded:
+    image = inspect(name, data)
+    if image.format != "png":
+        raise SampleError(f"is a {image.format.upper()}, not an index mask; masks are PNG files")
+    if data[_COLOR_TYPE] not in (_GRAY, _PALETTE):
+        kind = _KINDS[data[_COLOR_TYPE]]
+        raise SampleError(f"is {kind}, not an index mask; convert it to indices")
+    return image
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A box on a picture.
+
+    Attributes:
+        box: x1, y1, x2, y2 in pixels of the panel's image; pixel i spans i to i + 1. What lies
+            outside the image is cut off, a box with a NaN is not drawn.
+        color: of its edge, and of its caption's ground.
+        caption: one short line, left out where it would hide other captions; may be empty.
+        dashed: whether the edge alternates with black.
+        width: of the edge, in pixels of the drawing.
+    """
+
+    box: tuple[float, float, float, float]
+    color: Color
+    caption: str = ""
+    dashed: bool = False
+    width: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One entry of the legend: what a color means."""
+
+    color: Color
+    words: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One of the images that stand side by side.
+
+    Attributes:
+        image: (H, W, 3) uint8 RGB.
+        title: one line above the image.
+        rectangles: later ones lie on earlier ones; captions are placed from the last to the first.
+        overlay: (H, W) indices into *palette*, painted over the image; None for none.
+        palette: (n, 4) uint8 R, G, B and alpha, 0 (not seen) to 255 (hides the image).
+        legend: what the colors mean; one legend of all panels' entries stands below them.
+    """
+
+    image: U8
+    title: str
+    rectangles: tuple[Rectangle, ...] = ()
+    overlay: Mask | None = None
+    palette: U8 | None = None
+    legend: tuple[Key, ...] = ()
+
+    def __post_init__(self) -> None:
+        image = self.image
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            raise ValueError(f"a panel is uint8 (H, W, 3), got {image.dtype} {image.shape}")
+        if self.overlay is None:
+            return
+        if self.palette is None or self.palette.dtype != np.uint8 or self.palette.shape[1:] != (4,):
+            raise ValueError("an overlay needs a palette, uint8 (n, 4)")
+        if self.overlay.shape != image.shape[:2]:
+            raise ValueError(f"the overlay is {self.overlay.shape}, the image {image.shape[:2]}")
+        if int(self.overlay.max()) >= len(self.palette):
+            raise ValueError(f"the overlay has an index {self.overlay.max()} without a color")
+
+
+class Painter(ABC):
+    """Draws pictures for people.
+
+    Args:
+        options: none so far.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def png(self, panels: Sequence[Panel]) -> bytes:
+        """Draw panels side by side, their titles above them and one legend below.
+
+        All images get one scale: large ones shrink, small ones (32x32) grow by a whole factor.
+        Equal panels give equal bytes on one machine.
+
+        Args:
+            panels: at least one.
+
+        Returns:
+            A PNG file of about 1 MB at most.
+        """
+        if not panels:
+            raise ValueError("a picture needs at least one panel")
+        legend = dict.fromkeys(
+            replace(key, words=_line(key.words)) for panel in panels for key in panel.legend
+        )
+        return self._png([_plain(panel) for panel in panels], tuple(legend))
+
+    @abstractmethod
+    def _png(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
+        """Draw panels without overlay, whose boxes lie in the image and whose texts are lines."""
+
+
+def _plain(panel: Panel) -> Panel:
+    """The panel with its overlay in its image, its boxes cut to the image, its texts cleaned."""
+    height, width = panel.image.shape[:2]
+    rectangles = tuple(
+        replace(rectangle, box=box, caption=_line(rectangle.caption))
+        for rectangle in panel.rectangles
+        if (box := _inside(rectangle.box, height, width)) is not None
+    )
+    image = panel.image
+    if panel.overlay is not None and panel.palette is not None:
+        paint = panel.palette[panel.overlay].astype(np.uint16)
+        alpha = paint[..., 3:]
+        mixed = image * (255 - alpha) + paint[..., :3] * alpha
+        image = ((mixed + 127) // 255).astype(np.uint8)
+    return Panel(image, _line(panel.title), rectangles, legend=panel.legend)
+
+
+def _inside(
+    box: tuple[float, float, float, float], height: int, width: int
+) -> tuple[float, float, float, float] | None:
+    """The part of a box that lies in the image, or None."""
+    if any(isnan(value) for value in box):
+        return None
+    (x1, x2), (y1, y2) = sorted((box[0], box[2])), sorted((box[1], box[3]))
+    if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
+        return None
+    return max(x1, 0.0), max(y1, 0.0), min(x2, float(width)), min(y2, float(height))
+
+
+def _line(text: str) -> str:
+    """One line that any font can take: no line ends, control characters or lone surrogates."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,212 @@
+"""What every kind of annotation shares: the images, the classes, and boxes that make sense."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.data.folder import Dataset, Item, load_unlabelled
+from simulator.data.labels import Labels, read_text
+from simulator.data.tally import NAMED, Tally, counted, some
+from simulator.data.truth import Boxes
+from simulator.errors import DataError
+
+LIMIT = 1e9
+"""Coordinates are smaller than this; what is larger is no pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The image files of a data card.
+
+    Attributes:
+        root: the folder.
+        paths: every image below it, by its path from there with ``/``.
+        chosen: the names that the card's split lists; all of them where it has none.
+        tally: what was left out, for the notes.
+    """
+
+    root: Path
+    paths: Mapping[str, Path]
+    chosen: frozenset[str]
+    tally: Tally = field(default_factory=Tally)
+
+    def dataset(self, annotations: Path, truths: Mapping[str, Any]) -> Dataset:
+        """Make the data set of the images that have a truth, sorted by name.
+
+        Raises:
+            DataError: there is none.
+        """
+        notes = self.tally.notes()
+        if not truths:
+            reasons = "; ".join(notes) or "the folder or the split has other names"
+            raise DataError(f"{annotations}: no annotation for an image of {self.root}: {reasons}")
+        items = tuple(Item(name, self.paths[name], truths[name]) for name in sorted(truths))
+        return Dataset(self.root, items, notes)
+
+
+def find_images(root: Path, split: Path | None) -> Images:
+    """List the images of a folder, or those of them that a split names.
+
+    Args:
+        root: the folder; folders below it are looked through, too.
+        split: a list with one image a line, by its path below *root*, with or without its ending
+            (the form of Pascal VOC's ``ImageSets/Main/*.txt``); None takes all.
+
+    Raises:
+        DataError: the folder or the list cannot be used, or the list names no image of the folder.
+    """
+    paths = {item.name: item.path for item in load_unlabelled(root).items}
+    if split is None:
+        return Images(root, paths, frozenset(paths))
+    stems: dict[str, list[str]] = {}
+    for name in paths:
+        stems.setdefault(stem(name), []).append(name)
+    tally = Tally()
+    lines: dict[str, int] = {}
+    for number, line in enumerate(read_text(split).split("\n"), 1):
+        if not (text := line.strip()):
+            continue
+        inside = safe(text, f"{split}:{number}")
+        found = [inside] if inside in paths else stems.get(inside, [])
+        if len(found) > 1:
+            raise DataError(
+                f"{split}:{number}: {text!r} is {' and '.join(found)}; write the ending"
+            )
+        if not found:
+            tally.add("line", f"of {split.name} without an image left out", text)
+        elif found[0] in lines:
+            raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
+        else:
+            lines[found[0]] = number
+    if not lines:
+        reasons = "; ".join(tally.notes()) or "it is empty"
+        raise DataError(f"{split}: names no image of {root}: {reasons}")
+    return Images(root, paths, frozenset(lines), tally)
+
+
+def stem(name: str) -> str:
+    """Return a path below a folder without its ending."""
+    return posixpath.splitext(name)[0]
+
+
+def safe(name: str, where: str) -> str:
+    """Return the plain form of a path below a folder.
+
+    Raises:
+        DataError: it leads out of the folder.
+    """
+    if name.startswith("/") or ".." in name.split("/"):
+        raise DataError(f"{where}: {name!r} leads out of the folder; write a path below it")
+    return posixpath.normpath(name)
+
+
+def count_strays(
+    images: Images, folder: Path, ending: str, image_ending: str | None = None
+) -> None:
+    """Count the annotation files in a folder and below it that have no image."""
+    stems = {
+        stem(name) if image_ending is None else name.removesuffix(image_ending)
+        for name in images.paths
+    }
+    for name in sorted(_files(folder, ending)):
+        if name.removesuffix(ending) not in stems:
+            images.tally.add("annotation file", "without an image ignored", name)
+
+
+def _files(folder: Path, ending: str) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(ending) and not name.startswith("."):
+                yield Path(place, name).relative_to(folder).as_posix()
+
+
+def map_classes(
+    used: Iterable[str], names: Sequence[str] | None, labels: Labels | None, where: str
+) -> dict[str, int]:
+    """Find the model's index of every class that annotations use.
+
+    Args:
+        used: names of classes.
+        names: the classes in the order of the data; None where it has none. The position in it is
+            the index where the model card has no label file.
+        labels: the classes of the model; then classes are one by name, in any case.
+        where: the file, for messages.
+
+    Raises:
+        DataError: the model does not know a class, or nobody says which index it has.
+    """
+    distinct = list(dict.fromkeys(used))
+    if labels is None:
+        if names is None:
+            raise DataError(
+                f"{where}: the model card has no label file; write `classes` in the card"
+            )
+        strange = [name for name in distinct if name not in names]
+        if strange:
+            raise DataError(f"{where}: not in the card's classes: {some(strange)}")
+        return {name: names.index(name) for name in distinct}
+    strange = [name for name in distinct if not labels.knows(name)]
+    if strange:
+        reasons = some([labels.why_not(name) for name in strange[:NAMED]] + strange[NAMED:])
+        raise DataError(
+            f"{where}: the model does not have {counted(len(strange), 'class')} of the data:"
+            f" {reasons}"
+        )
+    return {name: labels.resolve(name) for name in distinct}
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a document can be a coordinate: a finite number, no truth value."""
+    return type(value) in (int, float) and -LIMIT < value < LIMIT  # type: ignore[operator]
+
+
+class Object(NamedTuple):
+    """One annotated object; pixels of the image as it is stored, an index of the model's labels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: int
+    crowd: bool = False
+    area: float | None = None
+    """Square pixels; None: that of the box."""
+    difficult: bool = False
+
+
+def make_boxes(
+    objects: Sequence[Object], height: float, width: float, name: str, tally: Tally
+) -> Boxes:
+    """Make the truth of an image; boxes that cannot be found are dropped and counted.
+
+    A box that is partly outside stays as it is, as in pycocotools.
+
+    Args:
+        objects: in the order of the file.
+        height: rows of the image; infinite where nobody says.
+        width: columns of the image; likewise.
+        name: the image's name, for the notes.
+        tally: where dropped boxes are counted.
+    """
+    xywh = np.array([one[:4] for one in objects], np.float64).reshape(-1, 4)
+    x, y, w, h = xywh.T
+    flat = (w <= 0) | (h <= 0)
+    outside = ~flat & ((x >= width) | (y >= height) | (x + w <= 0) | (y + h <= 0))
+    tally.add("box", "of no or negative size dropped", name, int(flat.sum()))
+    tally.add("box", "outside of the image dropped", name, int(outside.sum()))
+    kept = ~(flat | outside)
+    area = [one.width * one.height if one.area is None else one.area for one in objects]
+    return Boxes(
+        xywh[kept],
+        np.array([one.label for one in objects], np.int64)[kept],
+        np.array([one.crowd for one in objects], np.bool_)[kept],
+        np.array(area, np.float64)[kept],
+        np.array([one.difficult for one in objects], np.bool_)[kept],
+    )

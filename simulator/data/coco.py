@@ -1,0 +1,204 @@
+"""Annotations in COCO's JSON: the document, and the boxes in it.
+
+Source:
+    https://cocodataset.org/#format-data ("Data format", 1. Object Detection).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as short
+from typing import Any, NamedTuple
+
+from simulator.data.annotated import Images, Object, is_number, make_boxes, map_classes, safe
+from simulator.data.folder import Dataset
+from simulator.data.labels import Labels, read_text
+from simulator.errors import DataError
+
+
+class Picture(NamedTuple):
+    """An entry of ``images``; sizes are infinite where they are not written."""
+
+    name: str
+    height: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coco:
+    """A document that was checked down to its ids.
+
+    Attributes:
+        path: the file.
+        pictures: the images by id.
+        categories: names by id, in ascending id.
+        annotations: every annotation of an image that is there, by image id; an image without any
+            has an empty list.
+    """
+
+    path: Path
+    pictures: Mapping[int | str, Picture]
+    categories: Mapping[int, str]
+    annotations: Mapping[int | str, list[dict[str, Any]]]
+
+    def classes(self, labels: Labels | None) -> dict[int, int]:
+        """Return the model's index of every category that an annotation uses.
+
+        Without labels a category's index is its place in ascending order of the ids.
+
+        Raises:
+            DataError: the model does not have one of them.
+        """
+        used = {one["category_id"] for group in self.annotations.values() for one in group}
+        if labels is None:
+            return {number: index for index, number in enumerate(self.categories)}
+        names = {number: name for number, name in self.categories.items() if number in used}
+        index = map_classes(names.values(), None, labels, str(self.path))
+        return {number: index[name] for number, name in names.items()}
+
+    def where(self, annotation: Mapping[str, Any]) -> str:
+        """Return the file and the annotation, for messages."""
+        return f"{self.path}: annotation {annotation.get('id', 'without id')}"
+
+
+def load_boxes(images: Images, path: Path, labels: Labels | None) -> Dataset:
+    """Read the boxes of a COCO file.
+
+    Boxes are kept as they are written; ``area`` is the annotation's, else that of the box;
+    ``iscrowd`` is 0 where it is not written.
+
+    Args:
+        images: where the images are.
+        path: the JSON file.
+        labels: the classes of the model; None: a category's index is its place by ascending id.
+
+    Raises:
+        DataError: the file is not what COCO describes; the message names the annotation.
+    """
+    coco = read_coco(images, path)
+    classes = coco.classes(labels)
+    truths = {}
+    for key, group in coco.annotations.items():
+        name, height, width = coco.pictures[key]
+        objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
+        truths[name] = make_boxes(objects, height, width, name, images.tally)
+        if not group:
+            images.tally.add("image", "without an object kept", name)
+    return images.dataset(path, truths)
+
+
+def _object(coco: Coco, annotation: Mapping[str, Any], label: int) -> Object:
+    box, area = annotation.get("bbox"), annotation.get("area")
+    if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
+        raise DataError(
+            f"{coco.where(annotation)}: bbox: x, y, width, height expected, got {short(box)}"
+        )
+    if area is not None and not (is_number(area) and area >= 0):
+        raise DataError(
+            f"{coco.where(annotation)}: area: square pixels expected, got {short(area)}"
+        )
+    x, y, width, height = box
+    return Object(x, y, width, height, label, is_crowd(coco, annotation), area)
+
+
+def is_crowd(coco: Coco, annotation: Mapping[str, Any]) -> bool:
+    """Return an annotation's ``iscrowd``.
+
+    Raises:
+        DataError: it is not 0 or 1.
+    """
+    crowd = annotation.get("iscrowd", 0)
+    if crowd not in (0, 1):
+        raise DataError(f"{coco.where(annotation)}: iscrowd: 0 or 1 expected, got {short(crowd)}")
+    return bool(crowd)
+
+
+def read_coco(images: Images, path: Path) -> Coco:
+    """Read a COCO file and keep what is of images that are there; the rest is counted.
+
+    Raises:
+        DataError: it is not JSON, or an image, a category or an annotation is malformed.
+    """
+    try:
+        root = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON, or cut off: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # too many digits, or brackets
+        raise DataError(f"{path}: not JSON that can be read: {error}") from error
+    if not isinstance(root, dict):
+        raise DataError(f"{path}: an object with images, annotations and categories expected")
+    listed = _pictures(path, _entries(path, root, "images"))
+    present = _present(images, listed)
+    categories = _categories(path, _entries(path, root, "categories"))
+    coco = Coco(path, listed, categories, {key: [] for key in present})
+    seen: set[Any] = set()
+    for one in _entries(path, root, "annotations"):
+        key, number = one.get("image_id"), one.get("category_id")
+        if not isinstance(number, int) or number not in categories:
+            raise DataError(f"{coco.where(one)}: no category has the id {short(number)}")
+        if not isinstance(key, (int, str)) or key not in listed:
+            images.tally.add("annotation", "of no listed image left out", f"image_id {short(key)}")
+        elif key in coco.annotations:
+            coco.annotations[key].append(one)
+        if isinstance(identity := one.get("id"), (int, str)):
+            if identity in seen:
+                images.tally.add("annotation", "with the id of another kept", f"id {identity}")
+            seen.add(identity)
+    return coco
+
+
+def _entries(path: Path, root: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = root.get(key)
+    if not isinstance(found, list):
+        raise DataError(f"{path}: {key}: a list expected, got {short(found)}")
+    for index, one in enumerate(found):
+        if not isinstance(one, dict):
+            raise DataError(f"{path}: {key}[{index}]: an object expected, got {short(one)}")
+    return found
+
+
+def _pictures(path: Path, entries: list[dict[str, Any]]) -> dict[int | str, Picture]:
+    found: dict[int | str, Picture] = {}
+    names: set[str] = set()
+    for index, one in enumerate(entries):
+        where = f"{path}: images[{index}]"
+        key, name = one.get("id"), one.get("file_name")
+        if not isinstance(key, (int, str)) or not isinstance(name, str):
+            raise DataError(f"{where}: an id and a file_name expected, got {short(one)}")
+        if key in found:
+            raise DataError(f"{where}: another image has the id {short(key)}")
+        name = safe(name, where)
+        if name in names:
+            raise DataError(f"{where}: another image has the file_name {name!r}")
+        sides = [one.get(side, math.inf) for side in ("height", "width")]
+        if not all(side == math.inf or (is_number(side) and side > 0) for side in sides):
+            raise DataError(f"{where}: height and width in pixels expected, got {short(sides)}")
+        names.add(name)
+        found[key] = Picture(name, *sides)
+    return found
+
+
+def _present(images: Images, listed: Mapping[int | str, Picture]) -> list[int | str]:
+    """The ids of the images that are there and chosen; the others are counted."""
+    known = {picture.name for picture in listed.values()}
+    for name in sorted(images.chosen - known):
+        images.tally.add("image", "that the annotations do not list left out", name)
+    for name in sorted(known - images.paths.keys()):
+        images.tally.add("annotated image", "not in the folder left out", name)
+    return [key for key, picture in listed.items() if picture.name in images.chosen]
+
+
+def _categories(path: Path, entries: list[dict[str, Any]]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for index, one in enumerate(entries):
+        number, name = one.get("id"), one.get("name")
+        if not isinstance(number, int) or not isinstance(name, str):
+            raise DataError(f"{path}: categories[{index}]: an id and a name expected")
+        if number in found:
+            raise DataError(f"{path}: categories[{index}]: another one has the id {number}")
+        found[number] = name
+    return dict(sorted(found.items()))

@@ -1,0 +1,229 @@
+"""The truth of segmentation: one class a pixel, read when it is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator import registry
+from simulator.contract import MaskReader, Stage
+from simulator.data.annotated import Images, count_strays, map_classes, stem
+from simulator.data.folder import Dataset
+from simulator.data.labels import Labels
+from simulator.data.tally import some
+from simulator.errors import DataError, MissingLibrary, SampleError
+
+IGNORE = 255
+"""What a pixel has that is not judged; so a model has at most 255 classes, 0 to 254."""
+
+_JUDGED = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
+CITYSCAPES = dict.fromkeys(range(34), IGNORE) | {value: i for i, value in enumerate(_JUDGED)}
+"""Cityscapes' ``labelIds`` to ``trainIds``.
+
+Source: https://github.com/mcordts/cityscapesScripts, ``cityscapesscripts/helpers/labels.py``.
+"""
+
+_VALUES = 1 << 16
+_NO_CLASS = -1
+
+Indices = NDArray[np.uint8]
+
+
+class MaskTruth(ABC):
+    """The mask of one image."""
+
+    @final
+    def read(self, size: tuple[int, int] | None = None) -> Indices:
+        """Read the mask.
+
+        Args:
+            size: (height, width) of the image, where it is to be checked.
+
+        Returns:
+            (H, W) uint8: indices of the model's labels, 0 to 254, and :data:`IGNORE`.
+
+        Raises:
+            SampleError: the mask cannot be read, has another size, or a value that is no class.
+        """
+        mask = self._read()
+        if size is not None and mask.shape != size:
+            raise SampleError(
+                f"the mask has {mask.shape[1]}x{mask.shape[0]} pixels, the image"
+                f" {size[1]}x{size[0]}"
+            )
+        return mask
+
+    @abstractmethod
+    def digest(self) -> str | None:
+        """Return what tells this truth from another; None where its file cannot be read."""
+
+    @abstractmethod
+    def _read(self) -> Indices:
+        """Return the mask in whatever size it has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayMask(MaskTruth):
+    """A mask that is in memory.
+
+    Attributes:
+        mask: (H, W) uint8, classes and IGNORE.
+    """
+
+    mask: Indices
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the classes and the size."""
+        return hashlib.sha256(repr(self.mask.shape).encode() + self.mask.tobytes()).hexdigest()
+
+    def _read(self) -> Indices:
+        return self.mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What the values of mask files mean.
+
+    Attributes:
+        table: (65536,) int16, for each value a class 0 to 254, IGNORE, or -1 for none.
+    """
+
+    table: NDArray[np.int16]
+
+    def classes(self, mask: NDArray[np.uint8] | NDArray[np.uint16], name: str) -> Indices:
+        """Return the classes of a mask.
+
+        Raises:
+            SampleError: a value means nothing.
+        """
+        found = self.table[mask]
+        if found.min() < 0:
+            strange = some(str(value) for value in np.unique(mask[found < 0]))
+            raise SampleError(f"{name}: no class and not ignored: value {strange}")
+        return found.astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexMask(MaskTruth):
+    """A PNG whose values stand for classes.
+
+    Attributes:
+        path: the file.
+        values: what they stand for; shared by the masks of a data set.
+    """
+
+    path: Path
+    values: Values
+
+    def digest(self) -> str | None:
+        """Return the SHA-256 of the file and of what its values mean."""
+        try:
+            data = self.path.read_bytes()
+        except OSError:
+            return None
+        return hashlib.sha256(data + self.values.table.tobytes()).hexdigest()
+
+    def _read(self) -> Indices:
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise SampleError(f"{self.path}: {error.strerror or error}") from error
+        return self.values.classes(reader().indices(data, self.path.name), self.path.name)
+
+
+def load_masks(
+    images: Images,
+    folder: Path,
+    values: Values,
+    image_suffix: str | None,
+    mask_suffix: str,
+) -> Dataset:
+    """Find the mask of each image; none is opened.
+
+    Args:
+        images: where the images are.
+        folder: where the masks are, in the same folders below it as the images below theirs.
+        values: what their values mean.
+        image_suffix: the end of an image's name that *mask_suffix* takes the place of; images
+            without it are left out. None: the ending, whatever it is.
+        mask_suffix: the end of a mask's name.
+
+    Raises:
+        DataError: no image has a mask.
+    """
+    truths = {}
+    for name in sorted(images.chosen):
+        if image_suffix is not None and not name.endswith(image_suffix):
+            images.tally.add("image", f"whose name does not end in {image_suffix} left out", name)
+            continue
+        start = stem(name) if image_suffix is None else name.removesuffix(image_suffix)
+        mask = folder / f"{start}{mask_suffix}"
+        if mask.is_file():
+            truths[name] = IndexMask(mask, values)
+        else:
+            images.tally.add("image", "without a mask left out", name)
+    count_strays(images, folder, mask_suffix, image_suffix)
+    return images.dataset(folder, truths)
+
+
+def make_values(
+    train_ids: Mapping[int, int] | None,
+    ignore: int | None,
+    names: tuple[str, ...] | None,
+    labels: Labels | None,
+    where: str,
+) -> Values:
+    """Work out what every value of a mask means.
+
+    Args:
+        train_ids: the class of each value, IGNORE for none; None: the values are the classes.
+        ignore: a value that is not judged.
+        names: the classes by name, in index order; then the model's class is that of the name.
+        labels: the classes of the model.
+        where: the file, for messages.
+
+    Raises:
+        DataError: the model does not have a class, or more than 255.
+    """
+    sized = next((len(known) for known in (names, labels) if known is not None), IGNORE)
+    if max(sized, len(labels) if labels else 0) > IGNORE:
+        raise DataError(f"{where}: masks have at most {IGNORE} classes, got {sized}")
+    target = np.arange(sized)
+    if names is not None and labels is not None:
+        index = map_classes(names, names, labels, where)
+        target = np.array([index[name] for name in names])
+    table = np.full(_VALUES, _NO_CLASS, np.int16)
+    meaning = {i: i for i in range(sized)} if train_ids is None else train_ids
+    for value, train_id in meaning.items():
+        if train_id != IGNORE and train_id >= sized:
+            raise DataError(f"{where}: train_ids: {value}: {train_id} is not below {sized} classes")
+        table[value] = IGNORE if train_id == IGNORE else target[train_id]
+    if ignore is not None:
+        table[ignore] = IGNORE
+    return Values(table)
+
+
+@cache
+def reader() -> MaskReader:
+    """Return the reader of mask files that is installed.
+
+    Raises:
+        MissingLibrary: its library is not installed.
+    """
+    backend = next(b for b in registry.backends() if b.of(Stage.MASK))
+    missing = [library.distribution for library in backend.libraries if library.version is None]
+    if missing:
+        raise MissingLibrary(
+            f"masks are read with {backend.name}, which needs {', '.join(missing)}; try:"
+            f" {registry.remedy(backend)}"
+        )
+    made: MaskReader = backend.of(Stage.MASK)[0].make({})
+    return made

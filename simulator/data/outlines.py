@@ -1,0 +1,168 @@
+"""Segmentation truth out of COCO's polygons and run lengths.
+
+Source:
+    https://cocodataset.org/#format-data; run lengths as in cocoapi's ``common/maskApi.c``
+    (``rleFrString``: five bits a character, differences to the count before the last).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.data.annotated import Images, map_classes
+from simulator.data.coco import is_crowd, read_coco
+from simulator.data.folder import Dataset
+from simulator.data.labels import Labels
+from simulator.data.masks import IGNORE, Indices, MaskTruth
+from simulator.errors import DataError, SampleError
+
+_FAR = 100_000
+"""No corner lies farther away, in pixels: pycocotools walks along every edge."""
+_BITS = 60
+
+
+class Outline(NamedTuple):
+    """An annotated object: its class, or IGNORE for a crowd, and COCO's ``segmentation``."""
+
+    label: int
+    segmentation: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutlineMask(MaskTruth):
+    """The objects of one image, drawn when the mask is read.
+
+    Crowds come first and are not judged; then the others, the larger ones first, so that small
+    objects stay on top of the large ones that they overlap.
+
+    Attributes:
+        height: rows of the image.
+        width: columns of the image.
+        background: the index of pixels that no object covers.
+        outlines: the objects.
+    """
+
+    height: int
+    width: int
+    background: int
+    outlines: tuple[Outline, ...]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all that the mask is made of."""
+        parts = [self.height, self.width, self.background, self.outlines]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _read(self) -> Indices:
+        mask = np.full((self.height, self.width), self.background, np.uint8)
+        drawn = [(one.label, self._drawn(one.segmentation)) for one in self.outlines]
+        drawn.sort(key=lambda pair: (pair[0] != IGNORE, -np.count_nonzero(pair[1])))
+        for label, inside in drawn:
+            mask[inside] = label
+        return mask
+
+    def _drawn(self, segmentation: Any) -> NDArray[np.bool_]:
+        from pycocotools import mask as rasterizer
+
+        if isinstance(segmentation, dict):
+            return _from_runs(segmentation, self.height, self.width)
+        try:
+            corners = [np.array(polygon, np.float64) for polygon in segmentation]
+        except (ValueError, TypeError, OverflowError) as error:
+            raise SampleError("segmentation: a polygon is a list of x, y, x, y, …") from error
+        for one in corners:
+            if one.ndim != 1 or len(one) % 2 or len(one) < 6:
+                raise SampleError("segmentation: a polygon is at least three pairs x, y")
+            if not (np.abs(one) < _FAR).all():
+                raise SampleError("segmentation: a corner of a polygon is not in the picture")
+        runs = rasterizer.frPyObjects([c.tolist() for c in corners], self.height, self.width)
+        whole = rasterizer.merge(runs)
+        drawn = {"size": whole["size"], "counts": whole["counts"].decode("ascii")}
+        return _from_runs(drawn, self.height, self.width)
+
+
+def load_masks(
+    images: Images, path: Path, background: str | None, labels: Labels | None
+) -> Dataset:
+    """Make masks of a COCO file's outlines.
+
+    Args:
+        images: where the images are.
+        path: the JSON file.
+        background: the class of pixels that no object covers; None: they are not judged.
+        labels: the classes of the model; None: *background* comes first, unless it is a category
+            itself, then the categories by ascending id.
+
+    Raises:
+        DataError: the file is not what COCO describes; the message names the annotation.
+    """
+    coco = read_coco(images, path)
+    names = list(coco.categories.values())
+    if background is not None and background not in names:
+        names = [background, *names]
+    if labels is None:
+        classes = {number: names.index(name) for number, name in coco.categories.items()}
+    else:
+        classes = coco.classes(labels)
+    if len(labels or names) > IGNORE:
+        raise DataError(f"{path}: masks have at most {IGNORE} classes, got {len(labels or names)}")
+    behind = IGNORE
+    if background is not None:
+        behind = map_classes([background], names, labels, f"{path}: background")[background]
+    truths = {}
+    for key, group in coco.annotations.items():
+        name, height, width = coco.pictures[key]
+        if not (isinstance(height, int) and isinstance(width, int)):
+            raise DataError(f"{path}: image {name!r}: height and width expected, as integers")
+        bare = sum(not one.get("segmentation") for one in group)
+        if bare:
+            images.tally.add("image", "with an object that has no outline left out", name)
+            continue
+        if not group:
+            images.tally.add("image", "without an object kept", name)
+        outlines = tuple(
+            Outline(
+                IGNORE if is_crowd(coco, one) else classes[one["category_id"]], one["segmentation"]
+            )
+            for one in group
+        )
+        truths[name] = OutlineMask(height, width, behind, outlines)
+    return images.dataset(path, truths)
+
+
+def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> NDArray[np.bool_]:
+    """Pixels of run lengths, which go down the columns and begin outside of the object."""
+    counts, size = segmentation.get("counts"), segmentation.get("size")
+    if size != [height, width]:
+        raise SampleError(f"segmentation: run lengths of size {size}, the image {[height, width]}")
+    runs: Any = _counts(counts) if isinstance(counts, str) else counts
+    whole = isinstance(runs, list) and all(type(run) is int and run >= 0 for run in runs)
+    if not whole or sum(runs) != height * width:
+        raise SampleError(
+            f"segmentation: run lengths that do not add up to {height * width} pixels"
+        )
+    inside = np.arange(len(runs)) % 2 == 1
+    return np.repeat(inside, runs).reshape(width, height).T
+
+
+def _counts(text: str) -> list[int]:
+    counts: list[int] = []
+    value = shift = 0
+    for character in text:
+        bits = ord(character) - 48
+        if not 0 <= bits < 64 or shift > _BITS:
+            raise SampleError(f"segmentation: {character!r} in compressed run lengths")
+        value |= (bits & 31) << shift
+        shift += 5
+        if not bits & 32:
+            if bits & 16:
+                value -= 1 << shift
+            counts.append(value + counts[-2] if len(counts) > 2 else value)
+            value = shift = 0
+    return counts

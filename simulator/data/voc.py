@@ -1,0 +1,132 @@
+"""Annotations in Pascal VOC's XML: one file an image.
+
+Source:
+    M. Everingham, J. Winn, "The PASCAL Visual Object Classes Challenge 2012 Development Kit",
+    section 5.1 "Annotation" (objects, bndbox, difficult).
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from simulator.data.annotated import (
+    LIMIT,
+    Images,
+    Object,
+    count_strays,
+    make_boxes,
+    map_classes,
+    stem,
+)
+from simulator.data.folder import Dataset
+from simulator.data.labels import Labels
+from simulator.errors import DataError
+
+MAX_BYTES = 10_000_000
+"""Larger XML files are refused; an image with a thousand objects has 0.4 MB."""
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+
+
+class _Object(NamedTuple):
+    name: str
+    box: tuple[float, float, float, float]
+    difficult: bool
+
+
+def load_boxes(
+    images: Images, folder: Path, names: tuple[str, ...] | None, labels: Labels | None
+) -> Dataset:
+    """Read the boxes of a folder of VOC files; the file of ``a/b.jpg`` is ``a/b.xml``.
+
+    x and y are ``xmin`` and ``ymin``, width and height ``xmax - xmin`` and ``ymax - ymin``.
+
+    Args:
+        images: where the images are.
+        folder: where the XML files are.
+        names: the classes in index order, for models without labels.
+        labels: the classes of the model.
+
+    Raises:
+        DataError: a file is malformed; the message has its line.
+    """
+    parsed = {}
+    for name in sorted(images.chosen):
+        file = folder / f"{stem(name)}.xml"
+        if file.is_file():
+            parsed[name] = _read(file)
+        else:
+            images.tally.add("image", "without an XML file left out", name)
+    count_strays(images, folder, ".xml")
+    used = (one.name for _, _, objects in parsed.values() for one in objects)
+    classes = map_classes(used, names, labels, str(folder))
+    truths = {}
+    for name, (height, width, found) in parsed.items():
+        objects = [
+            Object(x1, y1, x2 - x1, y2 - y1, classes[label], difficult=difficult)
+            for label, (x1, y1, x2, y2), difficult in found
+        ]
+        truths[name] = make_boxes(objects, height, width, name, images.tally)
+    return images.dataset(folder, truths)
+
+
+def _read(file: Path) -> tuple[float, float, list[_Object]]:
+    """Height, width and objects of one file."""
+    root = _parse(file)
+    size = root.find("size")
+    sides = [math.inf if size is None else _number(file, size, key) for key in ("height", "width")]
+    objects = []
+    for index, element in enumerate(root.findall("object")):
+        box, name = element.find("bndbox"), (element.findtext("name") or "").strip()
+        if box is None or not name:
+            raise DataError(f"{file}: object {index + 1}: no {'bndbox' if name else 'name'}")
+        difficult = (element.findtext("difficult") or "0").strip()
+        if difficult not in ("0", "1"):
+            raise DataError(f"{file}: object {index + 1}: difficult: 0 or 1, got {difficult!r}")
+        x1, y1, x2, y2 = (_number(file, box, key) for key in _CORNERS)
+        objects.append(_Object(name, (x1, y1, x2, y2), difficult == "1"))
+    return sides[0] or math.inf, sides[1] or math.inf, objects
+
+
+def _number(file: Path, parent: Element, key: str) -> float:
+    text = parent.findtext(key)
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not abs(value) < LIMIT:
+        raise DataError(f"{file}: {parent.tag}: {key}: a number of pixels expected, got {text!r}")
+    return value
+
+
+def _parse(file: Path) -> Element:
+    """Parse XML that has no document type: what has none has no entities to expand."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; not the annotation of an image")
+    builder, parser = TreeBuilder(), expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise DataError(
+            f"{file}:{parser.CurrentLineNumber}: a <!DOCTYPE>; annotations need none, remove it"
+        )
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: its encoding
+        raise DataError(f"{file}:{parser.CurrentLineNumber}: not XML: {error}") from error
+    root: Element = builder.close()
+    if root.tag != "annotation":
+        raise DataError(f"{file}: <annotation> expected, got <{root.tag}>")
+    return root

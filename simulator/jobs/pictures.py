@@ -1,0 +1,77 @@
+"""Pictures of the worst flips, for tasks whose answers can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from simulator import registry, replay
+from simulator.contract import Decoder, Painter, Stage
+from simulator.data.folder import read
+from simulator.errors import SampleError
+from simulator.execute import ends
+from simulator.plan import Plan
+from simulator.stack import Stack
+from simulator.store import RunWriter
+from simulator.study import Study
+
+FOLDER = "flips"
+RECORDED = (Stage.DECODE, Stage.RUNTIME)
+
+
+def draw(
+    study: Study, stacks: Sequence[Stack], merged: Plan, summary: dict[str, Any], run: RunWriter
+) -> None:
+    """Draw each worst flip of a summary into the run, and say there where it is.
+
+    Without a backend that paints, the summary says so.
+
+    Args:
+        study: the model and the images.
+        stacks: train and deploy.
+        merged: their plan; the images are run once more.
+        summary: gets ``picture``, a path below the run folder, in each of ``worst_flips``.
+        run: where the pictures go.
+    """
+    task, flips = study.card.task, summary["worst_flips"]
+    if not flips or not task.drawn:
+        return
+    painter, decoders = _painter(), [d for d in map(_decoder, stacks) if d]
+    if painter is None or not decoders:
+        why = "no installed backend paints" if decoders else "both stacks were recorded"
+        summary["warnings"].append(f"the worst flips are not drawn: {why}")
+        return
+    study.show.say("drawing the worst flips")
+    items = {item.name: item for item in study.dataset.items}
+    for number, flip in enumerate(flips, start=1):
+        item = items[flip["sample"]]
+        found = ends(merged, item)
+        if found is None:
+            continue
+        (_, before), (_, after) = found
+        try:
+            image = read(item)
+            images = decoders[0].rgb(image).rgb, decoders[-1].rgb(image).rgb
+            truth = task.opened(item.truth)
+        except SampleError:
+            continue
+        stem = item.name.rpartition("/")[2].rpartition(".")[0]
+        flip["picture"] = f"{FOLDER}/{number:02}-{stem}.png"
+        run.write_file(flip["picture"], painter.png(task.panels(images, before, after, truth)))
+
+
+def _painter() -> Painter | None:
+    for backend in registry.backends():
+        offers = backend.of(Stage.DRAW)
+        if offers and all(library.version for library in backend.libraries):
+            painter: Painter = offers[0].make({})
+            return painter
+    return None
+
+
+def _decoder(stack: Stack) -> Decoder | None:
+    """Return a stack's decoder; None where the device had it."""
+    if any(replay.recording(stack.profile, stack.choices, stage) for stage in RECORDED):
+        return None
+    decoder: Decoder = stack.choices[Stage.DECODE].make()
+    return decoder

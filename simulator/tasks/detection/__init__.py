@@ -1,0 +1,1 @@
+"""Object detection: from a network's outputs to boxes in the image, and what they are worth."""

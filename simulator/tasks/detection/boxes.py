@@ -1,0 +1,66 @@
+"""Boxes in the image, and how much two of them overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detections:
+    """What a detector says about one image; n may be 0.
+
+    Attributes:
+        boxes: (n, 4) float64: x1, y1, x2, y2 in pixels of the image, not necessarily inside it.
+        scores: (n,) float64, not increasing.
+        classes: (n,) int64, indices into the model's labels.
+    """
+
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    classes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def above(self, threshold: float) -> Detections:
+        """Those with a larger score."""
+        kept = self.scores > threshold
+        return Detections(self.boxes[kept], self.scores[kept], self.classes[kept])
+
+
+def xywh(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Left, top, width and height of (n, 4) x1, y1, x2, y2: the COCO form, without +1."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+
+
+def areas(boxes: NDArray[np.float64], offset: float = 0) -> NDArray[np.float64]:
+    """Areas of (n, 4) x1, y1, x2, y2, at least 0, where a width is x2 - x1 + *offset*."""
+    sides = np.maximum(boxes[:, 2:] - boxes[:, :2] + offset, 0)
+    product: NDArray[np.float64] = sides[:, 0] * sides[:, 1]
+    return product
+
+
+def iou(a: NDArray[np.float64], b: NDArray[np.float64], offset: float = 0) -> NDArray[np.float64]:
+    """Intersection over union of every box of *a* with every box of *b*.
+
+    Args:
+        a: (n, 4) x1, y1, x2, y2.
+        b: (m, 4) likewise.
+        offset: 1 where a box from 2 to 5 is four pixels wide, else 0.
+
+    Returns:
+        (n, m) float64 in [0, 1]; 0 with a box that has no area.
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    low = np.maximum(a[:, None, :2], b[None, :, :2])
+    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
+    sides = np.maximum(high - low + offset, 0)
+    common = sides[..., 0] * sides[..., 1]
+    union = areas(a, offset)[:, None] + areas(b, offset)[None, :] - common
+    share: NDArray[np.float64] = np.divide(
+        common, union, out=np.zeros_like(common), where=union > 0
+    )
+    return share

@@ -1,0 +1,76 @@
+"""A detector's part of the model card: its head, and how its boxes are finished."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from simulator.profile.postprocess import BoxOffset, BoxRounding, Fraction, Nms, Unletterbox
+from simulator.profile.section import Above0, Section
+from simulator.tasks.detection.declared import AnchorHead, CenterSize, GridHead, Head
+
+
+def uses_exp(head: Head) -> bool:
+    """Whether an ``exp`` is taken that can be clamped."""
+    if isinstance(head, GridHead):
+        encoding = head.encoding
+        part = encoding.size if isinstance(encoding, CenterSize) else encoding
+        return part.activation == "exp"
+    return isinstance(head, AnchorHead)
+
+
+class DetectionOutput(Section):
+    """The ``output`` section of a detector's card: what a profile's ``model`` stands for.
+
+    ``clip``: corners beyond the network's input, or beyond the image, are moved to its border.
+    ``exp_clamp`` is required where the head takes an ``exp``. ``operating_threshold`` is the score
+    above which the product shows a box: flips are counted among those.
+    """
+
+    head: Annotated[Head, Field(discriminator="kind")]
+    box_offset: BoxOffset = Field(BoxOffset(), validate_default=True)
+    box_rounding: BoxRounding = Field(BoxRounding(), validate_default=True)
+    box_precision: Literal["fp32", "fp16"] = "fp32"
+    exp_clamp: Literal["none"] | Above0 | None = None
+    clip: Literal["none", "network", "image"]
+    unletterbox: Unletterbox = Field(Unletterbox(), validate_default=True)
+    nms: Nms
+    operating_threshold: Fraction
+
+    @field_validator("box_offset", "box_rounding", "unletterbox", "nms", mode="after")
+    @classmethod
+    def _no_model(cls, value: Section) -> Section:
+        """Refuse a profile's ``model``, and fill in what is neutral where nothing is said."""
+        neutral = _NEUTRAL.get(type(value), {})
+        left = [key for key in type(value).model_fields if getattr(value, key) == "model"]
+        written = [key for key in left if key in value.model_fields_set]
+        if written:
+            raise ValueError(f"{', '.join(written)}: 'model' is for profiles; say it in the card")
+        soft = isinstance(value, Nms) and value.kind == "soft_gaussian"
+        missing = [k for k in left if k not in neutral and (k != "sigma" or soft)]
+        if missing:
+            raise ValueError(f"the card must say {', '.join(missing)}")
+        return value.model_copy(update={key: neutral[key] for key in left if key in neutral})
+
+    @model_validator(mode="after")
+    def _exp(self) -> DetectionOutput:
+        if uses_exp(self.head) and self.exp_clamp is None:
+            raise ValueError(
+                "exp_clamp is missing: the largest argument of the head's exp, or none"
+                " (torchvision and Detectron: 4.135166556742356, the logarithm of 1000 / 16)"
+            )
+        if self.exp_clamp is not None and not uses_exp(self.head):
+            raise ValueError("exp_clamp: this head takes no exp; leave it out")
+        return self
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the outputs that are read."""
+        return tuple(name for tensor in self.head.outputs for name in tensor.names)
+
+
+_NEUTRAL: dict[type[Section], dict[str, object]] = {
+    BoxOffset: {"anchors": 0, "corners": 0, "extent": 0},
+    BoxRounding: {"mode": "none", "at": "network"},
+    Unletterbox: {"scale": "resized", "offset": "integer"},
+}

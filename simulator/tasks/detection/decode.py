@@ -1,0 +1,141 @@
+"""The whole way from a detector's outputs to boxes in the image's pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import ModelError
+from simulator.geometry import Placement
+from simulator.tasks.detection import heads
+from simulator.tasks.detection.boxes import Detections
+from simulator.tasks.detection.declared import FinalHead
+from simulator.tasks.detection.nms import suppress
+from simulator.tasks.detection.ports import Numbers, gather
+from simulator.tasks.detection.scores import candidates
+from simulator.tasks.detection.settings import Settings
+
+Floats = NDArray[np.float64]
+FAR = 1e9
+"""Pixels; a corner that is farther away, or that overflowed, counts as this far."""
+_ROUND = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
+
+
+def decode(
+    outputs: Mapping[str, Numbers], settings: Settings, placement: Placement, classes: int
+) -> Detections:
+    """Turn the outputs for one image into its detections.
+
+    In this order: score threshold, decode, clip to the network, round there, NMS, to the image,
+    clip there, round there, the extent's offset.
+
+    Args:
+        outputs: by the names in the card, with a batch dimension of 1.
+        settings: what is in force.
+        placement: where the image lies in the network's input.
+        classes: how many labels there are.
+
+    Returns:
+        Detections, best first; of equal scores the one that the model gave first.
+
+    Raises:
+        ModelError: the outputs are not what the card promises.
+        SampleError: the model gave NaN or an infinity.
+    """
+    with np.errstate(all="ignore"):  # what overflows is infinite, and handled
+        raw, labels, scores = _detected(outputs, settings, classes)
+        boxes = _finite(raw)
+        order = np.argsort(-scores, kind="stable")[: settings.nms.top_k_before]
+        boxes, labels, scores = boxes[order], labels[order], scores[order]
+        if settings.clip == "network":
+            boxes = _clip(boxes, settings.network, settings.corner_offset)
+        if settings.rounding_at == "network":
+            boxes = _rounded(boxes, settings)
+        index, scores = suppress(boxes, scores, labels, settings.nms)
+        boxes = to_image(boxes[index], placement, settings)
+        if settings.clip == "image":
+            size = placement.height, placement.width
+            boxes = _clip(boxes, size, settings.corner_offset)
+        if settings.rounding_at == "image":
+            boxes = _rounded(boxes, settings)
+    boxes[:, 2:] += settings.extent_offset
+    return Detections(boxes, scores, labels[index])
+
+
+def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
+    """Bring (n, 4) boxes from the network's pixels to the image's.
+
+    A scale of ``resized`` is (resampled / image) of each side. ``ratio`` is the one factor that
+    the geometry aimed at before it rounded (YOLOv5's ``gain``); an image that was squashed has
+    none, and keeps ``resized``. A padding of ``exact`` is half of what is left over (YOLOv5's
+    ``pad``), with its half pixel.
+    """
+    p = placement
+    start = np.array([p.left, p.top], np.float64)
+    if settings.padding == "exact" and p.centered:
+        start = np.array([p.network_width - p.columns, p.network_height - p.rows]) / 2
+    scale = np.array([p.columns / p.width, p.rows / p.height])
+    if settings.scale == "ratio":
+        scale = _ratio(p, scale)
+    moved: Floats = (boxes - np.tile(start, 2)) / np.tile(scale, 2)
+    return moved
+
+
+def _ratio(p: Placement, resized: Floats) -> Floats:
+    """The one factor for both sides, if the resampled sides are those of one factor, rounded."""
+    if p.rows > p.network_height or p.columns > p.network_width:  # cropped: the short side is exact
+        one = p.rows / p.height if p.height <= p.width else p.columns / p.width
+    else:
+        one = min(p.network_height / p.height, p.network_width / p.width)
+    same = abs(p.rows - p.height * one) < 1 and abs(p.columns - p.width * one) < 1
+    return np.array([one, one]) if same else resized
+
+
+def _detected(
+    outputs: Mapping[str, Numbers], settings: Settings, classes: int
+) -> tuple[Numbers, NDArray[np.int64], Floats]:
+    """Boxes in network pixels, classes and scores that are above the threshold."""
+    head, least = settings.head, settings.nms.score_threshold
+    columns = gather(outputs, head, settings.network, classes)
+    if isinstance(head, FinalHead):
+        scores = columns["score"][:, 0].astype(np.float64)
+        labels = columns["class"][:, 0].astype(np.int64) - head.first_class
+        kept = (scores > least) & (labels >= 0)
+        if "count" in columns:
+            kept &= np.arange(len(kept)) < columns["count"].item()
+        rows = np.flatnonzero(kept)
+        labels, scores = labels[rows], scores[rows]
+        if len(labels) and labels.max() >= classes:
+            raise ModelError(
+                f"the model gave class {labels.max() + head.first_class}, and the card has"
+                f" {classes} labels that begin at {head.first_class}"
+            )
+    else:
+        rows, labels, scores = candidates(
+            columns["scores"], columns.get("objectness"), head.score, least
+        )
+    return heads.boxes(columns["boxes"][rows], rows, settings), labels, scores
+
+
+def _finite(boxes: Numbers) -> Floats:
+    """As float64; what overflowed is far away, on the side on which it makes the box large."""
+    wide: Floats = boxes.astype(np.float64)
+    wide[:, :2] = np.nan_to_num(wide[:, :2], nan=-FAR, posinf=FAR, neginf=-FAR)
+    wide[:, 2:] = np.nan_to_num(wide[:, 2:], nan=FAR, posinf=FAR, neginf=-FAR)
+    return np.clip(wide, -FAR, FAR)
+
+
+def _clip(boxes: Floats, size: tuple[int, int], offset: int) -> Floats:
+    """Corners to 0 … width - offset and 0 … height - offset."""
+    high = np.array([size[1], size[0]] * 2) - offset
+    inside: Floats = np.minimum(np.maximum(boxes, 0), high)
+    return inside
+
+
+def _rounded(boxes: Floats, settings: Settings) -> Floats:
+    if settings.rounding == "none":
+        return boxes
+    whole: Floats = _ROUND[settings.rounding](boxes)
+    return whole

@@ -1,0 +1,218 @@
+"""A detector's outputs: which shapes its card promises, and their numbers as rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import ModelError, SampleError, unknown
+from simulator.tasks.detection.card import DetectionOutput
+from simulator.tasks.detection.declared import (
+    AnswerTensor,
+    BoxHead,
+    Dense,
+    Distances,
+    GridHead,
+    Head,
+    Rows,
+    Tensor,
+)
+from simulator.tasks.detection.grids import Size, cells, counts
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One output that the card promises.
+
+    Attributes:
+        name: of the output.
+        layout: ``rows``, ``columns``, ``maps`` or ``maps_last``.
+        rows: how many boxes it has, None where only the model knows.
+        width: how many numbers it has for each.
+        grid: (rows, columns, anchors of a cell) where it is of one grid.
+        why: how the numbers come about, for the person.
+    """
+
+    name: str
+    layout: str
+    rows: int | None
+    width: int
+    grid: tuple[int, int, int] | None
+    why: str
+
+    def shape(self) -> tuple[Any, ...]:
+        """Return the shape that is expected."""
+        if self.grid and self.layout.startswith("maps"):
+            high, wide, each = self.grid
+            depth = each * self.width
+            return (1, depth, high, wide) if self.layout == "maps" else (1, high, wide, depth)
+        rows = "N" if self.rows is None else self.rows
+        return (1, rows, self.width) if self.layout == "rows" else (1, self.width, rows)
+
+    def check(self, got: Sequence[int | None]) -> None:
+        """Refuse another shape; None is a dimension that is not known yet.
+
+        Raises:
+            ModelError: it says which output, the shape that was expected, and what came.
+        """
+        if not self._fits(tuple(got)):
+            shown = ", ".join("?" if d is None else str(d) for d in got)
+            expected = ", ".join(map(str, self.shape()))
+            raise ModelError(
+                f"output {self.name!r}: expected ({expected}), {self.why}; got ({shown});"
+                " the card's output section or its labels belong to another model"
+            )
+
+    def _fits(self, got: tuple[int | None, ...]) -> bool:
+        if self.layout.startswith("maps"):
+            expected = self.shape()
+            return len(got) == 4 and all(map(_same, got, expected))
+        if self.width == 1 and _product(got, self.rows):
+            return True
+        if len(got) < 2:
+            return False
+        if self.layout == "columns":
+            return (
+                _same(got[-2], self.width) and _same(got[-1], self.rows) and _product(got[:-2], 1)
+            )
+        single = len(got) == 2 or _same(got[0], 1)
+        return single and _same(got[-1], self.width) and _product(got[:-1], self.rows)
+
+    def read(self, array: Numbers, order: str) -> Numbers:
+        """Return the (N, width) numbers of an array of the right shape."""
+        if self.grid and self.layout.startswith("maps"):
+            high, wide, each = self.grid
+            if self.layout == "maps":
+                parts = array.reshape(each, self.width, high, wide).transpose(2, 3, 0, 1)
+            else:
+                parts = array.reshape(high, wide, each, self.width)
+            if order == "anchors_cells":
+                parts = parts.transpose(2, 0, 1, 3)
+            return parts.reshape(-1, self.width)
+        if self.layout == "columns":
+            return array.reshape(self.width, -1).T
+        return array.reshape(-1, self.width)
+
+
+def check(
+    output: DetectionOutput,
+    ports: Mapping[str, Sequence[int | str | None]],
+    network: Size,
+    classes: int,
+) -> None:
+    """Refuse a model whose outputs are not those of its card.
+
+    Args:
+        output: the card.
+        ports: the shape of each of the model's outputs; None, 0, a name or a negative number
+            for a dimension that is known only when the model runs.
+        network: rows and columns of the network's input.
+        classes: how many labels there are.
+
+    Raises:
+        ModelError: an output is missing, or of another shape: which, expected and got.
+    """
+    for port in (port for group in promised(output.head, network, classes) for port in group):
+        if port.name not in ports:
+            raise ModelError(unknown("output", port.name, ports))
+        port.check([d if isinstance(d, int) and d > 0 else None for d in ports[port.name]])
+
+
+def gather(
+    outputs: Mapping[str, Numbers], head: Head, network: Size, classes: int
+) -> dict[str, Numbers]:
+    """Return each kind of column, by its name in the card, as (N, width) numbers.
+
+    Raises:
+        ModelError: an output is missing, or is not of the shape or type that the card promises.
+        SampleError: there is NaN or an infinity in one.
+    """
+    columns: dict[str, Numbers] = {}
+    order = head.order if isinstance(head, Dense) else "cells_anchors"
+    tensors: tuple[Tensor | AnswerTensor, ...] = head.outputs
+    for tensor, group in zip(tensors, promised(head, network, classes), strict=True):
+        parts = [port.read(_numbers(outputs, port), order) for port in group]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        start = 0
+        for column in tensor.columns:
+            width = _width(head, column, classes)
+            columns[column] = rows[:, start : start + width]
+            start += width
+    columns.pop("ignored", None)
+    lengths = {column: len(rows) for column, rows in columns.items() if column != "count"}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{length} {column}" for column, length in lengths.items())
+        raise ModelError(f"the model's outputs do not belong together: {told}")
+    return columns
+
+
+@lru_cache(maxsize=32)
+def promised(head: Head, network: Size, classes: int) -> tuple[tuple[Port, ...], ...]:
+    """Return the outputs of each entry of the card's ``outputs``."""
+    tensors: tuple[Tensor | AnswerTensor, ...] = head.outputs
+    return tuple(tuple(_ports(head, tensor, network, classes)) for tensor in tensors)
+
+
+def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: int) -> list[Port]:
+    widths = [_width(head, column, classes) for column in tensor.columns]
+    width = sum(widths)
+    why = " + ".join(f"{w} {c}" for w, c in zip(widths, tensor.columns, strict=True))
+    if not isinstance(head, Dense):
+        layout = head.layout if isinstance(head, BoxHead) else "rows"
+        rows = 1 if tensor.columns == ("count",) else None
+        return [Port(name, layout, rows, width, None, why) for name in tensor.names]
+    grids = [(*size, each) for size, each in zip(cells(head, network), counts(head), strict=True)]
+    if len(tensor.names) < len(grids):
+        total = sum(map(math.prod, grids))
+        told = " + ".join("x".join(map(str, grid)) for grid in grids)
+        why = f"{total} boxes ({told}) of {why}"
+        return [Port(tensor.names[0], head.layout, total, width, None, why)]
+    return [
+        Port(name, head.layout, math.prod(g), width, g, f"{'x'.join(map(str, g))} boxes of {why}")
+        for name, g in zip(tensor.names, grids, strict=True)
+    ]
+
+
+def _width(head: Head, column: str, classes: int) -> int:
+    """How many numbers a box has in a kind of column."""
+    if column == "boxes":
+        encoding = head.encoding if isinstance(head, GridHead) else None
+        return 4 * (encoding.bins or 1) if isinstance(encoding, Distances) else 4
+    if column == "scores" and isinstance(head, Rows):
+        return classes + (head.score.background != "none")
+    return 1
+
+
+def _numbers(outputs: Mapping[str, Numbers], port: Port) -> Numbers:
+    if port.name not in outputs:
+        raise ModelError(unknown("output", port.name, outputs))
+    array = outputs[port.name]
+    if array.dtype.kind in "cOSUMm":
+        raise ModelError(f"output {port.name!r}: expected numbers, got {array.dtype}")
+    port.check(array.shape)
+    if not np.isfinite(array).all():
+        what = "NaN" if np.isnan(array).any() else "an infinity"
+        raise SampleError(f"the model gave {what} in output {port.name!r}")
+    return array
+
+
+def _same(got: int | None, expected: int | None) -> bool:
+    return got is None or expected is None or got == expected
+
+
+def _product(dimensions: Sequence[int | None], expected: int | None) -> bool:
+    """Whether these dimensions may hold that many rows."""
+    if expected is None:
+        return True
+    known = math.prod(d for d in dimensions if d is not None)
+    if None in dimensions:
+        return known > 0 and expected % known == 0
+    return known == expected

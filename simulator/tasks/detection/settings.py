@@ -1,0 +1,152 @@
+"""What is in force: the model card's way to boxes, where the profile does not say otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from simulator.errors import ModelError
+from simulator.profile.postprocess import Postprocess
+from simulator.profile.section import Section
+from simulator.tasks.detection.card import DetectionOutput, uses_exp
+from simulator.tasks.detection.declared import (
+    AnchorHead,
+    BoxHead,
+    FinalHead,
+    Head,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Non-maximum suppression with every number known; see :class:`Nms` of the profile.
+
+    Attributes:
+        kind: ``none``, ``greedy``, ``soft_linear`` or ``soft_gaussian``.
+        iou_threshold: 0 to 1; 0 where the kind has no use for it, as ``soft_gaussian`` has not.
+        class_aware: whether only boxes of one class suppress each other.
+        offset: of widths in the IoU, 0 or 1.
+        sigma: of ``soft_gaussian``, else 0.
+        score_threshold: only larger scores go on.
+        top_k_before: boxes of an image that go into it, None for all.
+        top_k_after: boxes of an image that come out of it, None for all.
+    """
+
+    kind: str
+    iou_threshold: float
+    class_aware: bool
+    offset: int
+    sigma: float
+    score_threshold: float
+    top_k_before: int | None
+    top_k_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything between a detector's outputs and its boxes, with every choice made.
+
+    What this head has no use for is neutral, so that equal work has an equal identity.
+
+    Attributes:
+        head: from the card.
+        network: rows and columns of the network's input.
+        anchor_offset: an anchor's width is x2 - x1 + this.
+        corner_offset: x2 and y2 of a decoded box are less by this.
+        extent_offset: x2 and y2 in the image are more by this.
+        rounding: ``none``, ``floor``, ``ceil`` or ``nearest`` (half to even).
+        rounding_at: ``network`` or ``image``.
+        precision: ``fp32`` or ``fp16``.
+        exp_clamp: largest argument of exp, None for any.
+        clip: ``none``, ``network`` or ``image``.
+        scale: of unletterbox, ``resized`` or ``ratio``.
+        padding: of unletterbox, ``integer`` or ``exact``.
+        nms: see there.
+        operating_threshold: above it, the product shows a box.
+    """
+
+    head: Head
+    network: tuple[int, int]
+    anchor_offset: int
+    corner_offset: int
+    extent_offset: int
+    rounding: str
+    rounding_at: str
+    precision: str
+    exp_clamp: float | None
+    clip: str
+    scale: str
+    padding: str
+    nms: Suppression
+    operating_threshold: float
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells these settings from others, as plain values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            **values,
+            "head": self.head.model_dump(mode="json"),
+            "network": list(self.network),
+            "nms": asdict(self.nms),
+        }
+
+
+def resolve(output: DetectionOutput, asked: Postprocess, network: tuple[int, int]) -> Settings:
+    """Put the profile's choices in the place of the card's.
+
+    Args:
+        output: the card.
+        asked: the profile; ``model`` leaves the card's value.
+        network: rows and columns of the network's input.
+
+    Raises:
+        ModelError: the profile leaves to the card what the card does not say.
+    """
+    head = output.head
+    offset = _merged(output.box_offset, asked.box_offset)
+    rounding = _merged(output.box_rounding, asked.box_rounding)
+    unletterbox = _merged(output.unletterbox, asked.unletterbox)
+    clamp = output.exp_clamp if asked.exp_clamp == "model" else asked.exp_clamp
+    given = isinstance(head, BoxHead | FinalHead) and head.format in ("xyxy", "yxyx")
+    return Settings(
+        head=head,
+        network=network,
+        anchor_offset=offset["anchors"] if isinstance(head, AnchorHead) else 0,
+        corner_offset=0 if given else offset["corners"],
+        extent_offset=offset["extent"],
+        rounding=rounding["mode"],
+        rounding_at="network" if rounding["mode"] == "none" else rounding["at"],
+        precision=output.box_precision if asked.box_precision == "model" else asked.box_precision,
+        exp_clamp=float(clamp) if uses_exp(head) and clamp not in ("none", None) else None,
+        clip=output.clip,
+        scale=unletterbox["scale"],
+        padding=unletterbox["offset"],
+        nms=_suppression(_merged(output.nms, asked.nms)),
+        operating_threshold=output.operating_threshold,
+    )
+
+
+def _merged(card: Section, profile: Section) -> dict[str, Any]:
+    """The card's values, each replaced where the profile has its own."""
+    asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
+    return {**card.model_dump(), **asked}
+
+
+def _suppression(nms: dict[str, Any]) -> Suppression:
+    """Drop what the kind has no use for."""
+    kind = nms["kind"]
+    if kind == "soft_gaussian" and nms["sigma"] == "model":
+        raise ModelError(
+            "nms.sigma: the profile wants soft_gaussian and leaves sigma to the model card, which"
+            " has none; write it into either"
+        )
+    return Suppression(
+        kind=kind,
+        iou_threshold=nms["iou_threshold"] if kind in ("greedy", "soft_linear") else 0.0,
+        class_aware=kind != "none" and nms["class_aware"],
+        offset=0 if kind == "none" else nms["offset"],
+        sigma=nms["sigma"] if kind == "soft_gaussian" else 0.0,
+        score_threshold=nms["score_threshold"],
+        top_k_before=None if nms["top_k_before"] == "all" else nms["top_k_before"],
+        top_k_after=None if nms["top_k_after"] == "all" else nms["top_k_after"],
+    )

@@ -1,0 +1,268 @@
+"""A segmenter's part of the model card, and what is in force once a profile has had its say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from simulator.errors import ModelError, unknown
+from simulator.profile.postprocess import LogitsUpsample, MaskResize, Postprocess, Unletterbox
+from simulator.profile.section import Positive, Section
+
+MAX_CLASSES = 255
+"""A mask is uint8, and its 255 says that there is no class."""
+Sides = tuple[int, int]
+_NO_BILINEAR = "labels can only be resized by nearest, got bilinear"
+
+
+class SegmentationOutput(Section):
+    """The ``output`` section of a segmenter's card: what a profile's ``model`` stands for.
+
+    ``scores`` names the output. ``labels``: the argmax is inside the model, and the output is
+    (1, H, W), (1, 1, H, W) or (1, H, W, 1). Its classes are those of the label file, in its order,
+    the background among them. ``output_stride`` says at which resolution classes are chosen: 1
+    stands for the network's input, s for its sides / s, rounded up. ``logits_upsample`` is left
+    out where the output already has that resolution.
+    """
+
+    scores: str
+    kind: Literal["logits", "probabilities", "labels"]
+    layout: Literal["NCHW", "NHWC"] = "NCHW"
+    logits_upsample: LogitsUpsample | None = None
+    argmax: Literal["before", "after"] | None = None
+    output_stride: Positive
+    mask_resize: MaskResize
+    unletterbox: Unletterbox = Unletterbox(scale="resized", offset="integer")
+
+    @field_validator("logits_upsample", "mask_resize", "unletterbox", mode="after")
+    @classmethod
+    def _no_model(cls, value: Section | None) -> Section | None:
+        left = [
+            key for key, said in (value.model_dump() if value else {}).items() if said == "model"
+        ]
+        if left:
+            raise ValueError(f"the card must say {', '.join(left)}; 'model' is for profiles")
+        return value
+
+    @model_validator(mode="after")
+    def _possible(self) -> SegmentationOutput:
+        inside, upsample, resize = self.kind == "labels", self.logits_upsample, self.mask_resize
+        if inside == (self.argmax is not None):
+            raise ValueError(
+                "argmax: it is inside a model that gives labels; leave it out"
+                if inside
+                else "argmax is missing: before, or after, the logits are upsampled"
+            )
+        if inside or self.argmax == "before":
+            if upsample and upsample.mode == "bilinear":
+                raise ValueError(f"logits_upsample.mode: {_NO_BILINEAR}")
+            if resize.of == "logits":
+                raise ValueError("mask_resize.of: classes are chosen by then, so it is of labels")
+        if resize.of == "labels" and resize.mode == "bilinear":
+            raise ValueError(f"mask_resize.mode: {_NO_BILINEAR}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How values between pixels are found.
+
+    Attributes:
+        mode: ``nearest`` or ``bilinear``.
+        coordinates: ``half_pixel``, ``align_corners`` or ``asymmetric``.
+    """
+
+    mode: str
+    coordinates: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything between a segmenter's output and its mask, with every choice made.
+
+    Attributes:
+        scores: name of the output.
+        kind: ``logits``, ``probabilities`` or ``labels``.
+        layout: ``NCHW`` or ``NHWC``; of labels always ``NCHW``, as it does not matter.
+        network: rows and columns of the network's input.
+        size: rows and columns at which classes are chosen.
+        upsample: from the output to ``size``; None where the output must have it already.
+        early: whether classes are chosen before that, in the model or of its output.
+        resize: from ``size`` to the image.
+        resized: ``labels``, or ``logits`` where classes are only chosen in the image.
+        scale: of unletterbox, ``resized`` or ``ratio``.
+        padding: of unletterbox, ``integer`` or ``exact``.
+    """
+
+    scores: str
+    kind: str
+    layout: str
+    network: Sides
+    size: Sides
+    upsample: Sampling | None
+    early: bool
+    resize: Sampling
+    resized: str
+    scale: str
+    padding: str
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells these settings from others, as plain values."""
+        return {**asdict(self), "network": list(self.network), "size": list(self.size)}
+
+
+def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> Settings:
+    """Put the profile's choices in the place of the card's.
+
+    Where classes are chosen early, what follows has labels and no logits: they are resized by
+    nearest, in the coordinates that are in force, whatever is said of logits. So each of these
+    axes can be swapped alone.
+
+    Args:
+        output: the card.
+        asked: the profile; ``model`` leaves the card's value.
+        network: rows and columns of the network's input.
+
+    Raises:
+        ModelError: the profile asks for what this model cannot do.
+    """
+    inside = output.kind == "labels"
+    argmax = asked.argmax if asked.argmax != "model" else output.argmax
+    upsample = _merged(output.logits_upsample, asked.logits_upsample)
+    resize = _merged(output.mask_resize, asked.mask_resize)
+    unletterbox = _merged(output.unletterbox, asked.unletterbox)
+    stride = output.output_stride if asked.output_stride == "model" else asked.output_stride
+    if inside and asked.argmax == "after":
+        raise ModelError(
+            f"postprocess.argmax: after: output {output.scores!r} holds labels, its argmax is"
+            " inside the model; leave it at `model`"
+        )
+    if inside and asked.mask_resize.of == "logits":
+        raise ModelError(
+            f"postprocess.mask_resize.of: logits: output {output.scores!r} holds labels; leave it"
+            " at `model`"
+        )
+    if resize["of"] == "labels" and resize["mode"] == "bilinear":
+        raise ModelError(
+            f"postprocess.mask_resize: {_NO_BILINEAR}; write `mode: nearest`, or `of: logits`"
+        )
+    early = inside or argmax == "before"
+    return Settings(
+        scores=output.scores,
+        kind=output.kind,
+        layout="NCHW" if inside else output.layout,
+        network=network,
+        size=_size(network, stride),
+        upsample=_sampling(upsample, early) if "model" not in upsample.values() else None,
+        early=early,
+        resize=_sampling(resize, early),
+        resized="labels" if early else resize["of"],
+        scale=unletterbox["scale"],
+        padding=unletterbox["offset"],
+    )
+
+
+def check(
+    output: SegmentationOutput,
+    ports: Mapping[str, Sequence[int | None]],
+    network: Sides,
+    classes: int | None,
+) -> None:
+    """Hold a model's outputs against its card.
+
+    Args:
+        output: the card.
+        ports: the shape of each output; None is a side that may be any.
+        network: rows and columns of the network's input.
+        classes: how many labels there are; None where there is no label file.
+
+    Raises:
+        ModelError: naming the output, what was expected and what it is.
+    """
+    name = output.scores
+    if name not in ports:
+        raise ModelError(unknown("output", name, ports))
+    shape, labels = tuple(ports[name]), output.kind == "labels"
+    channel, *sides = places(name, shape, output.kind, output.layout)
+    if not labels:
+        got, other = shape[channel], shape[3 if channel == 1 else 1]
+        hint = f"; is its layout {_OTHER[output.layout]}?" if other == classes else ""
+        if classes is not None and got not in (classes, None):
+            raise ModelError(
+                f"output {name!r}: {classes} labels, and {got} channels of {show(shape)} as"
+                f" {output.layout}{hint}"
+            )
+        if got is not None:
+            check_count(name, got)
+    wanted = _size(network, output.output_stride)
+    found = tuple(shape[side] for side in sides)
+    fits = all(a in (b, None) for a, b in zip(found, wanted, strict=True))
+    if output.logits_upsample is None and not fits:
+        raise ModelError(
+            f"output {name!r}: expected {wanted[0]}x{wanted[1]}, where classes are chosen (the"
+            f" network's input by output_stride {output.output_stride}), got {show(found)}; if it"
+            " is to be upsampled, the card must say logits_upsample"
+        )
+
+
+def places(name: str, shape: Sequence[int | None], kind: str, layout: str) -> tuple[int, int, int]:
+    """Return which dimensions of an output are its channels, its rows and its columns.
+
+    Labels have no channels: that one is 0.
+
+    Raises:
+        ModelError: it has other dimensions than it should have.
+    """
+    batch, *rest = shape or (0,)
+    if batch in (1, None):
+        if kind == "labels" and len(rest) == 2:
+            return 0, 1, 2
+        if kind == "labels" and len(rest) == 3 and rest[0] == 1:
+            return 0, 2, 3
+        if kind == "labels" and len(rest) == 3 and rest[2] == 1:
+            return 0, 1, 2
+        if kind != "labels" and len(rest) == 3:
+            return (1, 2, 3) if layout == "NCHW" else (3, 1, 2)
+    expected = {"NCHW": "(1, C, H, W)", "NHWC": "(1, H, W, C)"}[layout]
+    if kind == "labels":
+        expected = "(1, H, W), (1, 1, H, W) or (1, H, W, 1)"
+    raise ModelError(f"output {name!r}: {kind} are {expected}, got {show(shape)}")
+
+
+def check_count(name: str, classes: int) -> None:
+    """Refuse an output with too few classes to choose from, or too many for a mask.
+
+    Raises:
+        ModelError: naming the output.
+    """
+    if not 2 <= classes <= MAX_CLASSES:
+        raise ModelError(
+            f"output {name!r}: {classes} classes, and a mask can have 2 to {MAX_CLASSES}"
+        )
+
+
+def show(shape: Sequence[int | None]) -> str:
+    """Return a shape in words, ``?`` for a side that may be any."""
+    return f"({', '.join('?' if side is None else str(side) for side in shape)})"
+
+
+_OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
+
+
+def _merged(card: Section | None, profile: Section) -> dict[str, Any]:
+    """The card's values, each replaced where the profile has its own."""
+    asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
+    return {**(card or type(profile)()).model_dump(), **asked}
+
+
+def _sampling(section: Mapping[str, str], early: bool) -> Sampling:
+    mode = "nearest" if early else section["mode"]
+    return Sampling(mode, section["coordinate_transformation_mode"])
+
+
+def _size(network: Sides, stride: int) -> Sides:
+    """The sides by the stride, rounded up."""
+    return -(-network[0] // stride), -(-network[1] // stride)

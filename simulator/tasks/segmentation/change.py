@@ -1,0 +1,122 @@
+"""What changed from one stack's mask to the other's, in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract import U8
+from simulator.data.masks import IGNORE
+from simulator.tasks.segmentation.confusion import check_size
+
+BAND = 3
+"""Pixels from a boundary, in Chebyshev's distance, that are still at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Flips of one image, counted in pixels.
+
+    Attributes:
+        units: pixels for which either mask has an answer.
+        changed: those of another class, or with an answer in one mask only.
+        boundary: of ``units``, those at a boundary of the first mask.
+        boundary_changed: those of them that changed; all other changes are inside.
+        classes: the classes of the first mask, increasing.
+        class_units: pixels of each of them.
+        class_changed: those of them that changed.
+        right_to_wrong: judged pixels that were right; None without truth.
+        wrong_to_right: judged pixels that have become right.
+        wrong_to_wrong: judged pixels of another class that is wrong as well.
+    """
+
+    units: int
+    changed: int
+    boundary: int
+    boundary_changed: int
+    classes: list[int]
+    class_units: list[int]
+    class_changed: list[int]
+    right_to_wrong: int | None = None
+    wrong_to_right: int | None = None
+    wrong_to_wrong: int | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields, as plain values."""
+        return asdict(self)
+
+
+def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Change:
+    """Count what changed.
+
+    Masks of different sizes (one stack turned the image as its EXIF says, the other did not) are
+    not about the same pixels: then every pixel of the first has changed.
+
+    Args:
+        before: (H, W) uint8 classes, and 255 where there is no answer.
+        after: (H, W) likewise.
+        truth: (H, W) uint8 classes and *ignore*; a pixel is judged as it is for the metric, except
+            that no answer in one mask only is a wrong one.
+        ignore: of *truth*.
+
+    Raises:
+        SampleError: the truth has another size than a mask.
+    """
+    if truth is not None:
+        check_size(truth, before)
+        check_size(truth, after)
+    other = after if after.shape == before.shape else None
+    answered = before != IGNORE if other is None else (before != IGNORE) | (other != IGNORE)
+    changed = answered if other is None else before != other
+    edge = at_boundary(before) & answered
+    everything = np.bincount(before.ravel(), minlength=256)[:IGNORE]
+    moved = np.bincount(before[changed], minlength=256)[:IGNORE]
+    classes = np.flatnonzero(everything)
+    kinds: tuple[int, ...] = ()
+    if truth is not None and other is not None:
+        kinds = _kinds(before, other, truth, changed & (truth != ignore))
+    return Change(
+        int(np.count_nonzero(answered)),
+        int(np.count_nonzero(changed)),
+        int(np.count_nonzero(edge)),
+        int(np.count_nonzero(edge & changed)),
+        classes.tolist(),
+        everything[classes].tolist(),
+        moved[classes].tolist(),
+        *kinds,
+    )
+
+
+def at_boundary(mask: U8, band: int = BAND) -> NDArray[np.bool_]:
+    """Whether a pixel of another class lies within *band* pixels of each, straight or diagonally.
+
+    Args:
+        mask: (H, W) classes.
+        band: Chebyshev's distance in pixels.
+    """
+    padded = np.pad(mask, band, "edge")
+    highest, lowest = (_of_windows(padded, 2 * band + 1, of) for of in (np.maximum, np.minimum))
+    found: NDArray[np.bool_] = highest != lowest
+    return found
+
+
+def _of_windows(values: U8, window: int, of: np.ufunc) -> U8:
+    """Reduce every *window* x *window* square, by doubling: of 7 rows those of 1, 2 and 4 do."""
+    for _ in range(2):
+        have = 1
+        while have < window:
+            step = min(have, window - have)
+            values = of(values[:-step], values[step:])
+            have += step
+        values = values.T
+    return values
+
+
+def _kinds(before: U8, after: U8, truth: U8, changed: NDArray[np.bool_]) -> tuple[int, int, int]:
+    """Right to wrong, wrong to right and wrong to wrong, of changed pixels that are judged."""
+    lost = np.count_nonzero(changed & (before == truth))
+    won = np.count_nonzero(changed & (after == truth))
+    return int(lost), int(won), int(np.count_nonzero(changed)) - int(lost) - int(won)

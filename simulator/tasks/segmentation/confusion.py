@@ -1,0 +1,170 @@
+"""How well masks fit the annotated ones: counts of pixels, and the figures made of their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract import U8
+from simulator.data.masks import IGNORE
+from simulator.errors import SampleError
+from simulator.resample import Counts, Figure, Floats
+
+
+class Sparse(NamedTuple):
+    """A confusion matrix without its zeros, as it is stored.
+
+    Attributes:
+        cells: truth * (classes + 1) + prediction; increasing.
+        pixels: how many there are of each, at least 1.
+    """
+
+    cells: list[int]
+    pixels: list[int]
+
+
+def confusion(truth: U8, predicted: U8, classes: int, ignore: int = IGNORE) -> Sparse:
+    """Count pixels by what they are and what they are taken for.
+
+    A pixel is judged where the truth is not *ignore* and the prediction is not 255 (there is
+    none: the image was cropped). A prediction that is none of the classes is in the last column:
+    its pixel is missed, and false for no class.
+
+    Args:
+        truth: (H, W) uint8 classes, and *ignore*.
+        predicted: (H, W) uint8 classes, and 255.
+        classes: how many there are, at most 255.
+        ignore: of *truth*.
+
+    Raises:
+        SampleError: the sizes differ, or the truth has a class that the model does not know.
+    """
+    check_size(truth, predicted)
+    joint = (truth.astype(np.uint16) << 8) | predicted
+    counts = np.bincount(joint.ravel(), minlength=1 << 16).reshape(256, 256)
+    counts[ignore] = counts[:, IGNORE] = 0
+    if counts[classes:].any():
+        strange = classes + int(np.flatnonzero(counts[classes:].any(axis=1))[0])
+        raise SampleError(f"the mask has class {strange}, and the model knows 0 to {classes - 1}")
+    known = counts[:classes, :classes]
+    matrix = np.column_stack([known, counts[:classes, classes:].sum(axis=1)]).ravel()
+    cells = np.flatnonzero(matrix)
+    return Sparse(cells.tolist(), matrix[cells].tolist())
+
+
+def check_size(truth: U8, predicted: U8) -> None:
+    """Refuse a truth of another size than a prediction.
+
+    Raises:
+        SampleError: naming both sizes.
+    """
+    if truth.shape != predicted.shape:
+        (h, w), (rows, columns) = truth.shape, predicted.shape
+        turned = "; was the image turned (EXIF) by only one?" if (h, w) == (columns, rows) else ""
+        raise SampleError(
+            f"the mask has {w}x{h} pixels and the prediction {columns}x{rows}{turned}"
+        )
+
+
+def dense(rows: Sequence[Sparse], classes: int) -> NDArray[np.int64]:
+    """Return the sum of confusion matrices, (classes, classes + 1) int64."""
+    matrix = np.zeros(classes * (classes + 1), np.int64)
+    for cells, pixels in rows:
+        matrix[cells] += pixels
+    return matrix.reshape(classes, classes + 1)
+
+
+def score(matrix: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the figures of a confusion matrix, which is the sum over all images.
+
+    Args:
+        matrix: (C, C + 1) or (C, C) pixels, truth by prediction.
+
+    Returns:
+        ``miou``: the mean IoU of the classes that are anywhere, in the truth or the prediction;
+        ``iou``: of each class, None for one that is nowhere;
+        ``pixel_accuracy``: right pixels of all that are judged;
+        ``mean_accuracy``: the mean share of right pixels of the classes that are in the truth;
+        ``pixels``: that are judged. Fractions, and None where nothing is judged.
+
+    Source:
+        Everingham et al., IJCV 88 (2010), section 4.3 (IoU = tp / (tp + fp + fn), of all pixels of
+        the set together); Long, Shelhamer and Darrell, CVPR 2015, section 5, for the accuracies.
+    """
+    right, truth = np.diagonal(matrix), matrix.sum(axis=1)
+    union = truth + matrix[:, : len(matrix)].sum(axis=0) - right
+    iou, recall = _share(right, union), _share(right, truth)
+    pixels = int(truth.sum())
+    return {
+        "miou": _known(_mean(iou)),
+        "iou": [_known(one) for one in iou],
+        "pixel_accuracy": int(right.sum()) / pixels if pixels else None,
+        "mean_accuracy": _known(_mean(recall)),
+        "pixels": pixels,
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What IoU is made of, of n images and C classes: (n, C) float64, whole numbers.
+
+    Attributes:
+        right: pixels of a class that are taken for it.
+        union: pixels of a class or taken for it.
+    """
+
+    right: Floats
+    union: Floats
+
+
+def tally(rows: Sequence[Sparse], classes: int) -> Tally:
+    """Count right pixels and unions, image by image."""
+    sizes = [len(row.cells) for row in rows]
+    image = np.repeat(np.arange(len(rows)), sizes)
+    cells = np.concatenate([np.array(row.cells, np.int64) for row in rows] or [image])
+    pixels = np.concatenate([np.array(row.pixels, np.int64) for row in rows] or [image])
+    truth, predicted = np.divmod(cells, classes + 1)
+
+    def summed(of: NDArray[np.int64], where: NDArray[np.bool_]) -> Floats:
+        flat = np.zeros(len(rows) * classes)
+        np.add.at(flat, (image * classes + of)[where], pixels[where])
+        return flat.reshape(len(rows), classes)
+
+    same = truth == predicted
+    everywhere, known = np.ones_like(same), predicted < classes
+    right = summed(truth, same)
+    return Tally(right, summed(truth, everywhere) + summed(predicted, known) - right)
+
+
+def mean_iou(images: Tally) -> Figure:
+    """Return the mIoU of all pixels of the images that were drawn, as a figure to be resampled.
+
+    A class that is nowhere in the drawn images is left out, as it is of a whole set; NaN where
+    nothing is judged. The sums are exact: they are whole numbers below 2**53.
+    """
+
+    def figure(counts: Counts) -> Floats:
+        drawn = counts.astype(np.float64)
+        return _mean(_share(drawn @ images.right, drawn @ images.union))
+
+    return figure
+
+
+def _share(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+    """Element by element; NaN of nothing."""
+    share: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return share
+
+
+def _mean(values: Floats) -> Floats:
+    """The mean over the last axis of what is known; NaN where nothing is."""
+    known = ~np.isnan(values)
+    return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+
+
+def _known(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,187 @@
+"""Where every pixel of a resized map comes from, in exact fractions of a pixel."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract import Array
+from simulator.geometry import Placement
+from simulator.tasks.segmentation.card import Sampling, Settings
+
+Indices = NDArray[np.int64]
+
+
+class Line(NamedTuple):
+    """Pixel i lies at ``start + slope * i`` of another map, whose first pixel lies at 0."""
+
+    slope: Fraction
+    start: Fraction
+
+    def at(self, position: Fraction | int) -> Fraction:
+        """Return where a position lies."""
+        return self.start + self.slope * position
+
+    def then(self, beyond: Line) -> Line:
+        """Return where the pixels lie in a map beyond that other one."""
+        return Line(beyond.slope * self.slope, beyond.at(self.start))
+
+
+class Taps(NamedTuple):
+    """Which pixels a side is made of.
+
+    Attributes:
+        low: (n,) the pixel at, or before, the place of each; for nearest, the pixel itself.
+        high: (n,) the next one; None for nearest.
+        share: (n,) float32 in [0, 1), how much ``high`` counts; None for nearest.
+    """
+
+    low: Indices
+    high: Indices | None = None
+    share: NDArray[np.float32] | None = None
+
+    def identity(self, size: int) -> bool:
+        """Whether a side of *size* pixels stays as it is."""
+        still = self.share is None or not self.share.any()
+        return still and np.array_equal(self.low, np.arange(size))
+
+
+def line(count: int, size: Fraction | int, coordinates: str) -> Line:
+    """Return where the pixels of a side lie when *size* pixels are resized to *count*.
+
+    Source:
+        ONNX operator Resize, ``coordinate_transformation_mode``.
+    """
+    if coordinates == "align_corners":
+        return Line(max(Fraction(size) - 1, Fraction(0)) / max(count - 1, 1), Fraction(0))
+    slope = Fraction(size) / count
+    return Line(slope, (slope - 1) / 2 if coordinates == "half_pixel" else Fraction(0))
+
+
+def resized(count: int, size: int, sampling: Sampling) -> Taps:
+    """Return the taps of a side when *size* pixels are resized to *count*."""
+    whole = Fraction(0), Fraction(size - 1)
+    return _taps(line(count, size, sampling.coordinates), count, size, whole, sampling)
+
+
+def resize(plane: Array, rows: Taps, columns: Taps) -> Array:
+    """Take, or interpolate, the columns and then the rows of a map.
+
+    Args:
+        plane: (h, w) of any dtype; of float32 where there is something to interpolate.
+        rows: what each of the new rows is made of.
+        columns: likewise.
+
+    Returns:
+        (H, W) of the same dtype; the map itself where nothing changes.
+    """
+    if not columns.identity(plane.shape[1]):
+        plane = _along(plane, columns, 1)
+    return plane if rows.identity(plane.shape[0]) else _along(plane, rows, 0)
+
+
+def in_image(
+    placement: Placement, settings: Settings
+) -> tuple[tuple[Taps, NDArray[np.bool_]], tuple[Taps, NDArray[np.bool_]]]:
+    """Find the pixels of the mask that the image's rows, and its columns, are made of.
+
+    It is as if the image's part of the mask were cut out of its padding and resized alone. Where
+    it begins and how large it is need not be whole pixels: see :class:`Unletterbox`.
+
+    Returns:
+        Of either side, its taps, and (n,) which pixels the network saw: all, but for a crop.
+    """
+    p, s = placement, settings
+    height, width = _scales(p, s.scale)
+    top, left = Fraction(p.top), Fraction(p.left)
+    if s.padding == "exact" and p.centered:
+        top = Fraction(p.network_height - p.rows, 2)
+        left = Fraction(p.network_width - p.columns, 2)
+    return (
+        _side(p.height, p.height * height, top, p.network_height, s.size[0], s.resize),
+        _side(p.width, p.width * width, left, p.network_width, s.size[1], s.resize),
+    )
+
+
+def _along(plane: Array, taps: Taps, axis: int) -> Array:
+    found: Array = plane.take(taps.low, axis)
+    if taps.high is None or taps.share is None:
+        return found
+    share = taps.share if axis else taps.share[:, None]
+    found *= 1 - share
+    beyond = plane.take(taps.high, axis)
+    beyond *= share
+    found += beyond
+    return found
+
+
+def _scales(p: Placement, scale: str) -> tuple[Fraction, Fraction]:
+    """Pixels of the network for a pixel of the image, of rows and of columns.
+
+    ``ratio`` is the one factor that the geometry aimed at before it rounded; an image that was
+    squashed has none, and keeps ``resized``.
+    """
+    rows, columns = Fraction(p.rows, p.height), Fraction(p.columns, p.width)
+    if scale == "resized":
+        return rows, columns
+    if p.rows > p.network_height or p.columns > p.network_width:
+        one = rows if p.height <= p.width else columns
+    else:
+        one = min(Fraction(p.network_height, p.height), Fraction(p.network_width, p.width))
+    same = abs(p.rows - p.height * one) < 1 and abs(p.columns - p.width * one) < 1
+    return (one, one) if same else (rows, columns)
+
+
+def _side(
+    count: int, extent: Fraction, start: Fraction, network: int, size: int, sampling: Sampling
+) -> tuple[Taps, NDArray[np.bool_]]:
+    """One side: *count* pixels of the image are *extent* of the network's, from *start* on."""
+    placed = line(count, extent, sampling.coordinates)
+    placed = Line(placed.slope, placed.start + start)
+    beyond = line(network, size, sampling.coordinates)
+    first = min(max(beyond.at(start), Fraction(0)), Fraction(size - 1))
+    last = min(max(beyond.at(start + extent - 1), first), Fraction(size - 1))
+    found = _taps(placed.then(beyond), count, size, (first, last), sampling)
+    if start >= 0:
+        return found, np.ones(count, np.bool_)
+    own = _nearest(*_positions(placed, count, ()), sampling)
+    return found, (own >= 0) & (own < network)
+
+
+def _taps(
+    where: Line, count: int, size: int, bounds: tuple[Fraction, Fraction], sampling: Sampling
+) -> Taps:
+    """Places outside of the bounds are moved to them."""
+    places, unit = _positions(where, count, bounds)
+    low, high = (int(bound * unit) for bound in bounds)
+    places = np.clip(places, low, high)
+    if sampling.mode == "nearest":
+        return Taps(_nearest(places, unit, sampling))
+    before = places // unit
+    share = ((places - before * unit) / unit).astype(np.float32)
+    return Taps(before, np.minimum(before + 1, size - 1), share)
+
+
+def _positions(where: Line, count: int, others: tuple[Fraction, ...]) -> tuple[Indices, int]:
+    """Where *count* pixels lie, in units of a pixel's fraction that fits *others* as well."""
+    unit = math.lcm(*(value.denominator for value in (*where, *others)))
+    slope, start = (int(value * unit) for value in where)
+    return np.arange(count, dtype=np.int64) * slope + start, unit
+
+
+def _nearest(places: Indices, unit: int, sampling: Sampling) -> Indices:
+    """The pixel that is taken.
+
+    In ONNX's words it is ``round_prefer_ceil`` of a half_pixel place (Pillow, TensorFlow 2,
+    PyTorch's ``nearest-exact``; ONNX's default differs where two pixels are equally near) and of
+    an align_corners place (TensorFlow 1), and ``floor`` of an asymmetric one (OpenCV,
+    TensorFlow 1, PyTorch's ``nearest``).
+    """
+    if sampling.coordinates == "asymmetric":
+        return places // unit
+    found: Indices = (2 * places + unit) // (2 * unit)
+    return found

@@ -1,0 +1,185 @@
+"""The segmentation task: a class for every pixel, mIoU, flips at boundaries and inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from simulator.contract import U8, Array, Panel
+from simulator.data.card import load_annotated
+from simulator.data.folder import Dataset
+from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
+from simulator.geometry import Placement
+from simulator.profile.postprocess import Postprocess
+from simulator.resample import RESAMPLES
+from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
+from simulator.tasks.segmentation.change import change
+from simulator.tasks.segmentation.confusion import Sparse, confusion, dense, mean_iou, score, tally
+from simulator.tasks.segmentation.drawing import panels
+from simulator.tasks.segmentation.logits import decode
+from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
+
+
+class Segmentation(Task):
+    """A mask of the image's size; its truth is a :class:`MaskTruth`, or None.
+
+    An opened truth is (H, W) uint8 classes, 255 where a pixel is not judged.
+    """
+
+    name = "segmentation"
+    unit = "pixel"
+    metrics = ("mIoU", "pixel_accuracy", "mean_accuracy")
+    kinds: ClassVar[Mapping[str, str]] = {
+        "right_to_wrong": "right→wrong",
+        "wrong_to_right": "wrong→right",
+        "wrong_to_wrong": "wrong→other",
+    }
+    titles = ("pixels changed", "of these at boundaries", "picture")
+    resamples = RESAMPLES
+    Output = SegmentationOutput
+    columns: ClassVar[tuple[pa.Field, ...]] = (
+        pa.field("cells", pa.list_(pa.int32())),
+        pa.field("pixels", pa.list_(pa.int64())),
+        *CHANGES,
+        pa.field("boundary", pa.int64()),
+        pa.field("boundary_changed", pa.int64()),
+        *(
+            pa.field(name, pa.list_(pa.int64()))
+            for name in ("classes", "class_units", "class_changed")
+        ),
+        *(pa.field(name, pa.int64()) for name in kinds),
+    )
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the one output that has the scores."""
+        return (self.output.scores,)
+
+    def check(self, shapes: Shapes) -> None:
+        """Hold the output against the layout, the stride and the classes."""
+        check(self.output, shapes, self._size, self._classes)
+
+    def settings(self, asked: Postprocess) -> Settings:
+        """Lay the profile's upsampling, argmax and mask resize over the card's."""
+        return resolve(self.output, asked, self._size)
+
+    def decode(self, outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
+        """Return the mask in the image's size; see :func:`decode`."""
+        return decode(outputs, settings, placement)
+
+    def load(self, path: Path) -> Dataset:
+        """Open a data card, or a folder of images that nobody has annotated."""
+        return load_annotated(path, self.name, self.network.labels)
+
+    def stamp(self, truth: MaskTruth | None) -> str | None:
+        """Return a digest of the mask."""
+        return truth.digest() if truth else None
+
+    def opened(self, truth: MaskTruth | None) -> U8 | None:
+        """Read the mask."""
+        return truth.read() if truth else None
+
+    def record(self, prediction: U8, truth: U8 | None) -> dict[str, Any]:
+        """Return the image's confusion matrix, without its zeros."""
+        if truth is None:
+            return {"cells": None, "pixels": None}
+        return confusion(truth, prediction, self._classes)._asdict()
+
+    def change(self, before: U8, after: U8, truth: U8 | None) -> dict[str, Any]:
+        """Count the pixels that changed: by class, at boundaries, right and wrong."""
+        return change(before, after, truth).row()
+
+    def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
+        """Measure mIoU over all pixels of the images together, where every one has a mask."""
+        known = [Sparse(r["cells"], r["pixels"]) for r in records if r["cells"] is not None]
+        if len(known) < len(records):
+            return Score(records, len(known), dict.fromkeys(self.metrics), None)
+        figures = score(dense(known, self._classes))
+        metrics = {"mIoU": figures["miou"], **{name: figures[name] for name in self.metrics[1:]}}
+        names = (f"IoU {self.network.label(index)}" for index in range(self._classes))
+        metrics |= dict(zip(names, figures["iou"], strict=True))
+        figure = mean_iou(tally(known, self._classes)) if figures["pixels"] else None
+        return Score(records, len(known), metrics, figure)
+
+    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Return the rates of change at boundaries, inside, and of each class."""
+        total = {
+            name: sum(r[name] for r in records)
+            for name in ("units", "changed", "boundary", "boundary_changed")
+        }
+        inside = total["units"] - total["boundary"]
+        rates = {
+            "boundary_rate": _share(total["boundary_changed"], total["boundary"]),
+            "inside_rate": _share(total["changed"] - total["boundary_changed"], inside),
+        }
+        units, moved = np.zeros((2, self._classes), np.int64)
+        for r in records:
+            known = np.array(r["classes"], np.int64) < self._classes
+            classes = np.array(r["classes"], np.int64)[known]
+            units[classes] += np.array(r["class_units"], np.int64)[known]
+            moved[classes] += np.array(r["class_changed"], np.int64)[known]
+        by_class = {
+            self.network.label(index): _share(int(moved[index]), int(units[index]))
+            for index in range(self._classes)
+        }
+        return {**rates, "class_rates": by_class}
+
+    def severity(self, train: Record, deploy: Record) -> float:
+        """Return the share of pixels that changed."""
+        return float(deploy["changed"] / max(deploy["units"], 1))
+
+    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
+        """Return the counts of the image."""
+        names = ("changed", "units", "boundary", "boundary_changed", *self.kinds)
+        return {"train": {}, "deploy": {}, **{name: deploy[name] for name in names}}
+
+    @staticmethod
+    def words(flip: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return the share of pixels that changed, that of these at boundaries, the picture."""
+        return (
+            f"{flip['changed'] / flip['units']:.2%}",
+            f"{flip['boundary_changed'] / flip['changed']:.0%}",
+            flip.get("picture") or "-",
+        )
+
+    @staticmethod
+    def lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return where pixels change, and the kinds of flips."""
+        flips = summary["flips"]
+        rates = [flips["boundary_rate"], flips["inside_rate"]]
+        at, inside = ("-" if rate is None else f"{rate:.2%}" for rate in rates)
+        found = [("", f"within 3 px of a boundary {at}, inside {inside}")]
+        if summary["labelled"]:
+            titles = Segmentation.kinds
+            kinds = ", ".join(f"{titles[kind]} {flips[kind]:,}" for kind in titles)
+            found.append(("", kinds))
+        return found
+
+    def panels(self, images: tuple[U8, U8], before: U8, after: U8, truth: U8 | None) -> list[Panel]:
+        """Draw both masks, what changed between them, and the truth."""
+        return panels(images, before, after, truth, self.network.label, IGNORE)
+
+    def examples(self) -> list[tuple[Any, Any]]:
+        """Return a mask of two classes, one of a single class, and one that is not judged."""
+        halves = np.zeros((12, 16), np.uint8)
+        halves[:, 8:] = self._classes - 1
+        masks = [halves, np.zeros((9, 7), np.uint8), np.full((5, 5), IGNORE, np.uint8)]
+        return [
+            (ArrayMask(mask), np.where(mask == IGNORE, 0, mask).astype(np.uint8)) for mask in masks
+        ]
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self.network.height, self.network.width
+
+    @property
+    def _classes(self) -> int:
+        assert self.network.labels is not None
+        return len(self.network.labels)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,12 +53,40 @@ class Stack:
     warnings: tuple[str, ...]
 
     @property
+    def told(self) -> Iterator[tuple[str, str]]:
+        """Its warnings, each with its name, for :func:`notes`."""
+        return ((self.side, warning) for warning in self.warnings)
+
+    @property
     def versions(self) -> dict[str, str | None]:
         """The version of every library that the stack uses, where it runs."""
         found: dict[str, str | None] = {}
         for choice in self.choices.values():
             found |= registry.versions(choice.backend)
         return found
+
+
+NAMED = 3
+"""Of more stacks that share a warning, only so many are named."""
+
+
+def notes(warnings: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for every warning, each with the stacks that it is about.
+
+    Args:
+        warnings: (stack, warning), in the order in which they are told.
+    """
+    sides: dict[str, dict[str, None]] = {}
+    for side, warning in warnings:
+        sides.setdefault(warning, {})[side] = None
+    return [f"{_several(list(names))}: {warning}" for warning, names in sides.items()]
+
+
+def _several(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    if more > 0:
+        return f"{', '.join(names[:NAMED])} and {more} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 class Workshop:
@@ -114,8 +142,8 @@ class Workshop:
             inference(runtime, artifact.key, identity, names),
             answering(profile, self.card),
         )
-        lines = tuple(f"{side}: {warning}" for warning in warnings)
-        return Stack(side, profile, choices, (*before, *after), artifact, effective, lines)
+        steps = (*before, *after)
+        return Stack(side, profile, choices, steps, artifact, effective, tuple(warnings))
 
     def _before(self, profile: Profile, choices: Choices) -> list[Step]:
         found = replay.recording(profile, choices, Stage.DECODE)
@@ -135,9 +163,9 @@ class Workshop:
         """A stack whose answers were recorded; nothing of it is run."""
         found.check(self.source.digest, self.dataset.items)
         effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})
-        lines = [f"{side}: recorded on {found.spec.device}; its other sections describe it only"]
+        lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
         if not found.stages:
-            lines.append(f"{side}: no latency was recorded")
+            lines.append("no latency was recorded")
         artifact = Artifact(found.path, found.digest, "recording")
         wanted = self.source.wanted(self.card)
         steps = tuple(replay.answers(found, own[0], self.card, tuple(wanted)))

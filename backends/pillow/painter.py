@@ -12,9 +12,8 @@ from backends.pillow.library import Image, ImageDraw, ImageFont
 from simulator.contract import Color, Key, Painter, Panel, Rectangle
 
 _BYTES = 1_000_000
-_SIDES = {1: 640, 2: 640}
-"""The longest side of an image in pixels of the drawing, by the number of columns."""
-_SIDE = 480
+_SIDE, _SIDE_OF_THREE = 640, 480
+"""The longest side of an image in pixels of the drawing, with up to two columns and with more."""
 _NARROWEST = 160
 _GAP = 8
 _DASH = 4
@@ -28,7 +27,7 @@ class PillowPainter(Painter):
     def _png(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
         columns = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
         longest = max(max(panel.image.shape) for panel in panels)
-        side = _SIDES.get(columns, _SIDE)
+        side = _SIDE if columns <= 2 else _SIDE_OF_THREE
         scale = side / longest if longest > side else float(max(1, side // 2 // longest))
         while True:
             sheet = _sheet([_drawn(panel, scale) for panel in panels], panels, legend, columns)

@@ -11,6 +11,7 @@ from simulator.model.card import Card
 from simulator.profile import axes
 from simulator.resample import Resamples
 from simulator.stack import Stack
+from simulator.stack import notes as stack_notes
 from simulator.statistics import MIN_DISCORDANT
 from simulator.store import STAGES
 from simulator.tasks.task import Task
@@ -85,7 +86,7 @@ def summarize(
             **stack.effective.options,
         }
     summary["warnings"] = [
-        *(warning for stack in stacks for warning in stack.warnings),
+        *stack_notes(told for stack in stacks for told in stack.told),
         *notes,
         *_findings(summary),
     ]

@@ -27,7 +27,7 @@ from simulator.jobs.common import (
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.resample import Floats, Resamples, effect
-from simulator.stack import Chosen, Pair
+from simulator.stack import Chosen, Pair, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
 from simulator.tasks.task import flip_rate
@@ -102,11 +102,8 @@ def explain(
             summary = _summary(pair, names, found, seed, study.card.spec.name)
             summary["stacks"] = len(variants)
             summary["unique_steps"] = len(merged.nodes)
-            summary["warnings"] = list(
-                dict.fromkeys(
-                    w for s in stacks if s.side in ("train", "deploy") for w in s.warnings
-                )
-            )
+            sides = [s for s in stacks if s.side in ("train", "deploy")]
+            summary["warnings"] = notes(told for s in sides for told in s.told)
             run.write_table(BLAME, _blame_table(names, found))
             summary["seconds"] = round(time.time() - started, 3)
             run.finish(summary, {"seconds": summary["seconds"], "workers": study.workers})

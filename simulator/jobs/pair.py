@@ -20,7 +20,7 @@ from simulator.jobs.common import (
 )
 from simulator.jobs.pictures import draw
 from simulator.profile import axes
-from simulator.stack import Stack
+from simulator.stack import Stack, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Progress, Study, Variant
 
@@ -114,6 +114,6 @@ def simulate(
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:
-    lines = [w for s in stacks for w in s.warnings if "was asked for" in w]
+    lines = [w for w in notes(told for s in stacks for told in s.told) if "was asked for" in w]
     if lines:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.errors import ModelError, UserError
+from simulator.errors import UserError
+from simulator.jobs.absent import COMBINED, TRAIN, absent_options
 from simulator.jobs.common import (
     Result,
     default_folder,
@@ -19,17 +20,14 @@ from simulator.jobs.common import (
     run_and_keep,
     safe_name,
 )
-from simulator.model.artifact import graph_difference, start
 from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
 from simulator.resample import Resamples
-from simulator.stack import Chosen
+from simulator.stack import Chosen, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
-
-TRAIN, COMBINED = "train", "combined"
 
 
 def sweep(
@@ -109,7 +107,7 @@ class _Sweep:
     asked: dict[str, Any]
 
     def run(self, folder: Path, overwrite: bool, resume: bool, started: float) -> Result:
-        absent = _absent(self.study, self.base, self.options)
+        absent = absent_options(self.study, self.base, self.options)
         kept = {key: own for key, own in self.options.items() if key not in absent}
         names = [TRAIN, *("/".join(key) for key in kept)]
         variants = [
@@ -130,7 +128,7 @@ class _Sweep:
                 "model": self.study.card.spec.name,
                 "train": {"profile": self.base[0].name},
                 "absent": {"/".join(key): why for key, why in absent.items()},
-                "warnings": list(dict.fromkeys(w for stack in stacks for w in stack.warnings)),
+                "warnings": notes(told for stack in stacks for told in stack.told),
                 "unique_steps": len(merged.nodes),
                 "seconds": round(time.time() - started, 3),
                 "gate": {"passed": True, "rules": []},
@@ -222,37 +220,6 @@ def _systematic(trained: float, columns: Mapping[str, Any], metric: str) -> dict
         "std": st.stdev(rates) if len(rates) > 1 else None,
         "ACC_of": TRAIN,
     }
-
-
-def _absent(
-    study: Study, base: Chosen, options: Mapping[tuple[str, str], Chosen]
-) -> dict[tuple[str, str], str]:
-    """The options whose axis changes nothing in this model, or that have no file of it."""
-    absent = {}
-    for key, own in options.items():
-        differing = axes.differing(base, own)
-        graph_only = bool(differing) and set(differing) <= set(axes.GRAPH_AXES)
-        if key[0] != COMBINED and graph_only:
-            found = [_effect_on(study, axis, base, own) for axis in differing]
-            if not any(changed for changed, _ in found):
-                absent[key] = "; ".join(words for _, words in found)
-        try:
-            start(study.card, study.source, *own)
-        except ModelError as error:
-            absent[key] = str(error)
-    if len(absent) == len(options):
-        why = "; ".join(dict.fromkeys(absent.values()))
-        raise UserError(f"{study.card.spec.name}: no option of this suite changes it: {why}")
-    return absent
-
-
-def _effect_on(study: Study, axis: str, base: Chosen, own: Chosen) -> tuple[int, str]:
-    """How many nodes a graph axis changes in this model, and in words; none where it cannot be."""
-    graphs = (chosen[0].spec.graph for chosen in (base, own))
-    try:
-        return graph_difference(study.card, study.source, axis, *graphs)
-    except ModelError as error:
-        return 0, str(error)
 
 
 def _chosen(train: str, changes: Sequence[str]) -> Chosen:

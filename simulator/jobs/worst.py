@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.errors import RunError, UserError
+from simulator.jobs.absent import absent_options
 from simulator.jobs.common import (
     Result,
     default_folder,
@@ -22,7 +23,7 @@ from simulator.profile import axes
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
-from simulator.stack import Chosen
+from simulator.stack import Chosen, notes
 from simulator.store import MANIFEST, SUMMARY, RunWriter, check_free, write_json
 from simulator.study import Answers, Progress, Study, Variant, answers
 
@@ -92,6 +93,7 @@ def worst(
         if not resume:
             check_free(folder, overwrite)
         _mark(folder, asked, "running")
+        absent = _drop_absent(study, base, options)
         search = _Search(study, base, options, folder, (overwrite, resume))
         path = search.greedy()
         count = math.prod(len(of) + 1 for of in options.values())
@@ -109,7 +111,8 @@ def worst(
         "path": path,
         "combinations": count,
         "exhaustive": best,
-        "warnings": list(search.warnings),
+        "absent": absent,
+        "warnings": notes(search.warnings),
         "skipped": search.skipped,
         "seconds": round(time.time() - started, 3),
         "gate": {"passed": True, "rules": []},
@@ -145,7 +148,7 @@ class _Search:
         self.samples = 0
         self.trained = 0.0
         self.skipped = 0
-        self.warnings: dict[str, None] = {}
+        self.warnings: list[tuple[str, str]] = []
 
     def greedy(self) -> list[dict[str, Any]]:
         taken: Picks = ()
@@ -203,7 +206,7 @@ class _Search:
             found = answers(task, names, done)
             values = [self._headline(found, name) for name in names]
             run.finish({task.headline: dict(zip(names, values, strict=True))}, {})
-        self.warnings |= dict.fromkeys(w for stack in stacks for w in stack.warnings)
+        self.warnings += [told for stack in stacks for told in stack.told]
         self.skipped = max(self.skipped, found.skipped)
         self.samples, self.trained = len(found.items), values[0]
         return dict(zip(candidates, values[1:], strict=True))
@@ -223,3 +226,20 @@ def _chosen(base: str, options: Mapping[str, Mapping[str, list[str]]], picks: Pi
     changes = [change for column, option in picks for change in options[column][option]]
     profile = load(base, changes)
     return profile, choose(profile)
+
+
+def _drop_absent(
+    study: Study, base: str, options: dict[str, dict[str, list[str]]]
+) -> dict[str, str]:
+    """Take out the options that the model has no use for; return why."""
+    own = {
+        (column, option): _chosen(base, options, ((column, option),))
+        for column, of in options.items()
+        for option in of
+    }
+    absent = absent_options(study, _chosen(base, options, ()), own)
+    for column, option in absent:
+        del options[column][option]
+        if not options[column]:
+            del options[column]
+    return {"/".join(key): why for key, why in absent.items()}

@@ -13,6 +13,7 @@ from rich.table import Table
 from simulator.report.words import title
 
 SIGNIFICANT = 0.05
+_HEADS = {"flip_rate": "Flip rate", "top1": "Top-1"}
 
 
 def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
@@ -31,8 +32,7 @@ def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         highlight=False,
     )
     for metric, blame in summary["blame"].items():
-        name = "flip rate" if metric == "flip_rate" else title(metric)
-        _metric(f"{name[0].upper()}{name[1:]}, points", blame, summary, console)
+        _metric(f"{_HEADS.get(metric, title(metric))}, points", blame, summary, console)
     if summary["skipped"]:
         console.print(f"[yellow]note[/] {summary['skipped']} images were skipped")
     for warning in summary["warnings"]:
@@ -114,6 +114,8 @@ def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
             f"greedy path; {summary['combinations']:,} combinations are too many to try all",
             highlight=False,
         )
+    for option, why in summary["absent"].items():
+        console.print(f"[yellow]note[/] {escape(f'{option}: {why}')}", highlight=False)
     if summary["skipped"]:
         console.print(f"[yellow]note[/] up to {summary['skipped']} images were skipped in a step")
     for warning in summary["warnings"]:

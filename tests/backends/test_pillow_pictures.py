@@ -96,7 +96,7 @@ def test_interlaced_masks_are_read_whole(masks, size, bits):
 
     assert masks.indices(file(packed), "m").tolist() == indices.tolist()
     for short in range(len(packed)):
-        with pytest.raises(SampleError, match="pixel data|truncated"):
+        with pytest.raises(SampleError, match=r"pixel data|truncated"):
             masks.indices(file(packed[:short]), "m")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from simulator.contract import Key, Rectangle
 from simulator.data.truth import Boxes
@@ -116,14 +115,13 @@ def test_the_colors_are_those_of_the_voc_development_kit():
     assert len(np.unique(colors, axis=0)) == 256
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_masks_are_painted_and_changes_marked(dtype):
-    before = np.zeros((60, 80), dtype)
+def test_masks_are_painted_and_changes_marked():
+    before = np.zeros((60, 80), np.uint8)
     before[:, 40:] = 1  # the boundary runs between the columns 39 and 40
     after = before.copy()
     after[0, 38] = 1  # two pixels from it
     after[0, 36] = 1  # four
-    truth = np.full((60, 80), 255, dtype)
+    truth = np.full((60, 80), 255, np.uint8)
     train, deploy, changes, annotated = masks.panels((IMAGE, IMAGE), before, after, truth, names)
     assert [panel.title for panel in (train, deploy, annotated)] == ["train", "deploy", "truth"]
     assert (train.overlay == before).all() and (deploy.overlay == after).all()
@@ -140,7 +138,19 @@ def test_masks_are_painted_and_changes_marked(dtype):
     ]
 
 
-def test_an_image_that_lost_an_odd_row_is_drawn_on_what_is_common():
-    before, after = np.zeros((60, 80), np.uint8), np.zeros((59, 80), np.uint8)
-    drawn = masks.panels((IMAGE, IMAGE[:59]), before, after, None, names)
-    assert [panel.image.shape[:2] for panel in drawn] == [(60, 80), (59, 80), (59, 80)]
+def test_where_neither_mask_has_an_answer_nothing_is_counted():
+    before = np.zeros((60, 80), np.uint8)
+    before[:40] = 255  # 1600 pixels with an answer
+    after = before.copy()
+    after[50, :8] = 2
+    train, deploy, changes = masks.panels((IMAGE, IMAGE), before, after, None, names)
+    assert train.legend == (Key((224, 224, 192), "no answer"),)
+    assert [key.words for key in deploy.legend] == ["cow", "no answer"]
+    assert changes.title == "changed: 0.50% of pixels"
+
+
+def test_a_mask_of_a_turned_image_is_drawn_on_what_is_common():
+    before, after = np.zeros((60, 80), np.uint8), np.zeros((80, 60), np.uint8)
+    drawn = masks.panels((IMAGE, IMAGE), before, after, None, names)
+    assert [panel.image.shape[:2] for panel in drawn] == [(60, 80), (60, 60), (60, 80)]
+    assert drawn[2].title == "changed: 100.00% of pixels"

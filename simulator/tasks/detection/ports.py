@@ -26,6 +26,7 @@ from simulator.tasks.detection.declared import (
 from simulator.tasks.detection.grids import Size, cells, counts
 
 Numbers = NDArray[Any]
+_WORDS = {"boxes": "of the box"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ class Port:
             return (
                 _same(got[-2], self.width) and _same(got[-1], self.rows) and _product(got[:-2], 1)
             )
-        single = len(got) == 2 or _same(got[0], 1)
-        return single and _same(got[-1], self.width) and _product(got[:-1], self.rows)
+        batch, rows = ((1,), got[:-1]) if len(got) == 2 else (got[:1], got[1:-1])
+        return _same(batch[0], 1) and _same(got[-1], self.width) and _product(rows, self.rows)
 
     def read(self, array: Numbers, order: str) -> Numbers:
         """Return the (N, width) numbers of an array of the right shape."""
@@ -164,7 +165,8 @@ def promised(head: Head, network: Size, classes: int) -> tuple[tuple[Port, ...],
 def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: int) -> list[Port]:
     widths = [_width(head, column, classes) for column in tensor.columns]
     width = sum(widths)
-    why = " + ".join(f"{w} {c}" for w, c in zip(widths, tensor.columns, strict=True))
+    told = zip(widths, (_WORDS.get(c, c) for c in tensor.columns), strict=True)
+    why = " + ".join(f"{w} {word}" for w, word in told)
     if not isinstance(head, Dense):
         layout = head.layout if isinstance(head, BoxHead) else "rows"
         rows = 1 if tensor.columns == ("count",) else None
@@ -172,11 +174,13 @@ def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: in
     grids = [(*size, each) for size, each in zip(cells(head, network), counts(head), strict=True)]
     if len(tensor.names) < len(grids):
         total = sum(map(math.prod, grids))
-        told = " + ".join("x".join(map(str, grid)) for grid in grids)
-        why = f"{total} boxes ({told}) of {why}"
+        levels = " + ".join("x".join(map(str, grid)) for grid in grids)
+        why = f"{total} boxes ({levels}), each {why}"
         return [Port(tensor.names[0], head.layout, total, width, None, why)]
     return [
-        Port(name, head.layout, math.prod(g), width, g, f"{'x'.join(map(str, g))} boxes of {why}")
+        Port(
+            name, head.layout, math.prod(g), width, g, f"{'x'.join(map(str, g))} boxes, each {why}"
+        )
         for name, g in zip(tensor.names, grids, strict=True)
     ]
 

@@ -89,8 +89,8 @@ class Settings:
         layout: ``NCHW`` or ``NHWC``; of labels always ``NCHW``, as it does not matter.
         network: rows and columns of the network's input.
         size: rows and columns at which classes are chosen.
-        upsample: from the output to ``size``; None where the output must have it already.
-        early: whether classes are chosen before that, in the model or of its output.
+        upsample: from the output to ``size``; None where the output must have it already. Of
+            labels, and of scores that an argmax comes before, by nearest.
         resize: from ``size`` to the image.
         resized: ``labels``, or ``logits`` where classes are only chosen in the image.
         scale: of unletterbox, ``resized`` or ``ratio``.
@@ -103,7 +103,6 @@ class Settings:
     network: Sides
     size: Sides
     upsample: Sampling | None
-    early: bool
     resize: Sampling
     resized: str
     scale: str
@@ -157,7 +156,6 @@ def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> S
         network=network,
         size=_size(network, stride),
         upsample=_sampling(upsample, early) if "model" not in upsample.values() else None,
-        early=early,
         resize=_sampling(resize, early),
         resized="labels" if early else resize["of"],
         scale=unletterbox["scale"],

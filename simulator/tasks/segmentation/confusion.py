@@ -74,7 +74,7 @@ def dense(rows: Sequence[Sparse], classes: int) -> NDArray[np.int64]:
     """Return the sum of confusion matrices, (classes, classes + 1) int64."""
     matrix = np.zeros(classes * (classes + 1), np.int64)
     for cells, pixels in rows:
-        matrix[cells] += pixels
+        matrix[np.array(cells, np.int64)] += np.array(pixels, np.int64)
     return matrix.reshape(classes, classes + 1)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import ndimage
 
-from simulator.contract import U8, Color, Key, Mask, Panel
+from simulator.contract import U8, Color, Key, Panel
+from simulator.data.masks import IGNORE
+from simulator.tasks.segmentation.change import at_boundary, change
 
-_BAND = 3
-"""A pixel so near to another class of the train mask is at a boundary."""
 _SHADE = 150
 """Alpha of a class over the image."""
 _INSIDE: Color = (213, 94, 0)
@@ -24,36 +21,27 @@ _CHANGES = np.array([[0, 0, 0, 150], [*_BOUNDARY, 255], [*_INSIDE, 255]], np.uin
 
 def panels(
     images: tuple[U8, U8],
-    before: Mask,
-    after: Mask,
-    truth: Mask | None,
+    before: U8,
+    after: U8,
+    truth: U8 | None,
     labels: Callable[[int], str],
-    ignore: int = 255,
 ) -> list[Panel]:
     """Draw the train mask, the deploy mask, what changed, and the truth where there is one.
 
     Args:
         images: (H, W, 3) uint8 RGB, as each stack decoded it.
-        before: (H, W) class indices, the train stack's.
+        before: (H, W) uint8 classes, and 255 where there is no answer: the train stack's.
         after: the deploy stack's.
-        truth: the annotated ones, if there are any.
+        truth: (H, W) uint8 classes, and 255 where nothing is judged; None for no panel.
         labels: the name of a class.
-        ignore: the index of *truth* that is not judged.
     """
     drawn = [
-        _classes(images[0], before, "train", labels),
-        _classes(images[1], after, "deploy", labels),
+        _classes(images[0], before, "train", "no answer", labels),
+        _classes(images[1], after, "deploy", "no answer", labels),
         _changes(images[0], before, after),
     ]
     if truth is not None:
-        drawn.append(
-            _classes(
-                images[0],
-                truth,
-                "truth",
-                lambda index: "not judged" if index == ignore else labels(index),
-            )
-        )
+        drawn.append(_classes(images[0], truth, "truth", "not judged", labels))
     return drawn
 
 
@@ -72,41 +60,38 @@ def colormap(count: int) -> U8:
     return colors.astype(np.uint8)
 
 
-def _classes(image: U8, mask: Mask, title: str, labels: Callable[[int], str]) -> Panel:
+def _classes(image: U8, mask: U8, title: str, none: str, labels: Callable[[int], str]) -> Panel:
     """Every class but 0 in its color; 0, mostly the background, leaves the image as it is."""
     image, mask = _common(image, mask)
-    found = np.unique(mask)
-    colors = colormap(int(found[-1]) + 1)
+    colors = colormap(256)
     palette = np.insert(colors, 3, _SHADE, axis=1)
     palette[0, 3] = 0
-    named = [(colors[index].tolist(), labels(index)) for index in found.tolist() if index]
-    legend = tuple(Key((r, g, b), words) for (r, g, b), words in named)
+    found = [index for index in np.unique(mask).tolist() if index]
+    legend = tuple(
+        Key(tuple(colors[index].tolist()), none if index == IGNORE else labels(index))
+        for index in found
+    )
     return Panel(image, title, overlay=mask, palette=palette, legend=legend)
 
 
-def _changes(image: U8, before: Mask, after: Mask) -> Panel:
-    image, before, after = _common(image, before, after)
-    changed = before != after
-    kinds = np.where(changed, np.where(_near_boundary(before), 1, 2), 0).astype(np.uint8)
-    _, boundary, inside = np.bincount(kinds.ravel(), minlength=3) / kinds.size
+def _changes(image: U8, before: U8, after: U8) -> Panel:
+    """The pixels that change.py counts; where the masks differ in size, no pixel is the same."""
+    count = change(before, after, None)
+    changed = before != after if before.shape == after.shape else before != IGNORE
+    kinds = np.where(changed, np.where(at_boundary(before), 1, 2), 0).astype(np.uint8)
+    image, kinds = _common(image, kinds)
+    units = max(count.units, 1)
+    boundary = count.boundary_changed / units
+    inside = (count.changed - count.boundary_changed) / units
     legend = (
         Key(_BOUNDARY, f"changed at a boundary: {boundary:.2%}"),
         Key(_INSIDE, f"changed inside: {inside:.2%}"),
     )
-    title = f"changed: {boundary + inside:.2%} of pixels"
+    title = f"changed: {count.changed / units:.2%} of pixels"
     return Panel(image, title, overlay=kinds, palette=_CHANGES, legend=legend)
 
 
-def _near_boundary(mask: Mask) -> NDArray[np.bool_]:
-    """Where another class is at most _BAND rows and columns away."""
-    side = 2 * _BAND + 1
-    near: NDArray[np.bool_] = ndimage.maximum_filter(mask, side, mode="nearest") != (
-        ndimage.minimum_filter(mask, side, mode="nearest")
-    )
-    return near
-
-
-def _common(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
-    """Cut all to their common size: a decoder may drop an odd row or column."""
-    height, width = (min(array.shape[axis] for array in arrays) for axis in (0, 1))
-    return [array[:height, :width] for array in arrays]
+def _common(image: U8, mask: U8) -> tuple[U8, U8]:
+    """Cut both to their common size, where another decoder than the stack's gave the image."""
+    height, width = (min(a, b) for a, b in zip(image.shape, mask.shape, strict=False))
+    return image[:height, :width], mask[:height, :width]

@@ -22,9 +22,9 @@ _SLACK = 0.01
 def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
     """Choose a class for every pixel of the image.
 
-    In this order: the argmax if it comes early; the resize to ``settings.size``; the argmax if
-    labels are resized to the image; that resize, of what is no padding; the argmax if it is still
-    to come. Scores are interpolated in float32, one class after the other.
+    The output is resized to ``settings.size``, and what of it is no padding to the image; the
+    argmax is between the two, or at the end where ``resized`` is logits. Scores are interpolated
+    in float32, one class after the other. Nearest gives the same before and after an argmax.
 
     Args:
         outputs: by name; that of the card has a batch of 1.
@@ -49,7 +49,7 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
     else:
         if settings.kind == "labels":
             small = resize(_as_mask(planes[0], settings.scores), *up)
-        elif settings.early:
+        elif settings.upsample and settings.upsample.mode == "nearest":
             small = resize(_argmax(planes), *up)
         else:
             small = _argmax(resize(plane, *up) for plane in planes)

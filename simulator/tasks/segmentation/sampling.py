@@ -37,7 +37,7 @@ class Taps(NamedTuple):
     Attributes:
         low: (n,) the pixel at, or before, the place of each; for nearest, the pixel itself.
         high: (n,) the next one; None for nearest.
-        share: (n,) float32 in [0, 1), how much ``high`` counts; None for nearest.
+        share: (n,) float32 in [0, 1], how much ``high`` counts; None for nearest.
     """
 
     low: Indices

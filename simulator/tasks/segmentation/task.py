@@ -160,7 +160,7 @@ class Segmentation(Task):
 
     def panels(self, images: tuple[U8, U8], before: U8, after: U8, truth: U8 | None) -> list[Panel]:
         """Draw both masks, what changed between them, and the truth."""
-        return panels(images, before, after, truth, self.network.label, IGNORE)
+        return panels(images, before, after, truth, self.network.label)
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return a mask of two classes, one of a single class, and one that is not judged."""

@@ -1,0 +1,369 @@
+"""The whole way from outputs to boxes in the image."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from detection_cards import (
+    ANCHORS,
+    APART,
+    BOXES,
+    FINAL,
+    RETINANET,
+    SCORE,
+    center_size,
+    settings,
+    whole,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from simulator.errors import ModelError, SampleError
+from simulator.geometry import Geometry, Placement
+from simulator.tasks.detection.declared import Score
+from simulator.tasks.detection.decode import decode
+from simulator.tasks.detection.scores import candidates
+
+
+def found(boxes, scores, head=BOXES, size=(20, 40), place=None, asked=None, **fields):
+    """Decode boxes (n, 4) with scores (n, C)."""
+    scores = np.array(scores, np.float32)
+    outputs = {"boxes": np.array(boxes, np.float32)[None], "scores": scores[None]}
+    given = settings(head, size, asked, **fields)
+    return decode(outputs, given, place or whole(*size), scores.shape[1])
+
+
+def test_each_class_of_a_box_is_a_detection_of_its_own_or_only_the_best():
+    """Two classes above 0.1: two detections, best first; with ``best`` one."""
+    box, scores = [[1, 2, 3, 4]], [[0.2, 0.05, 0.7]]
+    every = found(box, scores, nms={"score_threshold": 0.1})
+    assert every.classes.tolist() == [2, 0]
+    assert every.scores.tolist() == pytest.approx([0.7, 0.2])
+    assert every.boxes.tolist() == [[1, 2, 3, 4]] * 2
+    best = found(box, scores, {**BOXES, "score": {**SCORE, "classes": "best"}})
+    assert best.classes.tolist() == [2]
+
+
+def plain_scores(values, activation, background):
+    """Scores of one box, in plain Python."""
+    if activation == "sigmoid":
+        values = [1 / (1 + math.exp(-v)) for v in values]
+    if activation == "softmax":
+        powers = [math.exp(v - max(values)) for v in values]
+        values = [p / sum(powers) for p in powers]
+    return {"none": values, "first": values[1:], "last": values[:-1]}[background]
+
+
+def plain_factor(value, rule):
+    """Objectness to its power, in plain Python; a rule is (activation, exponent) or None."""
+    if rule is None:
+        return 1.0
+    value = 1 / (1 + math.exp(-value)) if rule[0] == "sigmoid" else value
+    return value if rule[1] == 1 else max(value, 0) ** rule[1]
+
+
+@given(
+    arrays.arrays(np.float32, (7, 4), elements=st.floats(-9, 9, width=32)),
+    arrays.arrays(np.float32, (7, 1), elements=st.floats(-9, 9, width=32)),
+    st.sampled_from(["sigmoid", "softmax", "none"]),
+    st.sampled_from(["none", "first", "last"]),
+    st.sampled_from(["all", "best"]),
+    st.sampled_from([None, ("sigmoid", 0.6), ("sigmoid", 1), ("none", 2)]),
+    st.sampled_from([0.0, 0.01, 0.3, 0.5, 0.999]),
+    st.sampled_from([1, 0.4]),
+)
+def test_candidates_are_those_of_computing_every_score(
+    raw, objectness, activation, background, choice, factor, threshold, exponent
+):
+    """What is dropped early is what a plain loop over all scores drops."""
+    rule = {"activation": activation, "background": background, "classes": choice}
+    if factor:
+        rule["objectness"] = {"activation": factor[0], "exponent": factor[1]}
+    score = Score.model_validate({**rule, "exponent": exponent})
+    expected = {}
+    for row, values in enumerate(raw.astype(float).tolist()):
+        own = plain_factor(float(objectness[row, 0]), factor)
+        scores = plain_scores(values, activation, background)
+        best = max(range(len(scores)), key=lambda c: (scores[c], -c))
+        for c, v in enumerate(scores):
+            product = own * (v if exponent == 1 else max(v, 0) ** exponent)
+            if product > threshold and (choice == "all" or c == best):
+                expected[row, c] = product
+    rows, classes, scores = candidates(raw, objectness if factor else None, score, threshold)
+    got = dict(zip(zip(rows.tolist(), classes.tolist(), strict=True), scores, strict=True))
+    # a score within a rounding of the threshold may fall on either side
+    close = {k for k in {*got, *expected} if abs(got.get(k, expected.get(k)) - threshold) < 1e-12}
+    assert set(got) - close == set(expected) - close
+    for key in set(got) & set(expected):
+        assert got[key] == pytest.approx(expected[key], rel=1e-9)
+
+
+def test_a_score_of_exactly_the_threshold_is_dropped():
+    """sigmoid(0) is 0.5, and so is the threshold."""
+    head = {**BOXES, "score": {**SCORE, "activation": "sigmoid"}}
+    some = found([[1, 2, 3, 4]] * 2, [[0.0], [1e-6]], head, nms={"score_threshold": 0.5})
+    assert len(some) == 1
+
+
+def test_equal_scores_come_in_the_order_of_the_output():
+    """Five boxes of one score, two of which are of the first class."""
+    boxes = [[10 * i, 0, 10 * i + 5, 5] for i in range(5)]
+    some = found(boxes, [[0.5]] * 5, size=(20, 60), nms={"kind": "greedy"})
+    assert some.boxes[:, 0].tolist() == [0, 10, 20, 30, 40]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("where", ["boxes", "scores"])
+def test_nan_and_infinity_skip_the_sample(bad, where):
+    """The line says which output; the run goes on."""
+    boxes, scores = [[1.0, 2, 3, 4]], [[0.5]]
+    (boxes if where == "boxes" else scores)[0][0] = bad
+    what = "NaN" if math.isnan(bad) else "an infinity"
+    with pytest.raises(SampleError, match=f"the model gave {what} in output '{where}'"):
+        found(boxes, scores)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("kind", ["greedy", "soft_gaussian"])
+@pytest.mark.parametrize("head", [ANCHORS, BOXES], ids=["anchors", "boxes"])
+def test_huge_values_neither_warn_nor_crash(head, kind, precision):
+    """Without a clamp exp overflows: the boxes are finite and as large as boxes get."""
+    huge = 3e38
+    raw = [[huge, -huge, huge, huge], [-huge, huge, -huge, huge], [0, 0, 90, 90]]
+    asked = {"box_precision": precision, "nms": {"kind": kind, "sigma": 0.5}}
+    some = found(raw, [[0.9], [0.8], [0.7]], head, (8, 24), asked=asked)
+    assert np.isfinite(some.boxes).all()
+    assert np.isfinite(some.scores).all()
+
+
+def test_nothing_above_the_threshold_is_an_empty_result():
+    """With every kind of NMS, of the right shapes and types."""
+    for kind in ("none", "greedy", "soft_linear"):
+        some = found([[1, 2, 3, 4]], [[0.1]], nms={"score_threshold": 0.5, "kind": kind})
+        assert (some.boxes.shape, some.scores.shape, some.classes.shape) == ((0, 4), (0,), (0,))
+        assert (some.boxes.dtype, some.classes.dtype) == (np.float64, np.int64)
+
+
+def test_clip_to_the_network_leaves_the_offset_of_the_last_pixel():
+    """A box beyond 40 x 20 ends at 40, 20, or at 39, 19 where a box ends on its last pixel."""
+    raw = [[0, 0, 90, 90]]
+    head = {**BOXES, "format": "cxcywh"}
+    assert found(raw, [[0.5]], head, clip="network").boxes.tolist() == [[0, 0, 40, 20]]
+    asked = {"box_offset": {"corners": 1}}
+    some = found(raw, [[0.5]], head, clip="network", asked=asked)
+    assert some.boxes.tolist() == [[0, 0, 39, 19]]
+
+
+def test_a_squashed_image_is_scaled_by_side():
+    """640 x 480 in 416 x 320: x * 640 / 416, y * 480 / 320."""
+    place = Geometry(kind="squash", height=320, width=416).placement((480, 640), (320, 416))
+    for scale in ("resized", "ratio"):
+        asked = {"unletterbox": {"scale": scale}}
+        some = found([[208, 160, 416, 320]], [[0.5]], size=(320, 416), place=place, asked=asked)
+        assert some.boxes.tolist() == [[320, 240, 640, 480]]
+
+
+LETTERBOX = Geometry(kind="letterbox", height=100, width=100, position="center", value=114)
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset", "y"),
+    [
+        ("resized", "integer", (50 - 33) / (33 / 67)),
+        ("ratio", "integer", (50 - 33) / (100 / 200)),
+        ("resized", "exact", (50 - 33.5) / (33 / 67)),
+        ("ratio", "exact", (50 - 33.5) / (100 / 200)),
+    ],
+)
+def test_letterbox_by_what_was_resized_or_by_the_ratio(scale, offset, y):
+    """67 x 200 becomes 33 x 100 (33.5 rounded down), with 33 rows above: 33.5 were the half."""
+    place = LETTERBOX.placement((67, 200), LETTERBOX.resized(67, 200))
+    assert (place.rows, place.top) == (33, 33)
+    asked = {"unletterbox": {"scale": scale, "offset": offset}}
+    some = found([[10, 50, 20, 60]], [[0.5]], size=(100, 100), place=place, asked=asked)
+    assert some.boxes[0, 0] == 20
+    assert some.boxes[0, 1] == pytest.approx(y)
+
+
+def test_padding_on_one_side_has_no_exact_half():
+    """Top left: the image begins at 0, whatever is asked."""
+    geometry = Geometry(kind="letterbox", height=100, width=100, position="top_left")
+    place = geometry.placement((67, 200), geometry.resized(67, 200))
+    asked = {"unletterbox": {"scale": "ratio", "offset": "exact"}}
+    some = found([[10, 20, 30, 40]], [[0.5]], size=(100, 100), place=place, asked=asked)
+    assert some.boxes.tolist() == [[20, 40, 60, 80]]
+
+
+def test_a_crop_shifts_boxes_back():
+    """200 x 100, short side to 50, center 40: rows begin 30 and columns 5 before the network."""
+    geometry = Geometry(kind="short_side_crop", height=40, width=40, short_side=50)
+    place = geometry.placement((200, 100), geometry.resized(200, 100))
+    some = found([[0, 0, 40, 40]], [[0.5]], size=(40, 40), place=place)
+    assert some.boxes.tolist() == [[10, 60, 90, 140]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("none", [1.25, 2.5, 3.75, 7.0]),
+        ("floor", [1, 2, 3, 7]),
+        ("ceil", [2, 3, 4, 7]),
+        ("nearest", [1, 2, 4, 7]),
+    ],
+)
+def test_rounding_in_the_image(mode, expected):
+    """Half to even at the end; the network's pixels are the image's here."""
+    asked = {"box_rounding": {"mode": mode, "at": "image"}}
+    assert found([[1.25, 2.5, 3.75, 7]], [[0.5]], asked=asked).boxes.tolist() == [expected]
+
+
+def test_rounding_in_the_network_is_scaled_and_changes_the_overlap():
+    """0..4.4 and 0..3.6 of 9 rows are one box after rounding, IoU 1; before, 36 / 44."""
+    place = Placement(40, 80, 20, 40, 0, 0, 20, 40)
+    boxes, scores = [[0, 0, 4.4, 9], [0, 0, 3.6, 9]], [[0.9], [0.8]]
+    nms = {"kind": "greedy", "iou_threshold": 0.9}
+    assert len(found(boxes, scores, place=place, nms=nms)) == 2
+    asked = {"box_rounding": {"mode": "nearest", "at": "network"}}
+    some = found(boxes, scores, place=place, nms=nms, asked=asked)
+    assert some.boxes.tolist() == [[0, 0, 8, 18]]
+
+
+def test_the_extent_is_in_pixels_of_the_image():
+    """A reported width of x2 - x1 + 1, twice the network's size: the last pixel is the image's."""
+    place = Placement(40, 80, 20, 40, 0, 0, 20, 40)
+    asked = {"box_offset": {"extent": 1}}
+    some = found([[1, 2, 3, 4]], [[0.5]], place=place, asked=asked)
+    assert some.boxes.tolist() == [[2, 4, 7, 9]]
+
+
+def test_clip_to_the_image_comes_after_the_way_back():
+    """The padding's part of a box is cut where the image ends."""
+    place = LETTERBOX.placement((50, 100), LETTERBOX.resized(50, 100))
+    some = found([[10, 0, 20, 100]], [[0.5]], size=(100, 100), place=place, clip="image")
+    assert some.boxes.tolist() == [[10, 0, 20, 50]]
+
+
+def test_a_retinanet_worked_on_paper():
+    """One logit of 2 at level 16, row 1, column 2, ratio 1, scale 1, and no delta."""
+    logits, deltas = np.full((1, 24570, 3), -9, np.float32), np.zeros((1, 24570, 4), np.float32)
+    logits[0, 18720 + (1 * 26 + 2) * 9 + 3, 1] = 2
+    given = settings(RETINANET, (320, 416), nms={"score_threshold": 0.05})
+    outputs = {"cls_logits": logits, "box_deltas": deltas}
+    some = decode(outputs, given, whole(320, 416), 3)
+    assert some.classes.tolist() == [1]
+    assert some.scores.tolist() == pytest.approx([1 / (1 + math.exp(-2))])
+    assert some.boxes.tolist() == [[40 - 24, 24 - 24, 40 + 24, 24 + 24]]
+
+
+@pytest.mark.parametrize("order", ["cells_anchors", "anchors_cells"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "maps", "maps_last"])
+def test_one_head_in_every_layout(layout, order):
+    """Two levels, two anchors a cell, one output a level: the numbers of (level, row, column,
+    anchor) lie where the layout says, and the boxes are the same."""
+    shapes = [[[2, 2], [4, 4]], [[8, 8], [16, 16]]]
+    grids, width = [(2, 3), (1, 2)], 5 + 2
+    head = center_size(
+        {"activation": "sigmoid"}, {"activation": "sigmoid", "unit": "anchor"},
+        strides=[8, 16], anchors={"kind": "shapes", "shapes": shapes}, layout=layout, order=order,
+        outputs=[{"names": ["a", "b"], "columns": ["boxes", "objectness", "scores"]}],
+        score={**SCORE, "activation": "sigmoid", "objectness": {"activation": "sigmoid"}},
+    )  # fmt: skip
+    random = np.random.default_rng(3)
+    outputs, expected = {}, set()
+    for name, level, (rows, columns) in zip("ab", shapes, grids, strict=True):
+        t = random.normal(size=(rows, columns, 2, width)).astype(np.float32)  # row, column, anchor
+        s = 1 / (1 + np.exp(-t.astype(float)))
+        for r, c, a in np.ndindex(rows, columns, 2):
+            x, y, w, h, objectness = s[r, c, a, :5]
+            stride = 8 if name == "a" else 16
+            center = np.array([x + c, y + r]) * stride
+            half = np.array([w, h]) * level[a] / 2
+            for k in range(2):
+                score = objectness * s[r, c, a, 5 + k]
+                expected.add((k, *np.round([*(center - half), *(center + half), score], 3)))
+        if layout == "maps":
+            outputs[name] = t.transpose(2, 3, 0, 1).reshape(1, 2 * width, rows, columns)
+        elif layout == "maps_last":
+            outputs[name] = t.reshape(1, rows, columns, 2 * width)
+        else:
+            flat = (t if order == "cells_anchors" else t.transpose(2, 0, 1, 3)).reshape(-1, width)
+            outputs[name] = (flat if layout == "rows" else flat.T)[None]
+    some = decode(outputs, settings(head, (16, 24)), whole(16, 24), 2)
+    got = {
+        (int(c), *np.round([*box, score], 3))
+        for c, box, score in zip(some.classes, some.boxes, some.scores, strict=True)
+    }
+    assert got == expected
+    assert len(some) == 2 * (6 + 2) * 2
+
+
+def test_softmax_with_the_background_first():
+    """SSD: of (0, ln 3, 0) the first label has 3 / 5; the background is never reported."""
+    head = {**BOXES, "score": {**SCORE, "activation": "softmax", "background": "first"}}
+    outputs = {
+        "boxes": np.array([[[1, 2, 3, 4]]], np.float32),
+        "scores": np.array([[[0, math.log(3), 0]]], np.float32),
+    }
+    some = decode(outputs, settings(head, (20, 40)), whole(20, 40), 2)
+    assert some.classes.tolist() == [0, 1]
+    assert some.scores.tolist() == pytest.approx([0.6, 0.2])
+
+
+def test_a_model_with_nms_inside():
+    """Rows (x1, y1, x2, y2, score, class), padded by rows of score 0; the best comes first."""
+    rows = np.array([[1, 2, 3, 4, 0.5, 1], [5, 6, 7, 8, 0.9, 0], [0, 0, 0, 0, 0, -1]], np.float32)
+    for array in (rows, rows[None]):
+        some = decode({"found": array}, settings(FINAL, (20, 40)), whole(20, 40), 2)
+        assert some.classes.tolist() == [0, 1]
+        assert some.boxes.tolist() == [[5, 6, 7, 8], [1, 2, 3, 4]]
+
+
+def test_a_model_with_nms_inside_and_a_count_of_its_answers():
+    """TensorFlow's four outputs: y first, 0 to 1, class 1 is the first label, 2 rows count."""
+    names = {"b": ["boxes"], "s": ["score"], "c": ["class"], "n": ["count"]}
+    head = {
+        **FINAL, "format": "yxyx", "unit": "image", "first_class": 1,
+        "outputs": [{"names": [n], "columns": c} for n, c in names.items()],
+    }  # fmt: skip
+    outputs = {
+        "b": np.array([[[0, 0, 0.5, 0.25], [0.5, 0.5, 1, 1], [0, 0, 1, 1]]], np.float32),
+        "s": np.array([[0.9, 0.8, 0.7]], np.float32),
+        "c": np.array([[2, 1, 1]], np.float32),
+        "n": np.array([2], np.float32),
+    }
+    some = decode(outputs, settings(head, (20, 40)), whole(20, 40), 2)
+    assert some.classes.tolist() == [1, 0]
+    assert some.boxes.tolist() == [[0, 0, 10, 10], [20, 10, 40, 20]]
+
+
+def test_a_class_that_has_no_label_is_the_card_s_fault():
+    """Class 2 of two labels that begin at 0; without any rows there is nothing to say."""
+    rows = np.array([[1, 2, 3, 4, 0.5, 2]], np.float32)
+    given = settings(FINAL, (20, 40))
+    with pytest.raises(ModelError, match="gave class 2, and the card has 2 labels that begin at 0"):
+        decode({"found": rows}, given, whole(20, 40), 2)
+    assert len(decode({"found": rows[:0]}, given, whole(20, 40), 2)) == 0
+
+
+def test_outputs_of_different_lengths_do_not_belong_together():
+    """Three boxes and two rows of scores."""
+    outputs = {"boxes": np.zeros((1, 3, 4), np.float32), "scores": np.zeros((1, 2, 2), np.float32)}
+    with pytest.raises(ModelError, match="do not belong together: 2 scores, 3 boxes"):
+        decode(outputs, settings({**BOXES, "outputs": APART}, (20, 40)), whole(20, 40), 2)
+
+
+def test_an_array_of_another_shape_or_type_or_none_is_named():
+    """Expected and got, when the model runs."""
+    given = settings(RETINANET, (320, 416))
+    good = np.zeros((1, 24570, 3), np.float32)
+    outputs = {"cls_logits": good, "box_deltas": np.zeros((1, 24569, 4), np.float32)}
+    line = r"output 'box_deltas': expected \(1, 24570, 4\).*got \(1, 24569, 4\)"
+    with pytest.raises(ModelError, match=line):
+        decode(outputs, given, whole(320, 416), 3)
+    with pytest.raises(ModelError, match="'cls_logits': expected numbers, got complex128"):
+        decode({"cls_logits": good.astype(complex)}, given, whole(320, 416), 3)
+    with pytest.raises(ModelError, match="unknown output 'cls_logits'; did you mean 'cls_logit'"):
+        decode({"cls_logit": good}, given, whole(320, 416), 3)

@@ -33,7 +33,10 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
     add = parser.add_argument
     if model:
         add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
-    add("--data", metavar="FOLDER", help="a folder of images; default: the built-in images")
+    add(
+        "--data", metavar="PATH",
+        help="a folder of images, or a data card (YAML); default: the built-in images",
+    )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="of the subset and the calibration")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.profile.section import Above0, Positive, Section
 
@@ -86,6 +86,12 @@ class MaskResize(Section):
         "model", "half_pixel", "align_corners", "asymmetric"
     ] = "model"  # fmt: skip
 
+    @model_validator(mode="after")
+    def _labels_by_nearest(self) -> MaskResize:
+        if self.of == "labels" and self.mode == "bilinear":
+            raise ValueError("labels can only be resized by nearest; write mode: nearest")
+        return self
+
 
 class Postprocess(Section):
     """From the network's outputs to answers."""
@@ -108,3 +114,12 @@ class Postprocess(Section):
         "model", description="pixels of the network's input per mask pixel where classes are chosen"
     )
     mask_resize: MaskResize = MaskResize()
+
+    @model_validator(mode="after")
+    def _logits_that_are_gone(self) -> Postprocess:
+        if self.argmax == "before":
+            if self.mask_resize.of == "logits":
+                raise ValueError("mask_resize.of: logits: argmax: before leaves labels only")
+            if self.logits_upsample.mode == "bilinear":
+                raise ValueError("logits_upsample.mode: argmax: before leaves labels; only nearest")
+        return self

@@ -140,8 +140,10 @@ def _answer(summary: Mapping[str, Any], console: Console) -> None:
     )
     rate = ""
     if flips["rate"] is not None and isfinite(flips["rate"]):
-        low, high = flips["ci95"]
-        rate = f" = {flips['rate']:.2%}   95 % interval {low:.2%} to {high:.2%}"
+        rate = f" = {flips['rate']:.2%}"
+        if flips["ci95"]:
+            low, high = flips["ci95"]
+            rate += f"   95 % interval {low:.2%} to {high:.2%}"
     table.add_row("[bold]flips[/]", of + rate)
     kinds, *rest = [*named(summary["task"]).lines(summary), None]
     if kinds:

@@ -199,7 +199,8 @@ class Task(ABC):
         Returns:
             Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``.
             Metrics, rates and deltas are fractions, None where they cannot be known; a delta is
-            deploy minus train; intervals are [lower, upper].
+            deploy minus train; intervals are [lower, upper], and None where no answer changed: a
+            bootstrap draws from what was seen.
 
         Raises:
             DataError: there is no image.
@@ -227,7 +228,7 @@ class Task(ABC):
                 "count": sum(r["changed"] for r in deploy.records),
                 "units": sum(r["units"] for r in deploy.records),
                 "rate": changed.value,
-                "ci95": list(changed.ci95),
+                "ci95": list(changed.ci95) if changed.value > 0 else None,
                 **{kind: _sum(deploy.records, kind) for kind in self.kinds},
                 **self.more(deploy.records),
             },

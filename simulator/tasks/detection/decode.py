@@ -47,7 +47,7 @@ def decode(
     with np.errstate(all="ignore"):  # what overflows is infinite, and handled
         raw, labels, scores = _detected(outputs, settings, classes)
         boxes = _finite(raw)
-        order = np.argsort(-scores, kind="stable")[: settings.nms.top_k_before]
+        order = np.argsort(-scores, kind="stable")
         boxes, labels, scores = boxes[order], labels[order], scores[order]
         if settings.clip == "network":
             boxes = _clip(boxes, settings.network, settings.corner_offset)

@@ -160,7 +160,7 @@ class Segmentation(Task):
 
     def panels(self, images: tuple[U8, U8], before: U8, after: U8, truth: U8 | None) -> list[Panel]:
         """Draw both masks, what changed between them, and the truth."""
-        return panels(images, before, after, truth, self.network.label)
+        return panels(images, before, after, truth, self._name)
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return a mask of two classes, one of a single class, and one that is not judged."""
@@ -170,6 +170,10 @@ class Segmentation(Task):
         return [
             (ArrayMask(mask), np.where(mask == IGNORE, 0, mask).astype(np.uint8)) for mask in masks
         ]
+
+    def _name(self, index: int) -> str:
+        """A class's name; a model with its argmax inside may give one that there is not."""
+        return self.network.label(index) if index < self._classes else f"no class: {index}"
 
     @property
     def _size(self) -> tuple[int, int]:

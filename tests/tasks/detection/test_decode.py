@@ -19,7 +19,6 @@ from detection_cards import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from simulator.errors import ModelError, SampleError
 from simulator.geometry import Geometry, Placement
@@ -66,8 +65,8 @@ def plain_factor(value, rule):
 
 
 @given(
-    arrays.arrays(np.float32, (7, 4), elements=st.floats(-9, 9, width=32)),
-    arrays.arrays(np.float32, (7, 1), elements=st.floats(-9, 9, width=32)),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.3, 3]),
     st.sampled_from(["sigmoid", "softmax", "none"]),
     st.sampled_from(["none", "first", "last"]),
     st.sampled_from(["all", "best"]),
@@ -76,9 +75,12 @@ def plain_factor(value, rule):
     st.sampled_from([1, 0.4]),
 )
 def test_candidates_are_those_of_computing_every_score(
-    raw, objectness, activation, background, choice, factor, threshold, exponent
+    seed, scale, activation, background, choice, factor, threshold, exponent
 ):
     """What is dropped early is what a plain loop over all scores drops."""
+    random = np.random.default_rng(seed)
+    raw = random.normal(0, scale, (40, 4)).astype(np.float32)
+    objectness = random.normal(0, scale, (40, 1)).astype(np.float32)
     rule = {"activation": activation, "background": background, "classes": choice}
     if factor:
         rule["objectness"] = {"activation": factor[0], "exponent": factor[1]}
@@ -108,11 +110,32 @@ def test_a_score_of_exactly_the_threshold_is_dropped():
     assert len(some) == 1
 
 
+@pytest.mark.parametrize(
+    ("activation", "value", "threshold"),
+    [
+        ("none", 0.3, 0.3),  # as float32: 0.30000001192
+        ("sigmoid", -4.5951195, 0.01),  # the logarithm of 1 / 99 is -4.5951199
+        ("sigmoid", 6.90675477, 0.999),
+    ],
+)
+def test_a_score_just_above_the_threshold_is_kept(activation, value, threshold):
+    """And is not where the threshold is the score itself, nor the next number below it."""
+    score = Score.model_validate({**SCORE, "activation": activation})
+    raw = np.array([[value]], np.float32)
+    low = np.nextafter(raw, np.float32(-9), dtype=np.float32)
+    wide = raw.astype(float)
+    exact = 1 / (1 + math.exp(-wide.item())) if activation == "sigmoid" else wide.item()
+    assert exact > threshold
+    assert len(candidates(raw, None, score, threshold)[0]) == 1
+    assert len(candidates(raw, None, score, exact)[0]) == 0
+    assert len(candidates(low, None, score, exact)[0]) == 0
+
+
 def test_equal_scores_come_in_the_order_of_the_output():
-    """Five boxes of one score, two of which are of the first class."""
-    boxes = [[10 * i, 0, 10 * i + 5, 5] for i in range(5)]
-    some = found(boxes, [[0.5]] * 5, size=(20, 60), nms={"kind": "greedy"})
-    assert some.boxes[:, 0].tolist() == [0, 10, 20, 30, 40]
+    """Ninety of one score, apart from each other, after one that is better."""
+    boxes = [[10 * i, 0, 10 * i + 5, 5] for i in range(91)]
+    some = found(boxes, [[0.5]] * 90 + [[0.9]], size=(20, 910), nms={"kind": "greedy"})
+    assert some.boxes[:, 0].tolist() == [900, *range(0, 900, 10)]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -205,6 +228,21 @@ def test_a_crop_shifts_boxes_back():
     assert some.boxes.tolist() == [[10, 60, 90, 140]]
 
 
+@pytest.mark.parametrize(("scale", "factor"), [("resized", 99 / 200), ("ratio", 50 / 101)])
+def test_a_crop_has_a_ratio_as_well(scale, factor):
+    """200 x 101 becomes 99 x 50, where 99.0099 was meant: the short side is exact."""
+    geometry = Geometry(kind="short_side_crop", height=40, width=40, short_side=50)
+    for turned in (False, True):
+        size = (101, 200) if turned else (200, 101)
+        place = geometry.placement(size, geometry.resized(*size))
+        assert (place.rows, place.columns) == ((50, 99) if turned else (99, 50))
+        asked = {"unletterbox": {"scale": scale}}
+        some = found([[0, 0, 40, 40]], [[0.5]], size=(40, 40), place=place, asked=asked)
+        long = some.boxes[0, 0::2] if turned else some.boxes[0, 1::2]
+        begin = -(place.left if turned else place.top)
+        assert long == pytest.approx([begin / factor, (begin + 40) / factor])
+
+
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
@@ -242,8 +280,11 @@ def test_the_extent_is_in_pixels_of_the_image():
 def test_clip_to_the_image_comes_after_the_way_back():
     """The padding's part of a box is cut where the image ends."""
     place = LETTERBOX.placement((50, 100), LETTERBOX.resized(50, 100))
-    some = found([[10, 0, 20, 100]], [[0.5]], size=(100, 100), place=place, clip="image")
-    assert some.boxes.tolist() == [[10, 0, 20, 50]]
+    head = {**BOXES, "format": "xywh"}
+    for corners in (0, 1):
+        asked = {"box_offset": {"corners": corners}}
+        some = found([[10, 0, 99, 100]], [[0.5]], head, (100, 100), place, asked, clip="image")
+        assert some.boxes.tolist() == [[10, 0, 100 - corners, 50 - corners]]
 
 
 def test_a_retinanet_worked_on_paper():

@@ -237,11 +237,14 @@ def test_boxes_that_the_model_has_decoded(format, numbers, unit):
 
 
 def test_the_corner_offset_does_not_touch_corners_that_the_model_gave():
-    """It is part of decoding: with a width the end is 1 less, a given end stays."""
+    """It is part of decoding: from a width or a distance the end is 1 less, a given end stays."""
     raw = np.array([[2, 4, 8, 16]], np.float32)
     asked = {"box_offset": {"corners": 1}}
     assert decoded({**BOXES, "format": "xywh"}, raw, asked=asked).tolist() == [[2, 4, 9, 19]]
     assert decoded(BOXES, raw, asked=asked).tolist() == [[2, 4, 8, 16]]
+    sides = np.array([[1, 2, 3, 4]], np.float32)  # from the middle of a cell of 8: 4, 4
+    head = distances(activation="none", unit="pixel")
+    assert decoded(head, sides, (8, 8), asked).tolist() == [[3, 2, 6, 7]]
 
 
 def test_half_precision_is_that_of_ieee_754():

@@ -1,0 +1,225 @@
+"""What records, comparisons and their words have to be, so that a run can be kept and told of."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simulator.contract import Key, Painter, Panel
+from simulator.resample import Resamples
+from simulator.store import finite, schema
+from simulator.tasks.task import Task
+from simulator.testing.subject import expect
+from simulator.testing.task_subject import (
+    Case,
+    TaskSubject,
+    changed,
+    close,
+    perfect,
+    plain,
+    rows,
+    scores,
+)
+
+RESAMPLES = 8
+PARTS = ("labelled", "train", "deploy", "delta", "flips")
+CHANGES = ("changed", "units")
+
+
+def every_column_is_recorded(subject: TaskSubject) -> None:
+    """A record has exactly the task's columns, with truth and without."""
+    columns = {field.name for field in subject.task.columns}
+    for truth in (subject.truth, None):
+        (record,) = subject.task.records([subject.answer()], truth)
+        odd = sorted(columns ^ record.keys())
+        expect(not odd, f"a record of the columns expected, got more or fewer: {', '.join(odd)}")
+
+
+def records_survive_parquet(subject: TaskSubject) -> None:
+    """Records that were written and read are the same, types included, and score the same."""
+    task, cases = subject.task, [*perfect(subject), *changed(subject)]
+    cases += [Case(None, case.before, case.after) for case in cases]
+    records = [after for _, after in rows(task, cases)]
+    names = [field.name for field in task.columns]
+    read = [{name: row[name] for name in names} for row in _stored(task, records)]
+    for record, back in zip(records, read, strict=True):
+        for name in names:
+            got, expected = repr(back[name]), repr(record[name])
+            told = f"{expected[:100]} expected, got {got[:100]}"
+            expect(got == expected, f"column {name} after Parquet: {told}")
+    truths = [case.truth for case in cases]
+    before, after = (task.score(some, truths).metrics for some in (records, read))
+    expect(close(before, after), f"metrics {before} expected after Parquet, got {after}")
+
+
+def an_answer_is_like_itself(subject: TaskSubject) -> None:
+    """An answer held against itself, and the first stack's, has no change of any kind."""
+    cases = [*perfect(subject), *(Case(c.truth, c.after, c.after) for c in changed(subject))]
+    for number, case in enumerate(cases):
+        for record in rows(subject.task, [case])[0]:
+            kinds = {name: record.get(name) for name in ("changed", *subject.task.kinds)}
+            told = f"no change expected, got {kinds}"
+            expect(not any(kinds.values()), f"answer {number} against itself: {told}")
+
+
+def changes_count_both_ways_alike(subject: TaskSubject) -> None:
+    """With the stacks swapped, as many units differ, of as many; never more than there are."""
+    for number, case in enumerate(changed(subject)):
+        swapped = Case(case.truth, case.after, case.before)
+        ((_, one), (_, other)) = rows(subject.task, [case, swapped])
+        for name in CHANGES:
+            told = f"{name} {one[name]} expected, got {other[name]}"
+            expect(one[name] == other[name], f"pair {number}, swapped: {told}")
+        told = f"0 to {one['units']} expected, got {one['changed']}"
+        expect(0 <= one["changed"] <= one["units"], f"pair {number}: changed units: {told}")
+
+
+def stamps_tell_truths_apart(subject: TaskSubject) -> None:
+    """A stamp is JSON: one of equal truths, two of different ones, None where there is none."""
+    task = subject.task
+    got = task.stamp(None)
+    expect(got is None, f"stamp of no truth: None expected, got {got!r}")
+    stamps: list[Any] = []
+    for number, (truth, _) in enumerate(task.examples()):
+        one, again = task.stamp(truth), task.stamp(deepcopy(truth))
+        back = json.loads(json.dumps(one, allow_nan=False))
+        told = f"{one!r} expected again and after JSON, got {again!r} and {back!r}"
+        expect(one == again == back, f"stamp of example {number}: {told}")
+        told = f"another than those of {stamps} expected, got {one!r}"
+        expect(one not in stamps, f"stamp of example {number}: {told}")
+        stamps.append(one)
+
+
+def a_comparison_has_its_parts(subject: TaskSubject) -> None:
+    """All parts, metrics, deltas and kinds of flips are there, and fit the records."""
+    task, cases = subject.task, [*perfect(subject), *changed(subject)]
+    found = _compared(task, cases)
+    _has(found, PARTS, "a comparison")
+    _has(found["flips"], ("count", "units", "rate", "ci95", *task.kinds), "flips")
+    sides = [found[side]["metric"] for side in ("train", "deploy")]
+    for part, what in (*zip(sides, ("train", "deploy"), strict=True), (found["delta"], "delta")):
+        _has(part, task.metrics, what)
+    for name in task.metrics:
+        before, after = (side[name] for side in sides)
+        _is(found["delta"][name]["value"], after - before, f"delta of {name}")
+    records = [after for _, after in rows(task, cases)]
+    count, units = (sum(record[name] for record in records) for name in CHANGES)
+    flips, expected = found["flips"], {"count": count, "units": units, "rate": count / units}
+    for name, value in expected.items():
+        _is(flips[name], value, f"flips: {name}")
+
+
+def a_comparison_is_json(subject: TaskSubject) -> None:
+    """A comparison goes into JSON and back, with truth, without, and where nothing changed."""
+    for what, cases in _sets(subject).items():
+        found = finite(_compared(subject.task, cases))
+        back = json.loads(json.dumps(found, allow_nan=False))
+        expect(plain(back) == plain(found), f"{what}: {found} expected after JSON, got {back}")
+
+
+def reports_get_their_words(subject: TaskSubject) -> None:
+    """Titles, lines and a flip's words are strings, as many as documented; severities are finite.
+
+    They are asked of what JSON gives back, as a report does.
+    """
+    task = subject.task
+    _texts(task.titles, 3, "titles")
+    for what, cases in _sets(subject).items():
+        found = finite(_compared(task, cases))
+        summary = {"task": task.name, "unit": task.unit, "samples": len(cases), **found}
+        lines = task.lines(_from_json(summary))
+        expect(isinstance(lines, list), f"{what}: a list of lines expected, got {lines!r}")
+        for line in lines:
+            _texts(line, 2, f"{what}: a line")
+        for train, deploy in rows(task, cases):
+            if deploy["changed"]:
+                severity = task.severity(train, deploy)
+                fits = isinstance(severity, float) and isfinite(severity)
+                expect(fits, f"{what}: severity: a finite float expected, got {severity!r}")
+                flip = _from_json(finite(task.flip(train, deploy)))
+                _has(flip, ("train", "deploy"), f"{what}: a flip")
+                for more in ({}, {"picture": "flips/01-a.png"}):
+                    _texts(task.words({**flip, **more}), 3, f"{what}: words of a flip")
+
+
+def changes_can_be_drawn(subject: TaskSubject) -> str | None:
+    """Panels of any change can be painted, with truth and without, and leave the images alone."""
+    if not subject.task.drawn:
+        return "the task does not draw"
+    place = subject.placement
+    image = np.full((place.height, place.width, 3), 128, np.uint8)
+    for number, case in enumerate(changed(subject)):
+        for truth in (None, subject.task.opened(case.truth)):
+            images = image.copy(), image.copy()
+            panels = subject.task.panels(images, case.before, case.after, truth)
+            what = f"pair {number}, {'without' if truth is None else 'with'} truth"
+            expect(panels, f"{what}: panels expected, got none")
+            _Sketch({}).png(panels)
+            same = all(np.array_equal(image, one) for one in images)
+            expect(same, f"{what}: images as they were expected, got drawings on them")
+    return None
+
+
+class _Sketch(Painter):
+    """Looks at every part that a painter uses, and paints nothing."""
+
+    def _png(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
+        for panel in panels:
+            expect(panel.title, "a title over each panel expected, got none")
+        rectangles = [rectangle for panel in panels for rectangle in panel.rectangles]
+        for color in [entry.color for entry in (*legend, *rectangles)]:
+            fits = len(color) == 3 and all(0 <= value <= 255 for value in color)
+            expect(fits, f"a color of three numbers, 0 to 255, expected, got {color}")
+        for entry in legend:
+            expect(entry.words, f"words for the color {entry.color} expected, got none")
+        return b""
+
+
+def _sets(subject: TaskSubject) -> dict[str, list[Case]]:
+    cases = changed(subject)
+    return {
+        "changed answers": [*perfect(subject), *cases],
+        "no truth": [Case(None, case.before, case.after) for case in cases],
+        "no change": perfect(subject),
+        "the last example alone": perfect(subject)[-1:],
+    }
+
+
+def _compared(task: Task, cases: Sequence[Case]) -> dict[str, Any]:
+    return task.compare(*scores(task, cases), Resamples(len(cases), number=RESAMPLES))
+
+
+def _stored(task: Task, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write records as a run does, and read them."""
+    named = [{"sample": str(i), "side": "deploy", **r} for i, r in enumerate(records)]
+    file, columns = io.BytesIO(), schema(task.columns)
+    pq.write_table(pa.Table.from_pylist(named, columns), file)
+    read: list[dict[str, Any]] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()
+    return read
+
+
+def _from_json(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=float))
+
+
+def _has(part: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    missing = [name for name in names if name not in part]
+    told = f"{', '.join(names)} expected, got none of {', '.join(missing)}"
+    expect(not missing, f"{what}: {told}")
+
+
+def _is(got: Any, expected: Any, what: str) -> None:
+    expect(close(got, expected), f"{what}: {expected} expected, got {got}")
+
+
+def _texts(got: Any, number: int, what: str) -> None:
+    fits = isinstance(got, tuple) and len(got) == number and all(isinstance(t, str) for t in got)
+    expect(fits, f"{what}: a tuple of {number} strings expected, got {got!r}")

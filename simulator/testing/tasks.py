@@ -1,0 +1,79 @@
+"""The checks that every task has to pass, and how they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simulator.testing import task_outputs, task_records, task_scores
+from simulator.testing.prove import Mark
+from simulator.testing.subject import Failed, one_line
+from simulator.testing.task_subject import TaskSubject
+
+__all__ = ["TASK_CHECKS", "TaskCheck", "TaskSubject", "Verdict", "prove_task"]
+
+TaskCheck = Callable[[TaskSubject], str | None]
+"""Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
+
+TASK_CHECKS: tuple[TaskCheck, ...] = (
+    task_scores.the_perfect_scores_1,
+    task_scores.the_worthless_scores_0,
+    task_scores.what_is_absent_is_left_out,
+    task_scores.nothing_to_find_changes_nothing,
+    task_scores.the_order_does_not_matter,
+    task_scores.a_resample_is_a_data_set,
+    task_scores.without_truth_flips_still_count,
+    task_scores.no_image_is_a_data_error,
+    task_outputs.nan_and_infinity_are_refused,
+    task_outputs.what_does_not_fit_is_refused,
+    task_outputs.outputs_are_left_alone,
+    task_outputs.any_strides_will_do,
+    task_outputs.the_same_twice,
+    task_outputs.threads_see_the_same,
+    task_outputs.equal_identities_do_equal_work,
+    task_records.every_column_is_recorded,
+    task_records.records_survive_parquet,
+    task_records.an_answer_is_like_itself,
+    task_records.changes_count_both_ways_alike,
+    task_records.stamps_tell_truths_apart,
+    task_records.a_comparison_has_its_parts,
+    task_records.a_comparison_is_json,
+    task_records.reports_get_their_words,
+    task_records.changes_can_be_drawn,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One check of a task.
+
+    Attributes:
+        check: the check's name.
+        mark: passed or failed; a crash is a failure.
+        remark: what was expected and what came, or what the person should know; may be empty.
+    """
+
+    check: str
+    mark: Mark
+    remark: str
+
+
+def prove_task(subject: TaskSubject) -> list[Verdict]:
+    """Run every check on a task.
+
+    Args:
+        subject: the task, and what to try it with.
+    """
+    return [_verdict(check, subject) for check in TASK_CHECKS]
+
+
+def _verdict(check: TaskCheck, subject: TaskSubject) -> Verdict:
+    mark, remark = Mark.FAILED, ""
+    try:
+        remark = check(subject) or ""
+        mark = Mark.PASSED
+    except Failed as error:
+        remark = str(error)
+    except Exception as error:  # a crash is a failure, never "not applicable"
+        remark = one_line(error)
+    return Verdict(check.__name__, mark, remark)

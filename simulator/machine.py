@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "cpu": _cpu(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "versions": dict(sorted({**versions, **{n: _version(n) for n in core}}.items())),
     }
@@ -34,7 +35,9 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _cpu() -> dict[str, Any]:
+@cache
+def processor() -> dict[str, Any]:
+    """Return the processor's ``model`` and ``flags``, as the system tells them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -43,7 +46,9 @@ def _cpu() -> dict[str, Any]:
     for line in lines:
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), value.strip())
-    return {"model": found.get("model name", ""), "flags": sorted(found.get("flags", "").split())}
+    model = found.get("model name") or found.get("CPU part", "")  # x86, else ARM
+    flags = found.get("flags") or found.get("Features", "")
+    return {"model": model, "flags": sorted(flags.split())}
 
 
 def sha256(path: Path) -> str | None:

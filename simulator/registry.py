@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend, Offer, Options
-from simulator.errors import MissingLibrary, UserError, unknown
+from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
 
@@ -60,7 +60,7 @@ def backend(name: str) -> Backend:
     except Exception as error:  # whatever the adapter's own code raises
         raise UserError(
             f"the backend {name!r} ({points[name].value}) does not load: "
-            f"{' '.join(str(error).split())}; fix or uninstall the package that brings it"
+            f"{one_line(error)}; fix or uninstall the package that brings it"
         ) from error
     if not isinstance(loaded, Backend) or loaded.name != name:
         raise UserError(
@@ -79,6 +79,7 @@ def backends() -> list[Backend]:
     return found
 
 
+@cache
 def package(name: str) -> str:
     """Return the package that brings a backend, with its version."""
     dist = entry_points()[name].dist

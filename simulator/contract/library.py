@@ -8,7 +8,7 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
-from simulator.errors import MissingLibrary
+from simulator.errors import MissingLibrary, one_line
 
 
 class Library:
@@ -52,7 +52,7 @@ class Library:
                 ) from error
             except Exception as error:  # whatever its own code raises while it loads
                 raise MissingLibrary(
-                    f"{self._module} is installed and does not load: {_line(error)}; "
+                    f"{self._module} is installed and does not load: {one_line(error)}; "
                     f"try: pip install --force-reinstall {self._distribution}"
                 ) from error
         return self._loaded
@@ -82,7 +82,3 @@ class Library:
     def distribution(self) -> str:
         """The installed package that has the library."""
         return self._distribution
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

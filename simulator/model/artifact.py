@@ -16,7 +16,7 @@ import onnx
 
 from simulator import cache, machine, registry
 from simulator.contract import Array, Runtime, Stage
-from simulator.errors import ModelError, SimulatorError
+from simulator.errors import ModelError, SimulatorError, one_line
 from simulator.model.card import Card, tensor_shape
 from simulator.model.graph.change import difference
 from simulator.model.graph.edit import inferred, pin
@@ -186,7 +186,7 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     backend, offer = choice.backend, choice.offer
     with _about(card, choice):
         place = registry.compile_identity(backend, offer)
-        processor = machine.describe({})["cpu"]
+        processor = machine.processor()
         key = digest([given.key, "compile", identity, place, processor, makers()])
         folder = cache.entry(
             f"compiled/{_words(card)}-{key[:24]}",
@@ -258,7 +258,7 @@ def _about(card: Card, choice: Choice) -> Iterator[None]:
     except SimulatorError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        reason = one_line(error)
         raise ModelError(
             f"{choice.backend.name} cannot {choice.stage} {card.model}: {reason}"
         ) from error

@@ -120,7 +120,7 @@ def rounds(choice: Choice, dtype: str) -> bool:
 
 
 def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
-    processor = machine.describe({})["cpu"]
+    processor = machine.processor()
     place = registry.compile_identity(choice.backend, choice.offer)
     key = digest([choice.identity(), processor, place, what, CHANNELS, SIDE, makers()])
     name = f"probes/{choice.backend.name}-{key[:24]}"

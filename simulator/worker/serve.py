@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend, Stage
-from simulator.errors import SampleError, SimulatorError
+from simulator.errors import SampleError, SimulatorError, one_line
 from simulator.worker.codec import Memory, decode, encode
 
 
@@ -74,7 +74,7 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
                 reply = {"value": value, "ns": time.perf_counter_ns() - start}
                 out.write(encode(reply, outgoing))
             except Exception as error:  # whatever the library raises is the client's to tell
-                out.write(encode({"error": _kind(error), "message": _line(error)}, outgoing))
+                out.write(encode({"error": _kind(error), "message": one_line(error)}, outgoing))
     sys.stdout.flush()
     os._exit(0)  # a library's own threads or destructors shall not hold the worker back
 
@@ -105,10 +105,6 @@ def _kind(error: Exception) -> str:
     if isinstance(error, SampleError):
         return "SampleError"
     return type(error).__name__ if isinstance(error, SimulatorError) else "ModelError"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def test_runtimes_that_do_not_tell(overrides, wanted):
     found = probe(choose(load("pillow_fp32", overrides))[Stage.RUNTIME])
 
     assert (found.compute, found.weights) == (wanted.compute, wanted.weights)
-    if "avx512_fp16" not in machine.describe({})["cpu"]["flags"]:
+    if "avx512_fp16" not in machine.processor()["flags"]:
         assert found.accumulation == wanted.accumulation
 
 

@@ -11,6 +11,7 @@ from simulator import registry
 def forget():
     registry.entry_points.cache_clear()
     registry.backend.cache_clear()
+    registry.package.cache_clear()
     registry._worker.cache_clear()
 
 

@@ -14,7 +14,7 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 
 from simulator.contract import Array
-from simulator.errors import ModelError
+from simulator.errors import ModelError, one_line
 
 FLOATS: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
@@ -148,7 +148,7 @@ def infer(model: onnx.ModelProto, stale: Iterable[str] = ()) -> dict[str, list[i
     try:
         inferred = shape_inference.infer_shapes(probe, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         first = re.search(r"\(op_type:\w+, node name: (.*?)\): .*?(?= \(op_type:|$)", reason)
         raise (Misfit(first[1], first[0]) if first else Misfit("", reason)) from error
     shapes = _shapes(inferred)

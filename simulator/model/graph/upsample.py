@@ -11,7 +11,7 @@ from onnx import helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from simulator.contract import Array
-from simulator.errors import ModelError
+from simulator.errors import ModelError, one_line
 from simulator.model.graph import edit
 from simulator.model.graph.change import Change, Seen
 from simulator.profile.graph import Upsample
@@ -55,7 +55,7 @@ def _raise_opset(model: onnx.ModelProto) -> None:
     try:
         raised = version_converter.convert_version(model, 11)
     except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         raise ModelError(
             f"upsample needs opset 11 or later, the model has {edit.opset(model)} and cannot be "
             f"raised: {reason}; export anew"

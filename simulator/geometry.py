@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Placement:
         network_height: rows of the network's input.
         network_width: columns of it.
         centered: whether padding was to be shared by both ends.
+        factor: by which both sides were to be resampled, before anything was rounded; None where
+            there is no one factor (``squash``).
     """
 
     height: int
@@ -40,6 +43,30 @@ class Placement:
     network_height: int
     network_width: int
     centered: bool = False
+    factor: Fraction | None = None
+
+    def scales(self, rule: str) -> tuple[Fraction, Fraction]:
+        """Return the network's pixels for one of the image, of rows and of columns.
+
+        Args:
+            rule: ``resized``: by the sides that the image really had after its resize; ``ratio``:
+                by the one factor, where there is one (YOLOv5's ``gain``).
+        """
+        if rule == "ratio" and self.factor is not None:
+            return self.factor, self.factor
+        return Fraction(self.rows, self.height), Fraction(self.columns, self.width)
+
+    def start(self, rule: str) -> tuple[Fraction, Fraction]:
+        """Return the network's row and column in which the image begins.
+
+        Args:
+            rule: ``integer``: where it was put; ``exact``: half of what is left over, with its half
+                pixel, where the padding is centered (YOLOv5's ``pad``).
+        """
+        if rule == "exact" and self.centered:
+            over = self.network_height - self.rows, self.network_width - self.columns
+            return Fraction(over[0], 2), Fraction(over[1], 2)
+        return Fraction(self.top), Fraction(self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +163,15 @@ class Geometry:
         """
         top, left = self._start(*resampled)
         centered = self.kind == "letterbox" and self.position == "center"
-        return Placement(*image, *resampled, top, left, self.height, self.width, centered)
+        network = self.height, self.width
+        return Placement(*image, *resampled, top, left, *network, centered, self._factor(*image))
+
+    def _factor(self, height: int, width: int) -> Fraction | None:
+        if self.kind == "squash":
+            return None
+        if self.kind == "short_side_crop":
+            return Fraction(self.short_side, min(height, width))
+        return min(Fraction(self.height, height), Fraction(self.width, width))
 
     def _start(self, rows: int, columns: int) -> tuple[int, int]:
         """The first row and column of a resampled image in the network's input."""

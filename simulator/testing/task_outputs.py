@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, combinations, product
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
+from pydantic import ValidationError
 
 from simulator.errors import ModelError, SampleError
 from simulator.profile.postprocess import Postprocess
@@ -21,18 +24,21 @@ _TRIED: dict[Any, tuple[Any, ...]] = {bool: (False, True), int: (1, 2), float: (
 
 
 def nan_and_infinity_are_refused(subject: TaskSubject) -> str | None:
-    """One NaN or infinity, anywhere in an output of floats, is a SampleError."""
-    whole = []
+    """An output of NaN or infinity is a SampleError; so is a single one, or it is not read."""
+    whole, expected = [], plain(subject.answer())
     for name, array in subject.fresh().items():
         if array.dtype.kind != "f":
             whole.append(name)
             continue
         for value in (np.nan, np.inf, -np.inf):
+            outputs = subject.fresh()
+            outputs[name][...] = value
+            _refused(subject, outputs, f"nothing but {value} in output {name!r}", SampleError)
             for place in sorted({0, array.size // 2, array.size - 1}):
                 outputs = subject.fresh()
                 outputs[name].flat[place] = value
                 what = f"{value} at {place} of {array.size} in output {name!r}"
-                _refused(subject, outputs, what, SampleError)
+                _refused(subject, outputs, what, SampleError, expected)
     return f"integers cannot be NaN: {', '.join(whole)}" if whole else None
 
 
@@ -98,45 +104,56 @@ def threads_see_the_same(subject: TaskSubject) -> None:
 def equal_identities_do_equal_work(subject: TaskSubject) -> None:
     """Profiles whose settings have one identity get one answer, and the identity is JSON.
 
-    Every value of every field of ``postprocess`` is tried alone. What this task has no use for may
-    change nothing; what changes the answer must change the identity, as equal work is done once.
+    Every value of every field of ``postprocess`` is tried alone, and with every other field of its
+    section. What this task has no use for may change nothing; what changes the answer must change
+    the identity, as equal work is done once.
     """
     known: dict[str, tuple[str, Any]] = {}
-    for words, document in (("the card alone", {}), *profiles(Postprocess)):
+    for words, asked in profiles():
         try:
-            identity, again = (
-                subject.task.settings(Postprocess.model_validate(document)).identity()
-                for _ in range(2)
-            )
+            one, other = subject.task.settings(asked), subject.task.settings(asked.model_copy())
         except ModelError:
             continue
+        identity, again = one.identity(), other.identity()
         told = json.dumps(identity, sort_keys=True, allow_nan=False)
         same = told == json.dumps(again, sort_keys=True)
         expect(same, f"{words}: one identity expected of equal profiles, got {identity}, {again}")
-        answer = _answer(subject, Postprocess.model_validate(document))
-        other, expected = known.setdefault(told, (words, answer))
-        why = f"the answer of {other} expected, which has the same identity, got another"
+        answer = _answer(subject, asked)
+        like, expected = known.setdefault(told, (words, answer))
+        why = f"the answer of {like} expected, which has the same identity, got another"
         expect(answer == expected, f"{words}: {why}")
 
 
-def profiles(section: type[Section], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield documents in which one field of a section is written, each with its words."""
+def profiles() -> Iterator[tuple[str, Postprocess]]:
+    """Yield what profiles may ask for, with its words: nothing, one field, two of a section."""
+    yield "the card alone", Postprocess()
+    for words, document in _documents(Postprocess):
+        with suppress(ValidationError):  # no profile may ask for these two together
+            yield words, Postprocess.model_validate(document)
+
+
+def _documents(section: type[Section], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    own = []
     for name, field in section.model_fields.items():
         place, kind = f"{path}{name}", field.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
-            for words, inner in profiles(kind, f"{place}."):
+            for words, inner in _documents(kind, f"{place}."):
                 yield words, {name: inner}
-            continue
-        for value in values(kind):
-            yield f"{place} {value}", {name: value}
+        else:
+            tried = [value for value in _values(kind) if value != field.default]
+            own.append([(f"{place} {value}", {name: value}) for value in tried])
+    yield from chain(*own)
+    for one, other in combinations(own, 2):
+        for (words, document), (more, beside) in product(one, other):
+            yield f"{words}, {more}", document | beside
 
 
-def values(kind: Any) -> list[Any]:
+def _values(kind: Any) -> list[Any]:
     """The values of a field's type that are tried: all names, a few numbers."""
     if get_origin(kind) is Literal:
         return list(get_args(kind))
     if get_origin(kind) in (Union, UnionType):
-        return [value for part in get_args(kind) for value in values(part)]
+        return [value for part in get_args(kind) for value in _values(part)]
     bare = get_args(kind)[0] if get_args(kind) else kind
     return list(_TRIED.get(bare, ()))
 
@@ -154,8 +171,10 @@ def _read_only(array: Any) -> Any:
     return array
 
 
-def _refused(subject: TaskSubject, outputs: Outputs, what: str, kind: type[Exception]) -> None:
-    """Expect decoding to raise this kind of error, in one line."""
+def _refused(
+    subject: TaskSubject, outputs: Outputs, what: str, kind: type[Exception], unread: Any = None
+) -> None:
+    """Expect decoding to raise this kind of error, in one line, or to give the answer *unread*."""
     expected = f"{what}: a {kind.__name__} in one line expected"
     try:
         answer = subject.decoded(outputs)
@@ -164,4 +183,5 @@ def _refused(subject: TaskSubject, outputs: Outputs, what: str, kind: type[Excep
         return
     except Exception as error:
         raise Failed(f"{expected}, got {one_line(error)}") from error
-    raise Failed(f"{expected}, got {' '.join(str(answer).split())[:100]}")
+    got = " ".join(str(answer).split())[:100]
+    expect(unread is not None and plain(answer) == unread, f"{expected}, got {got}")

@@ -17,7 +17,7 @@ from simulator.contract import Key, Painter, Panel
 from simulator.resample import Resamples
 from simulator.store import finite, schema
 from simulator.tasks.task import Task
-from simulator.testing.subject import expect
+from simulator.testing.subject import Failed, expect, one_line
 from simulator.testing.task_subject import (
     Case,
     TaskSubject,
@@ -121,7 +121,10 @@ def a_comparison_is_json(subject: TaskSubject) -> None:
     """A comparison goes into JSON and back, with truth, without, and where nothing changed."""
     for what, cases in _sets(subject).items():
         found = finite(_compared(subject.task, cases))
-        back = json.loads(json.dumps(found, allow_nan=False))
+        try:
+            back = json.loads(json.dumps(found, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise Failed(f"{what}: plain values expected, got {one_line(error)}") from error
         expect(plain(back) == plain(found), f"{what}: {found} expected after JSON, got {back}")
 
 
@@ -175,7 +178,8 @@ class _Sketch(Painter):
         for panel in panels:
             expect(panel.title, "a title over each panel expected, got none")
         rectangles = [rectangle for panel in panels for rectangle in panel.rectangles]
-        for color in [entry.color for entry in (*legend, *rectangles)]:
+        colors = [*(entry.color for entry in legend), *(one.color for one in rectangles)]
+        for color in colors:
             fits = len(color) == 3 and all(0 <= value <= 255 for value in color)
             expect(fits, f"a color of three numbers, 0 to 255, expected, got {color}")
         for entry in legend:

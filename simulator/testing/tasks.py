@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from simulator.testing import task_outputs, task_records, task_scores
 from simulator.testing.prove import Mark
@@ -75,5 +77,7 @@ def _verdict(check: TaskCheck, subject: TaskSubject) -> Verdict:
     except Failed as error:
         remark = str(error)
     except Exception as error:  # a crash is a failure, never "not applicable"
-        remark = one_line(error)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        at = f"{Path(place.filename).name}:{place.lineno}"
+        remark = f"no crash expected, got {one_line(error)} ({at})"
     return Verdict(check.__name__, mark, remark)

@@ -67,30 +67,14 @@ def decode(
 def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
     """Bring (n, 4) boxes from the network's pixels to the image's.
 
-    A scale of ``resized`` is (resampled / image) of each side. ``ratio`` is the one factor that
-    the geometry aimed at before it rounded (YOLOv5's ``gain``); an image that was squashed has
-    none, and keeps ``resized``. A padding of ``exact`` is half of what is left over (YOLOv5's
-    ``pad``), with its half pixel.
+    See :meth:`Placement.scales` and :meth:`Placement.start` for the two rules.
     """
-    p = placement
-    start = np.array([p.left, p.top], np.float64)
-    if settings.padding == "exact" and p.centered:
-        start = np.array([p.network_width - p.columns, p.network_height - p.rows]) / 2
-    scale = np.array([p.columns / p.width, p.rows / p.height])
-    if settings.scale == "ratio":
-        scale = _ratio(p, scale)
-    moved: Floats = (boxes - np.tile(start, 2)) / np.tile(scale, 2)
+    top, left = placement.start(settings.padding)
+    rows, columns = placement.scales(settings.scale)
+    start = np.array([left, top] * 2, np.float64)
+    scale = np.array([columns, rows] * 2, np.float64)
+    moved: Floats = (boxes - start) / scale
     return moved
-
-
-def _ratio(p: Placement, resized: Floats) -> Floats:
-    """The one factor for both sides, if the resampled sides are those of one factor, rounded."""
-    if p.rows > p.network_height or p.columns > p.network_width:  # cropped: the short side is exact
-        one = p.rows / p.height if p.height <= p.width else p.columns / p.width
-    else:
-        one = min(p.network_height / p.height, p.network_width / p.width)
-    same = abs(p.rows - p.height * one) < 1 and abs(p.columns - p.width * one) < 1
-    return np.array([one, one]) if same else resized
 
 
 def _detected(

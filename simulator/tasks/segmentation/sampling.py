@@ -96,11 +96,8 @@ def in_image(
         Of either side, its taps, and (n,) which pixels the network saw: all, but for a crop.
     """
     p, s = placement, settings
-    height, width = _scales(p, s.scale)
-    top, left = Fraction(p.top), Fraction(p.left)
-    if s.padding == "exact" and p.centered:
-        top = Fraction(p.network_height - p.rows, 2)
-        left = Fraction(p.network_width - p.columns, 2)
+    height, width = p.scales(s.scale)
+    top, left = p.start(s.padding)
     return (
         _side(p.height, p.height * height, top, p.network_height, s.size[0], s.resize),
         _side(p.width, p.width * width, left, p.network_width, s.size[1], s.resize),
@@ -117,23 +114,6 @@ def _along(plane: Array, taps: Taps, axis: int) -> Array:
     beyond *= share
     found += beyond
     return found
-
-
-def _scales(p: Placement, scale: str) -> tuple[Fraction, Fraction]:
-    """Pixels of the network for a pixel of the image, of rows and of columns.
-
-    ``ratio`` is the one factor that the geometry aimed at before it rounded; an image that was
-    squashed has none, and keeps ``resized``.
-    """
-    rows, columns = Fraction(p.rows, p.height), Fraction(p.columns, p.width)
-    if scale == "resized":
-        return rows, columns
-    if p.rows > p.network_height or p.columns > p.network_width:
-        one = rows if p.height <= p.width else columns
-    else:
-        one = min(Fraction(p.network_height, p.height), Fraction(p.network_width, p.width))
-    same = abs(p.rows - p.height * one) < 1 and abs(p.columns - p.width * one) < 1
-    return (one, one) if same else (rows, columns)
 
 
 def _side(

@@ -131,6 +131,13 @@ def test_a_score_just_above_the_threshold_is_kept(activation, value, threshold):
     assert len(candidates(low, None, score, exact)[0]) == 0
 
 
+def test_a_softmax_that_is_almost_sure_is_above_a_high_threshold():
+    """1 / (1 + exp(-18)) is 0.99999998."""
+    score = Score.model_validate({**SCORE, "activation": "softmax"})
+    rows, classes, _ = candidates(np.array([[9, -9]], np.float32), None, score, 0.999)
+    assert (rows.tolist(), classes.tolist()) == ([0], [0])
+
+
 def test_equal_scores_come_in_the_order_of_the_output():
     """Ninety of one score, apart from each other, after one that is better."""
     boxes = [[10 * i, 0, 10 * i + 5, 5] for i in range(91)]
@@ -159,7 +166,16 @@ def test_huge_values_neither_warn_nor_crash(head, kind, precision):
     asked = {"box_precision": precision, "nms": {"kind": kind, "sigma": 0.5}}
     some = found(raw, [[0.9], [0.8], [0.7]], head, (8, 24), asked=asked)
     assert np.isfinite(some.boxes).all()
+    assert (some.boxes[:, :2] <= some.boxes[:, 2:]).all()
     assert np.isfinite(some.scores).all()
+
+
+def test_a_box_that_overflows_is_as_large_as_boxes_get():
+    """Center and size are infinite, and their difference NaN: it reaches as far as any box."""
+    raw = [[3e38, -3e38, 3e38, 3e38]]
+    assert found(raw, [[0.9]], ANCHORS, (8, 8)).boxes.tolist() == [[-1e9, -1e9, 1e9, 1e9]]
+    clipped = found(raw, [[0.9]], ANCHORS, (8, 8), clip="network")
+    assert clipped.boxes.tolist() == [[0, 0, 8, 8]]
 
 
 def test_nothing_above_the_threshold_is_an_empty_result():
@@ -354,8 +370,8 @@ def test_softmax_with_the_background_first():
 
 
 def test_a_model_with_nms_inside():
-    """Rows (x1, y1, x2, y2, score, class), padded by rows of score 0; the best comes first."""
-    rows = np.array([[1, 2, 3, 4, 0.5, 1], [5, 6, 7, 8, 0.9, 0], [0, 0, 0, 0, 0, -1]], np.float32)
+    """Rows (x1, y1, x2, y2, score, class), the best first; class -1 is none."""
+    rows = np.array([[1, 2, 3, 4, 0.5, 1], [5, 6, 7, 8, 0.9, 0], [0, 0, 0, 0, 0.3, -1]], np.float32)
     for array in (rows, rows[None]):
         some = decode({"found": array}, settings(FINAL, (20, 40)), whole(20, 40), 2)
         assert some.classes.tolist() == [0, 1]

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from simulator.errors import ModelError
-from simulator.profile.postprocess import Postprocess
+from simulator.profile.postprocess import MaskResize, Postprocess
 from simulator.tasks.segmentation.card import Sampling, SegmentationOutput, check, resolve
 
 UPSAMPLE = {"mode": "bilinear", "coordinate_transformation_mode": "align_corners"}
@@ -69,8 +69,9 @@ def test_the_sides_by_the_output_stride_are_rounded_up():
 
 def test_classes_that_are_chosen_early_are_resized_by_nearest():
     """So the axis argmax can be swapped alone, whatever the others say of logits."""
-    logits = {"mask_resize": {"of": "logits", "mode": "bilinear"}}
-    found = chosen({"argmax": "before"} | logits)
+    logits = MaskResize(of="logits", mode="bilinear")
+    mixed = Postprocess(argmax="before").model_copy(update={"mask_resize": logits})
+    found = resolve(card(), mixed, (64, 64))
 
     assert found.upsample == Sampling("nearest", "align_corners")
     assert found.resize == Sampling("nearest", "half_pixel")
@@ -107,7 +108,7 @@ def test_what_cannot_be_is_refused_in_one_line(asked, fields, words):
         ({"mask_resize": {"of": "labels", "mode": "nearest"}},
          "the card must say coordinate_transformation_mode"),
         ({"logits_upsample": UPSAMPLE | {"mode": "model"}}, "must say mode; 'model' is for profil"),
-        ({"mask_resize": RESIZE | {"mode": "bilinear"}}, "mask_resize.mode: labels can only be"),
+        ({"mask_resize": RESIZE | {"mode": "bilinear"}}, "labels can only be resized by nearest"),
         ({"argmax": None}, "argmax is missing: before, or after"),
         ({"argmax": "before"}, "logits_upsample.mode: labels can only be resized by nearest"),
         ({"argmax": "before", "logits_upsample": UPSAMPLE | {"mode": "nearest"},

@@ -1,0 +1,133 @@
+"""The figures that were measured with other scripts, of whole detectors and a segmenter.
+
+``bccd_retinanet.md`` and ``README.md`` in the shared data have them, and say how they came about.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from shared_data import shared
+
+pq = pytest.importorskip("pyarrow.parquet")
+for library in ("PIL", "cv2", "onnxruntime", "pycocotools"):
+    pytest.importorskip(library)
+
+CARDS = Path(__file__).with_name("cards")
+BILINEAR = {"resize": "pil-bilinear"}
+OFFSET = "postprocess.box_offset"
+
+
+def linear(coordinates):
+    return {"graph.upsample": {"mode": "linear", "coordinate_transformation_mode": coordinates}}
+
+
+# The card's row: mAP, AP50, AP75, AP of RBC, WBC and Platelets, detections; and how it is made.
+NAMES = ("mAP", "AP50", "AP75", "AP RBC", "AP WBC", "AP Platelets")
+ROWS = {
+    "baseline": ({}, (0.5517, 0.8889, 0.6232, 0.5024, 0.6956, 0.4570, 2034)),
+    "half_pixel": (linear("half_pixel"), (0.5525, 0.8905, 0.6184, 0.5046, 0.6867, 0.4661, 1976)),
+    "asymmetric": (linear("asymmetric"), (0.5360, 0.8841, 0.5928, 0.4912, 0.6753, 0.4417, 2004)),
+    "align_corners": (
+        linear("align_corners"),
+        (0.5486, 0.8893, 0.6040, 0.5042, 0.6795, 0.4619, 2013),
+    ),
+    "c1": ({f"{OFFSET}.corners": 1}, (0.5333, 0.8789, 0.5475, 0.4930, 0.6918, 0.4152, 2052)),
+    "c2": (
+        {f"{OFFSET}.anchors": 1, f"{OFFSET}.corners": 1, "postprocess.nms.offset": 1},
+        (0.5521, 0.8893, 0.6320, 0.5006, 0.6931, 0.4627, 2005),
+    ),
+    "c3": (
+        {OFFSET: {"anchors": 1, "corners": 1, "extent": 1}, "postprocess.nms.offset": 1},
+        (0.5533, 0.8895, 0.6043, 0.5024, 0.6966, 0.4610, 2005),
+    ),
+    "c4": ({f"{OFFSET}.anchors": 1}, (0.5514, 0.8895, 0.5949, 0.5012, 0.6937, 0.4594, 2005)),
+}
+CEIL = {"graph.pooling.ceil_mode": "ceil"}
+SMALLER = {
+    "baseline": ({}, (0.5487, 0.8895, 0.6411, 0.5067, 0.6817, 0.4578, 2105)),
+    "ceil": (CEIL, (0.5453, 0.8866, 0.6348, 0.5045, 0.6828, 0.4487, 2066)),
+}
+
+
+def swept(tmp_path, model, data, options):
+    """The figures of every option, and the summary; one pass over the images."""
+    from simulator.jobs.sweep import sweep
+
+    shared("models")
+    suite = {
+        "schema": 1,
+        "name": "golden",
+        "summary": "",
+        "train": "pillow_fp32",
+        "columns": {"row": {name: {**BILINEAR, **changes} for name, changes in options.items()}},
+    }
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
+    (result,) = sweep(
+        str(tmp_path / "suite.yaml"),
+        models=[CARDS / f"{model}.yaml"],
+        data=CARDS / f"{data}.yaml",
+        out=tmp_path / "run",
+    )
+    found = pq.read_table(result.folder / "records.parquet").to_pylist()
+    return result.summary["columns"]["row"]["options"], result.summary, found
+
+
+@pytest.mark.parametrize(("size", "rows"), [("320x416", ROWS), ("316x412", SMALLER)])
+def test_bccd(size, rows, tmp_path):
+    """Every row of the RetinaNet's card, to its four digits and to the detection."""
+    options = {name: changes for name, (changes, _) in rows.items()} | {"ceil": CEIL}
+    found, summary, records = swept(tmp_path, f"bccd_retinanet_{size}", "bccd_test", options)
+    assert (summary["samples"], summary["skipped"]) == (72, 0)
+    for name, (_, (*wanted, count)) in rows.items():
+        figures = [round(found[name][metric], 4) for metric in NAMES]
+        dets = [len(row["scores"]) for row in records if row["side"] == f"row/{name}"]
+        assert (name, figures, sum(dets)) == (name, wanted, count)
+    refused = summary["absent"].get("row/ceil", "")
+    assert ("/Add" in refused and "Incompatible" in refused) == (size == "320x416")
+
+
+def test_deeplab(tmp_path):
+    """Bilinear align_corners, half-pixel and nearest, on 149 masks."""
+    up = "postprocess.logits_upsample"
+    options = {
+        "align_corners": {},
+        "half_pixel": {f"{up}.coordinate_transformation_mode": "half_pixel"},
+        "nearest": {f"{up}.mode": "nearest"},
+    }
+    found, summary, _ = swept(tmp_path, "deeplabv3_257", "coco_masks", options)
+    assert (summary["samples"], summary["skipped"]) == (149, 0)
+    figures = {name: round(one["mIoU"], 3) for name, one in found.items()}
+    assert figures == {"align_corners": 0.396, "half_pixel": 0.390, "nearest": 0.381}
+
+
+UPSAMPLE = "graph.upsample={mode: linear, coordinate_transformation_mode: half_pixel}"
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "figures"),
+    [
+        ("yolox_nano", UPSAMPLE, {"train": (0.484, 0.327), "deploy": (0.483, 0.325)}),
+        ("fastestdet", "postprocess.nms.class_aware=true", {"train": (0.322, 0.174)}),
+    ],
+)
+def test_coco(model, change, figures, tmp_path):
+    """AP50 and mAP of the COCO detectors on 177 images, through their trained OpenCV bilinear."""
+    from simulator import simulate
+
+    shared("models")
+    sides = [f"{side}.resize=opencv-bilinear" for side in ("train", "deploy")]
+    summary = simulate(
+        "pillow_fp32",
+        "pillow_fp32",
+        model=CARDS / f"{model}.yaml",
+        data=CARDS / "coco_boxes.yaml",
+        overrides=[*sides, f"deploy.{change}"],
+        out=tmp_path / "run",
+    ).summary
+    assert (summary["samples"], summary["skipped"]) == (177, 0)
+    for side, wanted in figures.items():
+        metric = summary[side]["metric"]
+        assert (round(metric["AP50"], 3), round(metric["mAP"], 3)) == wanted

@@ -68,12 +68,19 @@ def _show(options: argparse.Namespace) -> int:
     console.print(f"[bold]{escape(profile.name)}[/]: {escape(profile.spec.summary)}")
     table = _table("key", "value", "origin")
     document = profile.spec.model_dump(by_alias=True, exclude_none=True, exclude={"evidence"})
+    silent: dict[str, Any] = {}
     for key, value in axes.flat(document).items():
-        table.add_row(key, escape(str(value)), escape(profile.where(tuple(key.split(".")))))
+        if tuple(key.split(".")) in profile.origins:
+            origin = profile.where(tuple(key.split(".")))
+            table.add_row(key, escape(str(value)), escape(origin))
+        else:
+            silent[f"{key.split('.')[0]}, all other fields"] = value
     for choice in choices.values():
         for fact in choice.facts:
             origin = f"implied by {choice.backend.name}"
             table.add_row(f"{choice.stage}.{fact}", str(choice.options[fact]), origin)
+    for key, value in silent.items():
+        table.add_row(key, escape(str(value)), "not written: as the model has it")
     console.print(table)
     table = _table("section", "evidence", "source")
     for section, claim in profile.spec.evidence.items():

@@ -83,7 +83,7 @@ class Task(ABC):
         name: as model cards write it.
         unit: what flips are counted in, in the singular.
         metrics: those that a comparison gives deltas of; the first one is the headline.
-        columns: what its records hold, besides :data:`CHANGES`.
+        columns: what its records hold, :data:`CHANGES` among them.
         drawn: whether a change is worth a picture; see :meth:`panels`.
         needs_labels: whether a card without a label file is refused.
         kinds: the kinds of flips that ``flips`` of a comparison counts, with their titles.

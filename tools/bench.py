@@ -174,7 +174,7 @@ def show(rows: list[tuple[str, ...]], title: str) -> None:
     libraries = [
         lib for b in registry.backends() for lib in b.libraries if lib.distribution in used
     ]
-    here = machine.describe(libraries)
+    here = machine.describe({lib.distribution: lib.version for lib in libraries})
     table = Table("figure", "measured", "target", "", "from", title=title)
     for line in rows:
         table.add_row(*line)

@@ -32,7 +32,7 @@ class PillowPainter(Painter):
         while True:
             sheet = _sheet([_drawn(panel, scale) for panel in panels], panels, legend, columns)
             file = io.BytesIO()
-            sheet.save(file, "PNG")
+            sheet.save(file, "PNG", compress_level=1)
             size = file.tell()
             if size <= _BYTES or scale * longest <= _NARROWEST:
                 return file.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from simulator.errors import ModelError, UserError
 from simulator.model.artifact import graph_difference, start
@@ -28,40 +28,39 @@ def absent_options(
     """
     absent = {}
     for key, own in options.items():
-        differing = axes.differing(base, own)
         try:
             start(study.card, study.source, *own)
-            why = _without_effect(study, differing, base, own)
-            if key[0] != COMBINED and why:
-                absent[key] = why
+            why = _without_effect(study, base, own)
         except ModelError as error:
             absent[key] = str(error)
+        else:
+            if why and key[0] != COMBINED:
+                absent[key] = why
     if len(absent) == len(options):
         why = "; ".join(dict.fromkeys(absent.values()))
         raise UserError(f"{study.card.spec.name}: no option of this suite changes it: {why}")
     return absent
 
 
-def _without_effect(
-    study: Study, differing: Sequence[str], base: Chosen, own: Chosen
-) -> str | None:
-    """Why an option changes nothing in this model, where only the model can tell; else None."""
-    if not differing or not set(differing) <= {*axes.GRAPH_AXES, *axes.POST_AXES}:
-        return None
+def _without_effect(study: Study, base: Chosen, own: Chosen) -> str | None:
+    """Why an option changes nothing in this model, where only the model can tell; else None.
+
+    Raises:
+        ModelError: a graph axis does not fit the model.
+    """
+    differing = axes.differing(base, own)
+    graphs = base[0].spec.graph, own[0].spec.graph
+    changes = [
+        graph_difference(study.card, study.source, axis, *graphs)
+        for axis in differing
+        if axis in axes.GRAPH_AXES
+    ]
     post = [chosen[0].spec.postprocess for chosen in (base, own)]
     settings = [study.card.task.settings(asked).identity() for asked in post]
-    found = [_effect_on(study, axis, base, own) for axis in differing if axis in axes.GRAPH_AXES]
-    if settings[0] != settings[1] or any(changed for changed, _ in found):
+    others = set(differing) - {*axes.GRAPH_AXES, *axes.POST_AXES}
+    if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
         return None
+    words = [words for _, words in changes]
     if set(differing) & set(axes.POST_AXES):
-        found.append((0, f"no part of this model's {study.card.task.name}"))
-    return "; ".join(words for _, words in found)
-
-
-def _effect_on(study: Study, axis: str, base: Chosen, own: Chosen) -> tuple[int, str]:
-    """How many nodes a graph axis changes in this model, and in words; none where it cannot be."""
-    graphs = (chosen[0].spec.graph for chosen in (base, own))
-    try:
-        return graph_difference(study.card, study.source, axis, *graphs)
-    except ModelError as error:
-        return 0, str(error)
+        words.append(f"no part of this model's {study.card.task.name}")
+    return "; ".join(words)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from simulator import registry, replay
 from simulator.contract import Decoder, Painter, Stage
-from simulator.data.folder import read
+from simulator.data.folder import Item, read
 from simulator.errors import SampleError
 from simulator.execute import ends
 from simulator.plan import Plan
 from simulator.stack import Stack
 from simulator.store import RunWriter
 from simulator.study import Study
+from simulator.tasks.task import Task
 
 FOLDER = "flips"
 RECORDED = (Stage.DECODE, Stage.RUNTIME)
@@ -43,21 +46,30 @@ def draw(
         return
     study.show.say("drawing the worst flips")
     items = {item.name: item for item in study.dataset.items}
-    for number, flip in enumerate(flips, start=1):
-        item = items[flip["sample"]]
-        found = ends(merged, item)
-        if found is None:
-            continue
-        (_, before), (_, after) = found
-        try:
-            image = read(item)
-            images = decoders[0].rgb(image).rgb, decoders[-1].rgb(image).rgb
-            truth = task.opened(item.truth)
-        except SampleError:
-            continue
-        stem = item.name.rpartition("/")[2].rpartition(".")[0]
-        flip["picture"] = f"{FOLDER}/{number:02}-{stem}.png"
-        run.write_file(flip["picture"], painter.png(task.panels(images, before, after, truth)))
+    chosen = [items[flip["sample"]] for flip in flips]
+    with ThreadPoolExecutor(study.workers) as pool:
+        drawn = list(pool.map(partial(_drawn, task, merged, decoders, painter), chosen))
+    for number, (flip, png) in enumerate(zip(flips, drawn, strict=True), start=1):
+        if png is not None:
+            stem = flip["sample"].rpartition("/")[2].rpartition(".")[0]
+            flip["picture"] = f"{FOLDER}/{number:02}-{stem}.png"
+            run.write_file(flip["picture"], png)
+
+
+def _drawn(
+    task: Task, merged: Plan, decoders: Sequence[Decoder], painter: Painter, item: Item
+) -> bytes | None:
+    """The picture of one flip; None where the image cannot be run again."""
+    found = ends(merged, item)
+    if found is None:
+        return None
+    (_, before), (_, after) = found
+    try:
+        image = read(item)
+        images = decoders[0].rgb(image).rgb, decoders[-1].rgb(image).rgb
+        return painter.png(task.panels(images, before, after, task.opened(item.truth)))
+    except SampleError:
+        return None
 
 
 def _painter() -> Painter | None:

@@ -119,6 +119,7 @@ class _Sweep:
         start = manifest(stacks, self.study, []) | {"request": self.asked}
         with RunWriter(folder, start, self.study.card.task.columns, overwrite, resume) as run:
             done = run_and_keep(self.study, merged, run, names, timed=False)
+            self.study.show.say("working out the figures")
             summary = table(
                 answers(self.study.card.task, names, done), list(kept), self.study.seed
             ) | {

@@ -1,5 +1,8 @@
 """Runtimes, casts and quantizers on models small enough to work out by hand."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -261,3 +264,23 @@ def test_pytorch_without_a_gpu_refuses_cuda(tmp_path):
 
     with pytest.raises(MissingLibrary, match="finds no CUDA device; use device: cpu"):
         torch_runtime(path, device="cuda", use_tf32=False)
+
+
+HOME = """
+import sys
+import simulator
+simulator.simulate("pillow_fp32", "pillow_fp32", model=sys.argv[1], data=sys.argv[2], out=sys.argv[3])
+"""
+
+
+def test_onnx_runtime_keeps_no_record_of_its_use(card, data, cache, tmp_path):
+    """Left alone, it writes a database of events below the home folder."""
+    home = tmp_path / "home"
+    home.mkdir()
+    left = {"ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
+    environment = {k: v for k, v in os.environ.items() if k not in left} | {"HOME": str(home)}
+    arguments = [str(card), str(data), str(tmp_path / "run")]
+
+    subprocess.run([sys.executable, "-c", HOME, *arguments], env=environment, check=True)
+
+    assert [path for path in home.rglob("*") if path.is_file()] == []

@@ -33,6 +33,7 @@ from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
+from simulator.tasks.task import Settings
 
 Outputs = Mapping[str, Array]
 """What a network gave for one sample, by the names of the model card."""
@@ -229,7 +230,7 @@ def answering(profile: Profile, card: Card) -> Step:
     Raises:
         ModelError: what the profile asks for does not fit what the card says.
     """
-    settings, place = card.task.settings(profile.spec.postprocess), Placing(profile, card)
+    settings, place = settings_of(profile, card), Placing(profile, card)
     return Step(
         "postprocess",
         ["postprocess", card.task.name, settings.identity(), place.identity()],
@@ -238,6 +239,22 @@ def answering(profile: Profile, card: Card) -> Step:
             card.task.decode(outputs, settings, place(sample.image)),
         ),
     )
+
+
+def settings_of(profile: Profile, card: Card) -> Settings:
+    """Return how a stack turns outputs into answers; what its geometry has no use for is neutral.
+
+    Raises:
+        ModelError: what the profile asks for does not fit what the card says.
+    """
+    asked, geometry = profile.spec.postprocess, card.geometry(profile)
+    neutral = {}
+    if geometry.kind == "squash":
+        neutral["scale"] = "resized"
+    if geometry.kind != "letterbox" or geometry.position != "center":
+        neutral["offset"] = "integer"
+    unletterbox = asked.unletterbox.model_copy(update=neutral)
+    return card.task.settings(asked.model_copy(update={"unletterbox": unletterbox}))
 
 
 class Placing:

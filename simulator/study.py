@@ -146,7 +146,15 @@ class Study:
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""
         self.show.say("preparing the stacks")
-        return [self._workshop.stack(v.name, v.own, v.pair) for v in variants]
+        return [self.stack(variant) for variant in variants]
+
+    def stack(self, variant: Variant) -> Stack:
+        """Build one stack.
+
+        Raises:
+            ModelError: the model does not go with it.
+        """
+        return self._workshop.stack(variant.name, variant.own, variant.pair)
 
     def plan(self, stacks: Sequence[Stack]) -> Plan:
         """Merge the stacks into one plan."""

@@ -12,6 +12,7 @@ from simulator.profile.choose import choose
 from simulator.profile.document import read
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
+from simulator.tasks import named
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,7 +25,7 @@ def test_every_command_prints_what_is_shown():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", ["profiles", "precision", "model-cards", "suites"])
+@pytest.mark.parametrize("page", ["profiles", "precision", "suites"])
 def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
@@ -32,12 +33,21 @@ def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
     path.write_text(example)
     if page in ("profiles", "precision"):
         choose(load(str(path)))
-    elif page == "suites":
+    else:
         suite = load_suite(str(path))
         for _, _, changes in suite.options():
             choose(load(suite.spec.train, changes))
-    else:
-        CardSpec.model_validate(read(path).values)
+
+
+CARDS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "model-cards.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("text", CARDS, ids=lambda text: re.search("name: (.*)", text)[1])
+def test_every_model_card_in_the_docs_is_valid(text, tmp_path):
+    path = tmp_path / "card.yaml"
+    path.write_text(text)
+    spec = CardSpec.model_validate(read(path).values)
+    named(spec.task).Output.model_validate(spec.output)
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)

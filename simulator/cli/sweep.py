@@ -64,7 +64,8 @@ def show(results: Sequence[Result], as_json: bool, form: str = "text") -> int:
             if form == "text":
                 print(f"run: {result.folder}")
                 continue
-            for note in (*result.summary["absent"].values(), *result.summary["warnings"]):
-                print(f"note {note}", file=sys.stderr)
+            absent = (f"{option}: {why}" for option, why in result.summary["absent"].items())
+            for note in (*absent, *result.summary["warnings"]):
+                print(f"note {result.summary['model']}: {note}", file=sys.stderr)
             print(f"run: {result.folder}", file=sys.stderr)
     return cli.PASS

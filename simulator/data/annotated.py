@@ -154,10 +154,10 @@ def map_classes(
         return {name: names.index(name) for name in distinct}
     strange = [name for name in distinct if not labels.knows(name)]
     if strange:
-        reasons = some([labels.why_not(name) for name in strange[:NAMED]] + strange[NAMED:])
+        names = strange if len(strange) > NAMED else [labels.why_not(name) for name in strange]
         raise DataError(
-            f"{where}: the model does not have {counted(len(strange), 'class')} of the data:"
-            f" {reasons}"
+            f"{where}: the model does not have {len(strange)} of {counted(len(distinct), 'class')}"
+            f" of the data: {some(names)}"
         )
     return {name: labels.resolve(name) for name in distinct}
 

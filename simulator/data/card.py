@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from simulator.data import coco, masks, outlines, voc, yolo
 from simulator.data.annotated import find_images
@@ -172,9 +172,8 @@ def read_card(path: Path) -> DataCard:
     try:
         return DataCard(path, model.model_validate(document.values))
     except ValidationError as error:
-        raise DataError("\n".join(_problem(document, one, model) for one in error.errors())) from (
-            error
-        )
+        lines = messages.problems(error, model, document.where, "card")
+        raise DataError("\n".join(lines)) from error
 
 
 def load_card(card: DataCard, labels: Labels | None) -> Dataset:
@@ -221,8 +220,3 @@ def _choose(document: Document, key: str, offered: Mapping[str, Any]) -> Any:
         return offered[got]
     problem = "required, and not written" if got is None else unknown("value", got, offered)
     raise DataError(f"{document.where((key,))}: {key}: {problem}")
-
-
-def _problem(document: Document, problem: Any, model: type[BaseModel]) -> str:
-    key = messages.key_of(problem)
-    return f"{document.where(key)}: {'.'.join(map(str, key))}: {messages.what(problem, model)}"

@@ -205,12 +205,7 @@ def load_recording(path: Path) -> Recording:
     except ProfileError as error:
         raise DataError(str(error)) from error
     except ValidationError as error:
-        lines = [
-            f"{document.where(messages.key_of(problem))}: "
-            f"{'.'.join(map(str, messages.key_of(problem))) or 'recording'}: "
-            f"{messages.what(problem, RecordingSpec)}"
-            for problem in error.errors()
-        ]
+        lines = messages.problems(error, RecordingSpec, document.where, "recording")
         raise DataError("\n".join(lines)) from error
     for key in ("file", "latency"):
         name = getattr(spec, key)

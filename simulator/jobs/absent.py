@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from simulator.errors import ModelError, UserError
 from simulator.model.artifact import graph_difference, start
+from simulator.plan import settings_of
 from simulator.profile import axes
 from simulator.stack import Chosen
 from simulator.study import Study
@@ -55,12 +56,11 @@ def _without_effect(study: Study, base: Chosen, own: Chosen) -> str | None:
         for axis in differing
         if axis in axes.GRAPH_AXES
     ]
-    post = [chosen[0].spec.postprocess for chosen in (base, own)]
-    settings = [study.card.task.settings(asked).identity() for asked in post]
+    settings = [settings_of(profile, study.card).identity() for profile, _ in (base, own)]
     others = set(differing) - {*axes.GRAPH_AXES, *axes.POST_AXES}
     if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
         return None
     words = [words for _, words in changes]
     if set(differing) & set(axes.POST_AXES):
-        words.append(f"no part of this model's {study.card.task.name}")
+        words.append("changes nothing here: the card says so already, or has no use for it")
     return "; ".join(words)

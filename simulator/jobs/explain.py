@@ -26,7 +26,7 @@ from simulator.jobs.common import (
 )
 from simulator.profile import axes
 from simulator.profile.axes import swap
-from simulator.resample import Floats, Resamples, effect
+from simulator.resample import ROUNDING, Floats, Resamples, effect
 from simulator.stack import Chosen, Pair, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
@@ -186,7 +186,7 @@ def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
     alone = _label(frozenset({name}), names)
     train = found.digests[found.row("train")]
     same = (found.digests[found.row(alone)] == train).all()
-    return bool(same) and not found.changed(alone).any()
+    return bool(same) and found.of(alone) == found.of("train")
 
 
 def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
     ]
     result["family"] = len(names)
     result["sampling_error"] = shares.error
-    result["residual"] = residual
+    result["residual"] = residual if residual > ROUNDING else 0.0
     return result
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.errors import UserError
+from simulator.errors import ModelError, UserError
 from simulator.jobs.absent import COMBINED, TRAIN, absent_options
 from simulator.jobs.common import (
     Result,
@@ -25,7 +25,7 @@ from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
 from simulator.resample import Resamples
-from simulator.stack import Chosen, notes
+from simulator.stack import Chosen, Pair, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
 
@@ -108,26 +108,31 @@ class _Sweep:
 
     def run(self, folder: Path, overwrite: bool, resume: bool, started: float) -> Result:
         absent = absent_options(self.study, self.base, self.options)
-        kept = {key: own for key, own in self.options.items() if key not in absent}
-        names = [TRAIN, *("/".join(key) for key in kept)]
-        variants = [
-            Variant(name, own, {"train": self.base, "deploy": own})
-            for name, own in zip(names, (self.base, *kept.values()), strict=True)
-        ]
-        stacks = self.study.stacks(variants)
+        self.study.show.say("preparing the stacks")
+        stacks = [self.study.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
+        kept: list[tuple[str, str]] = []
+        for key, own in self.options.items():
+            if key in absent:
+                continue
+            try:
+                stacks.append(self.study.stack(Variant("/".join(key), own, self._pair(own))))
+            except ModelError as error:
+                absent[key] = str(error)
+            else:
+                kept.append(key)
+        names = [stack.side for stack in stacks]
         merged = self.study.plan(stacks)
         start = manifest(stacks, self.study, []) | {"request": self.asked}
         with RunWriter(folder, start, self.study.card.task.columns, overwrite, resume) as run:
             done = run_and_keep(self.study, merged, run, names, timed=False)
             self.study.show.say("working out the figures")
-            summary = table(
-                answers(self.study.card.task, names, done), list(kept), self.study.seed
-            ) | {
+            summary = table(answers(self.study.card.task, names, done), kept, self.study.seed) | {
                 "schema": 1,
                 "command": "sweep",
                 "suite": self.suite.spec.name,
                 "model": self.study.card.spec.name,
                 "train": {"profile": self.base[0].name},
+                "order": list(dict.fromkeys(column for column, _ in self.options)),
                 "absent": {"/".join(key): why for key, why in absent.items()},
                 "warnings": notes(told for stack in stacks for told in stack.told),
                 "unique_steps": len(merged.nodes),
@@ -137,6 +142,9 @@ class _Sweep:
             took = {"seconds": summary["seconds"], "workers": self.study.workers}
             run.finish(summary, took)
         return Result(summary, folder)
+
+    def _pair(self, own: Chosen) -> Pair:
+        return {"train": self.base, "deploy": own}
 
 
 def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:

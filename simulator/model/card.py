@@ -12,10 +12,10 @@ from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError
 from simulator.geometry import Geometry
 from simulator.profile import messages
-from simulator.profile.document import Document, Key, read
+from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
 from simulator.profile.section import Deviations, Means, Section
-from simulator.tasks import named
+from simulator.tasks import NAMES, named
 from simulator.tasks.task import Network, Task
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
@@ -106,9 +106,7 @@ class Card:
             document = read(path)
         except ProfileError as error:
             raise ModelError(str(error)) from error
-        self.spec = _checked(CardSpec, document, document.values, ())
-        task = named(self.spec.task)
-        output = _checked(task.Output, document, self.spec.output, ("output",))
+        self.spec, task, output = _checked(document)
         self.model = self._file("model", self.spec.model)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
@@ -144,14 +142,28 @@ class Card:
         )
 
 
-def _checked(kind: type[Checked], document: Document, values: Any, place: Key) -> Checked:
-    """Validate a part of a card; every problem with its line."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        lines = []
-        for problem in error.errors():
-            key = (*place, *messages.key_of(problem))
-            dotted = ".".join(map(str, key)) or "card"
-            lines.append(f"{document.where(key)}: {dotted}: {messages.what(problem, kind)}")
-        raise ModelError("\n".join(lines)) from error
+def _checked(document: Document) -> tuple[CardSpec, type[Task], BaseModel]:
+    """Validate a card and its ``output``, whose schema is the task's; every problem at once.
+
+    Raises:
+        ModelError: with a line for each.
+    """
+    problems: list[str] = []
+
+    def valid(kind: type[Checked], values: Any, *place: str) -> Checked | None:
+        try:
+            return kind.model_validate(values)
+        except ValidationError as error:
+            never = ["model"]  # a profile's word for what is said here
+            where = document.where
+            problems.extend(messages.problems(error, kind, where, "card", place=place, never=never))
+            return None
+
+    spec = valid(CardSpec, document.values)
+    task = document.values.get("task")
+    known = named(task) if task in NAMES else None
+    output = document.values.get("output")
+    made = valid(known.Output, output, "output") if known and isinstance(output, dict) else None
+    if spec is None or known is None or made is None:
+        raise ModelError("\n".join(problems))
+    return spec, known, made

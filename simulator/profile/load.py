@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -217,16 +218,9 @@ class _Override(Document):
 
 
 def _problems(error: ValidationError, origins: dict[Key, str]) -> list[str]:
-    lines = []
-    for problem in error.errors():
-        if not messages.noise(problem):
-            key = messages.key_of(problem)
-            dotted = ".".join(map(str, key)) or "profile"
-            what = messages.what(problem, ProfileSpec)
-            if problem["type"] == "missing":
-                what += " (nothing that changes a pixel has a default)"
-            lines.append(f"{_nearest(key, origins)}: {dotted}: {what}")
-    return list(dict.fromkeys(lines))
+    where = partial(_nearest, origins=origins)
+    reason = "nothing that changes a pixel has a default"
+    return messages.problems(error, ProfileSpec, where, "profile", reason=reason)
 
 
 def _nearest(key: Key, origins: dict[Key, str]) -> str:

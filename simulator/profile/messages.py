@@ -1,69 +1,199 @@
-"""What pydantic found wrong, in words for the person who wrote the document."""
+"""What pydantic found wrong, in words for the person who wrote the document.
+
+Pydantic's ``loc`` is not the key in the document: it also holds the tag or the name of each branch
+of a union that was tried. So we walk the model along it, and of such a union tell only what is
+wrong with the branch that was meant: the one that has the type of the value.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date
+from types import NoneType
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from simulator.errors import unknown
 from simulator.profile.document import Key
+from simulator.profile.hints import Hint
 
-_UNION_PARTS = ("[key]", "literal[", "list[", "constrained-list[")
-
-
-def key_of(problem: Any) -> Key:
-    """Return the key that a problem is about, as it is written in the document."""
-    return tuple(part for part in problem["loc"] if not str(part).startswith(_UNION_PARTS))
-
-
-def noise(problem: Any) -> bool:
-    """Whether a problem is of a branch of a union that was not meant.
-
-    ``mean`` is the word ``model`` or a list: a wrong number in a list is no wrong word.
-    """
-    kind, got = problem["type"], problem.get("input")
-    inside = any(str(part).startswith(_UNION_PARTS[1:]) for part in problem["loc"])
-    word = isinstance(got, str)
-    return inside and ((kind == "literal_error" and not word) or (kind == "list_type" and word))
+_NAMES = {
+    float: ("a number", "numbers"),
+    int: ("a whole number", "whole numbers"),
+    str: ("text", "texts"),
+}
+"""What a value is called, and what several are."""
 
 
-def what(problem: Any, model: type[BaseModel]) -> str:
-    """Say what is wrong.
+def problems(
+    error: ValidationError,
+    model: type[BaseModel],
+    where: Callable[[Key], str],
+    root: str,
+    *,
+    place: Key = (),
+    reason: str = "",
+    never: Collection[str] = (),
+) -> list[str]:
+    """Say all that is wrong with a document, one line a mistake: ``where: dotted.key: what``.
 
     Args:
-        problem: one of ``ValidationError.errors()``.
-        model: the model that was validated, for the keys that it has.
+        error: what pydantic raised.
+        model: the model that was validated.
+        where: gives ``file:line`` of a key of the document.
+        root: what the document itself is called, for example ``card``.
+        place: the key of the section that was validated, where it is not the whole document.
+        reason: why a key that is not there must be.
+        never: words that are not offered, though the model has them.
     """
-    kind, got, key = problem["type"], problem.get("input"), key_of(problem)
-    if kind == "missing":
-        return "required, and not written"
-    if kind == "extra_forbidden":
-        return unknown("key", key[-1], _keys(model, key[:-1]))
-    if kind == "literal_error":
-        expected = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-        return unknown("value", _short(got) if not isinstance(got, str) else got, expected)
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return f"keys expected ({', '.join(_keys(model, key))}), got {_short(got)}"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    if kind == "value_error":
-        return message
-    return f"{message[:1].lower()}{message[1:]}, got {_short(got)}"
+    hint = Hint(model)
+    walked = [_walk(detail, hint) for detail in error.errors()]
+    found = [one for one in walked if not one.is_of_items()]
+    strange = {(one.key, one.tried[one.key]) for one in found if one.is_of_another_type()}
+    meant = dict(pair for one in found for pair in one.tried.items() if pair not in strange)
+    lines = []
+    for one in found:
+        if all(meant.get(key, branch) == branch for key, branch in one.tried.items()):
+            if one.key in one.tried and one.key not in meant:
+                one.kind = "union_type"
+            key = (*place, *one.key)
+            what = _what(one, reason, never)
+            lines.append(f"{where(key)}: {'.'.join(map(str, key)) or root}: {what}")
+    return list(dict.fromkeys(lines))
+
+
+@dataclass(slots=True)
+class _Problem:
+    """One of pydantic's, and where in the document it is.
+
+    Attributes:
+        kind, got, message: the type of the problem, the value, pydantic's own words.
+        key: as it is written in the document.
+        hint: what is allowed there.
+        branch: the branch of it that was tried, where it is a union.
+        holder: the section or list that holds it.
+        tried: the branches of unions on the way, each by the key of the union.
+    """
+
+    kind: str
+    got: Any
+    message: str
+    key: Key
+    hint: Hint
+    branch: Hint
+    holder: Hint
+    tried: dict[Key, str]
+
+    def is_of_items(self) -> bool:
+        """Whether a list is only too short because some of its items were refused."""
+        return self.kind == "too_short" and len(self.got) >= self.branch.lengths[0]
+
+    def is_of_another_type(self) -> bool:
+        """Whether this only says that the value is not of this branch of a union."""
+        if self.key not in self.tried:
+            return False
+        if self.kind == "literal_error":
+            other = type(self.got) not in {type(word) for word in self.branch.words}
+            return other or _is_number(self.got)
+        return self.kind.endswith("_type")
+
+
+def _walk(detail: Any, model: Hint) -> _Problem:
+    key: Key = ()
+    hint = branch = holder = model
+    tried: dict[Key, str] = {}
+    for part in detail["loc"]:
+        if len(branch.options) > 1:
+            branch = branch.branch(part)
+            if hint.tag:
+                hint = branch
+            else:
+                tried[key] = part
+        elif part == "[key]":
+            hint = branch = Hint(holder.args[0])
+        else:
+            holder = branch
+            hint = branch = holder.inside(part)
+            key = (*key, part if holder.origin in (list, tuple) else str(part))
+    kind, got = detail["type"], detail["input"]
+    if kind == "missing" and holder.fixed:
+        kind, key, branch = "too_short", key[:-1], holder
+    elif kind.startswith("union_tag"):
+        tag = hint.tag or ""
+        kind, got = "literal_error" if tag in got else "missing", got.get(tag)
+        words = tuple(word for option in hint.options for word in option.keys[tag].words)
+        key, hint = (*key, tag), Hint(Literal[words])
+    return _Problem(kind, got, detail["msg"], key, hint, branch, holder, tried)
+
+
+def _what(problem: _Problem, reason: str, never: Collection[str]) -> str:
+    got, hint = problem.got, problem.hint
+    match problem.kind:
+        case "missing":
+            offer = f"offered: {', '.join(sorted(_words(hint, never)))}" if hint.words else ""
+            why = "; ".join(filter(None, (offer, reason)))
+            return f"required, and not written{f' ({why})' if why else ''}"
+        case "extra_forbidden":
+            return unknown("key", problem.key[-1], problem.holder.keys)
+        case "literal_error" if not isinstance(got, (NoneType, list, dict)):
+            offered = [word for option in hint.options for word in _words(option, never)]
+            return unknown("value", got if isinstance(got, str) else _short(got), offered)
+        case "too_short" | "too_long":
+            least, most = problem.branch.lengths
+            few = problem.kind == "too_short"
+            limit = "" if least == most else "at least " if few else "at most "
+            number = least if few else most
+            items = f" {_several(Hint(problem.branch.args[0]))}" if number != 1 else ""
+            return f"{limit}{number}{items} expected, got {len(got)}"
+        case kind if kind.endswith(("_type", "literal_error")):
+            *words, last = dict.fromkeys(w for o in hint.options for w in _words(o, never))
+            named = f"{', '.join(words)} or {last}" if words else last
+            keys = f" ({', '.join(hint.keys)}{', …' if hint.tag else ''})" if hint.keys else ""
+            return f"{named} expected{keys}, got {_short(got)}"
+    message = problem.message.removeprefix("Value error, ")
+    said = f"{message[:1].lower()}{message[1:]}, got {_short(got)}"
+    return message if problem.kind == "value_error" else said
+
+
+def _words(hint: Hint, never: Collection[str]) -> list[str]:
+    """What can be written: the words, or for example ``a list of 3 numbers``."""
+    if hint.words:
+        return [str(word) for word in hint.words if word not in never]
+    if hint.origin in (list, tuple):
+        return [f"a {_several(hint).replace('lists', 'list', 1)}"]
+    return ["true", "false"] if hint.bare is bool else [_NAMES.get(hint.bare, ("keys",))[0]]
+
+
+def _several(hint: Hint) -> str:
+    if len(hint.options) > 1:
+        return " or ".join(_several(option) for option in hint.options)
+    if hint.origin in (list, tuple):
+        least, most = hint.lengths
+        number = f"{least} " if least == most else ""
+        return f"lists of {number}{_several(Hint(hint.args[0]))}"
+    return "words" if hint.words else _NAMES.get(hint.bare, ("", "sections"))[1]
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is text that somebody may have meant as a number."""
+    with contextlib.suppress(ValueError):
+        return isinstance(value, str) and float(value) is not None
+    return False
 
 
 def _short(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else str(value).lower()
+    if isinstance(value, date):
+        return str(value)
     shortener = reprlib.Repr()
     shortener.maxstring = shortener.maxother = 80
-    return shortener.repr(value)
-
-
-def _keys(model: Any, section: Key) -> list[str]:
-    """The keys that a section may have; ``evidence`` has any of its words, each a section."""
-    for name in section:
-        fields = getattr(model, "model_fields", {})
-        inner = next((f.annotation for n, f in fields.items() if (f.alias or n) == name), model)
-        options = getattr(inner, "__args__", (inner,))
-        model = next((option for option in options if hasattr(option, "model_fields")), None)
-    fields = getattr(model, "model_fields", {})
-    return [field.alias or name for name, field in fields.items()]
+    said = shortener.repr(value)
+    if not _is_number(value):
+        return said
+    exponent = "; YAML writes exponents as in 1.0e-5" if "e" in said.lower() else ""
+    return f"the text {said}{exponent}"

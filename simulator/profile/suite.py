@@ -76,14 +76,8 @@ def load_suite(reference: str) -> Suite:
     try:
         spec = SuiteSpec.model_validate(document.values)
     except ValidationError as error:
-        raise ProfileError(
-            [
-                f"{document.where(messages.key_of(problem))}: "
-                f"{'.'.join(map(str, messages.key_of(problem))) or 'suite'}: "
-                f"{messages.what(problem, SuiteSpec)}"
-                for problem in error.errors()
-            ]
-        ) from error
+        lines = messages.problems(error, SuiteSpec, document.where, "suite")
+        raise ProfileError(lines) from error
     empty = [column for column, options in spec.columns.items() if not options]
     if not spec.columns or empty:
         where = document.where(("columns", *empty[:1]))

@@ -97,10 +97,10 @@ def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
     for column in ("step", "added", title(metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")
     table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
+    deepest = max(summary["path"], key=lambda step: step["drop"])
     for number, step in enumerate(summary["path"], start=1):
-        table.add_row(
-            str(number), escape(step["added"]), f"{step[metric]:.2%}", f"{step['drop'] * 100:.2f}"
-        )
+        cells = (escape(step["added"]), f"{step[metric]:.2%}", f"{step['drop'] * 100:.2f}")
+        table.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
     console.print(table, highlight=False)
     best = summary["exhaustive"]
     if best:

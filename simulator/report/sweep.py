@@ -61,9 +61,8 @@ def _answers(summary: Mapping[str, Any]) -> str:
 
 
 def _columns(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All columns that any model has, the combined one last."""
-    found = dict.fromkeys(name for s in summaries for name in s["columns"])
-    return sorted(found, key=lambda name: name == "combined")
+    """All columns that any model has, in the suite's order."""
+    return [name for name in summaries[0]["order"] if any(name in s["columns"] for s in summaries)]
 
 
 def _many(summary: Mapping[str, Any], name: str) -> bool:

@@ -89,13 +89,16 @@ def the_order_does_not_matter(subject: TaskSubject) -> None:
 
 
 def a_resample_is_a_data_set(subject: TaskSubject) -> str | None:
-    """The headline of a resample is what the images score when each is there so often."""
+    """The headline of a resample is what the images score when each is there so often.
+
+    Each is there at least once: what becomes of a class that was not drawn is for the task to say.
+    """
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     records, truths = [after for _, after in rows(task, cases)], [case.truth for case in cases]
     figure = task.score(records, truths).figure
     if figure is None:
         raise Failed("all images are annotated, and there is no figure to be resampled")
-    draws = np.concatenate(list(Resamples(len(cases), number=RESAMPLES)))
+    draws = 1 + np.concatenate(list(Resamples(len(cases), number=RESAMPLES)))
     counts = np.concatenate([np.ones((1, len(cases)), np.int64), draws])
     for drawn, got in zip(counts, figure(counts).tolist(), strict=True):
         value = task.score(*repeated(records, truths, drawn)).metrics[task.headline]

@@ -269,7 +269,8 @@ def test_pytorch_without_a_gpu_refuses_cuda(tmp_path):
 HOME = """
 import sys
 import simulator
-simulator.simulate("pillow_fp32", "pillow_fp32", model=sys.argv[1], data=sys.argv[2], out=sys.argv[3])
+same, (card, data, out) = ("pillow_fp32", "pillow_fp32"), sys.argv[1:]
+simulator.simulate(*same, model=card, data=data, out=out)
 """
 
 

@@ -48,7 +48,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
         (
             "height: 32",
             "height: '32'",
-            "input.height: input should be a valid integer, got '32'",
+            "input.height: a whole number expected, got the text '32'",
             0,
         ),
         ("height: 32", "height: 0", "input.height: input should be greater than or equal to 1", 0),
@@ -77,7 +77,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
         ("task: classification", "task: origami", "task: ", 0),
         ("schema: 1", "schema: 2", "schema: ", 0),
         ("name: colors", "nmae: colors", "nmae: unknown key 'nmae'; did you mean 'name'?", 0),
-        ("labels: labels.txt", "labels: [a]", "labels: input should be a valid string", 0),
+        ("labels: labels.txt", "labels: [a]", "labels: text expected, got ['a']", 0),
     ],
 )
 def test_a_wrong_field_names_its_line(card, old, new, start, later):

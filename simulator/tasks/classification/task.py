@@ -12,8 +12,9 @@ import pyarrow as pa
 from pydantic import Field
 
 from simulator.contract.frame import Array
+from simulator.data.card import find_card
 from simulator.data.folder import Dataset, load_folder
-from simulator.errors import ModelError
+from simulator.errors import DataError, ModelError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
@@ -96,7 +97,16 @@ class Classification(Task):
         return postprocess(values, settings.output.kind, settings.output.background)
 
     def load(self, path: Path) -> Dataset:
-        """List a folder of images; see :func:`simulator.data.folder.load_folder`."""
+        """List a folder of images; see :func:`simulator.data.folder.load_folder`.
+
+        Raises:
+            DataError: it cannot be used, or is a data card: those are for other tasks.
+        """
+        if card := find_card(path):
+            raise DataError(
+                f"{card}: a data card is for detection and segmentation, and the model is for "
+                "classification; give a folder of images"
+            )
         return load_folder(path, self.network.labels)
 
     def stamp(self, truth: int | None) -> int | None:

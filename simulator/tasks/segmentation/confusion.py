@@ -115,10 +115,12 @@ class Tally:
     Attributes:
         right: pixels of a class that are taken for it.
         union: pixels of a class or taken for it.
+        truth: pixels of a class.
     """
 
     right: Floats
     union: Floats
+    truth: Floats
 
 
 def tally(rows: Sequence[Sparse], classes: int) -> Tally:
@@ -136,20 +138,23 @@ def tally(rows: Sequence[Sparse], classes: int) -> Tally:
 
     same = truth == predicted
     everywhere, known = np.ones_like(same), predicted < classes
-    right = summed(truth, same)
-    return Tally(right, summed(truth, everywhere) + summed(predicted, known) - right)
+    right, annotated = summed(truth, same), summed(truth, everywhere)
+    return Tally(right, annotated + summed(predicted, known) - right, annotated)
 
 
 def mean_iou(images: Tally) -> Figure:
     """Return the mIoU of all pixels of the images that were drawn, as a figure to be resampled.
 
-    A class that is nowhere in the drawn images is left out, as it is of a whole set; NaN where
+    A class that is nowhere in the drawn images is left out, as it is of a whole set, and so is one
+    whose images were not drawn: a single pixel that is taken for it would make its IoU 0. NaN where
     nothing is judged. The sums are exact: they are whole numbers below 2**53.
     """
+    somewhere = images.truth.any(axis=0)
 
     def figure(counts: Counts) -> Floats:
         drawn = counts.astype(np.float64)
-        return _mean(_share(drawn @ images.right, drawn @ images.union))
+        iou = _share(drawn @ images.right, drawn @ images.union)
+        return _mean(np.where(somewhere & (drawn @ images.truth == 0), np.nan, iou))
 
     return figure
 

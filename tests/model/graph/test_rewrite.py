@@ -18,8 +18,8 @@ from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
 from simulator.profile.axes import GRAPH_AXES, evidence
 from simulator.profile.choose import choose
-from simulator.profile.load import load
 from simulator.profile.graph import Graph
+from simulator.profile.load import load
 
 TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}
 REAL = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 import time
@@ -158,11 +157,11 @@ def _run(plan: Plan, sample: Sample) -> Done:
                     values[node.parent] = None
         stage = "truth"
         predictions = [values[path[-1]][1] for path in plan.paths]
-        records = plan.judge(predictions, sample.item.truth)
+        records = plan.judge(predictions, sample.item.truth, sample.image)
     except SampleError as error:
         return Done(sample.item, (), f"{stage}: {error}")
     outcomes = (
-        Outcome(record, digest(values[path[-1]][0]), _times(plan, path, ns))
+        Outcome(record, values[path[-1]][0], _times(plan, path, ns))
         for path, record in zip(plan.paths, records, strict=True)
     )
     return Done(sample.item, tuple(outcomes))
@@ -216,11 +215,3 @@ def _times(plan: Plan, path: Sequence[int], ns: Sequence[int]) -> dict[str, int]
         if step.timed:
             times[step.stage] = times.get(step.stage, 0) + ns[index]
     return times
-
-
-def digest(outputs: Mapping[str, Array]) -> str:
-    """Return a digest of the outputs' bytes, in their order: equal digests, equal bits."""
-    whole = hashlib.blake2b(digest_size=16)
-    for array in outputs.values():
-        whole.update(np.ascontiguousarray(array).data)
-    return whole.hexdigest()

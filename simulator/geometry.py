@@ -13,6 +13,7 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.encoded import MAX_PIXELS
 from simulator.errors import SampleError
+from simulator.orientation import UPRIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class Placement:
         network_height: rows of the network's input.
         network_width: columns of it.
         centered: whether padding was to be shared by both ends.
+        dropped: rows and columns that the stack cut off the end of the image before all that, as it
+            carries colors of pairs of pixels; not in ``height`` and ``width``.
+        orientation: EXIF's, by which the image was turned; 1 where it was not.
         factor: by which both sides were to be resampled, before anything was rounded; None where
             there is no one factor (``squash``).
     """
@@ -44,6 +48,8 @@ class Placement:
     network_width: int
     centered: bool = False
     factor: Fraction | None = None
+    dropped: tuple[int, int] = (0, 0)
+    orientation: int = UPRIGHT
 
     def scales(self, rule: str) -> tuple[Fraction, Fraction]:
         """Return the network's pixels for one of the image, of rows and of columns.

@@ -6,8 +6,10 @@ have in common is computed once per image. The set may have any number of stacks
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from simulator.contract import (
     Resizer,
     Runtime,
     Stage,
+    clock,
     even,
     subsample,
 )
@@ -31,12 +34,34 @@ from simulator.errors import ModelError, SampleError, one_line
 from simulator.geometry import Geometry, Placement
 from simulator.model.artifact import digest
 from simulator.model.card import Card, Input
+from simulator.orientation import UPRIGHT
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
 from simulator.tasks.task import Settings
 
-Outputs = Mapping[str, Array]
-"""What a network gave for one sample, by the names of the model card."""
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What a network gave for one sample.
+
+    Attributes:
+        outputs: by the names of the model card.
+        digest: BLAKE2b of their bytes in that order: equal digests, equal bits.
+    """
+
+    outputs: Mapping[str, Array]
+    digest: str
+
+
+def inferred(outputs: Mapping[str, Array]) -> Inferred:
+    """Take outputs with their digest; the time that takes is no latency of the stack's."""
+    start = time.perf_counter_ns()
+    whole = hashlib.blake2b(digest_size=16)
+    for array in outputs.values():
+        whole.update(np.ascontiguousarray(array).data)
+    digest = whole.hexdigest()
+    clock.exclude(time.perf_counter_ns() - start)
+    return Inferred(outputs, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +78,8 @@ class Sample:
 
 
 Apply = Callable[[Any, Sample], Any]
-Judge = Callable[[Sequence[Any], Any], list[dict[str, Any]]]
-"""From the stacks' predictions for an image and its truth to a record per stack."""
+Judge = Callable[[Sequence[Any], Any, Encoded], list[dict[str, Any]]]
+"""From the stacks' predictions for an image, its truth and its file to a record per stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +145,7 @@ class Plan:
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
 
-def no_judge(predictions: Sequence[Any], truth: Any) -> list[dict[str, Any]]:
+def no_judge(predictions: Sequence[Any], truth: Any, image: Encoded) -> list[dict[str, Any]]:
     """Return empty records, for chains that end before a prediction."""
     return [{} for _ in predictions]
 
@@ -160,6 +185,7 @@ def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
     """
     color, resize = profile.spec.color, profile.spec.resize
     geometry = card.geometry(profile)
+    _refuse_odd(profile, card, geometry)
     decoder: Decoder = choices[Stage.DECODE].make()
     resizer: Resizer = choices[Stage.RESIZE].make()
     planes = color.source == "planes"
@@ -206,6 +232,18 @@ def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
     ]
 
 
+def _refuse_odd(profile: Profile, card: Card, geometry: Geometry) -> None:
+    color = profile.spec.color
+    odd = geometry.height % 2 or geometry.width % 2
+    pairs = color.format not in ("rgb", "yuv444") and color.odd_size == "drop"
+    if odd and pairs and profile.spec.resize.domain == "yuv" and geometry.kind == "squash":
+        raise ModelError(
+            f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to pairs of "
+            f"pixels, and {card.spec.name} takes {geometry.height}x{geometry.width}; "
+            "write odd_size: keep, or resize.domain: rgb"
+        )
+
+
 def inference(runtime: Runtime, artifact_key: str, identity: Any, names: Mapping[str, str]) -> Step:
     """Return the step from the input tensor to the outputs.
 
@@ -217,15 +255,15 @@ def inference(runtime: Runtime, artifact_key: str, identity: Any, names: Mapping
     """
     taken = runtime.inputs[0].name
 
-    def apply(tensor: Array, _: Sample) -> Outputs:
+    def apply(tensor: Array, _: Sample) -> Inferred:
         found = _infer(runtime, {taken: tensor})
-        return {name: found[own] for name, own in names.items()}
+        return inferred({name: found[own] for name, own in names.items()})
 
     return Step("infer", ["infer", artifact_key, identity, dict(names)], apply, same_input=True)
 
 
 def answering(profile: Profile, card: Card) -> Step:
-    """Return the step from the network's outputs to them and the prediction.
+    """Return the step from the network's outputs to their digest and the prediction.
 
     Raises:
         ModelError: what the profile asks for does not fit what the card says.
@@ -234,9 +272,9 @@ def answering(profile: Profile, card: Card) -> Step:
     return Step(
         "postprocess",
         ["postprocess", card.task.name, settings.identity(), place.identity()],
-        lambda outputs, sample: (
-            outputs,
-            card.task.decode(outputs, settings, place(sample.image)),
+        lambda found, sample: (
+            found.digest,
+            card.task.decode(found.outputs, settings, place(sample.image)),
         ),
     )
 
@@ -284,10 +322,12 @@ class Placing:
             SampleError: it would become too large.
         """
         height, width = image.size(self._exif)
-        if self._drop:
-            height, width = height & ~1, width & ~1
+        dropped = (height & 1, width & 1) if self._drop else (0, 0)
+        height, width = height - dropped[0], width - dropped[1]
         resampled = _target(self._geometry, height, width, self._even)
-        return self._geometry.placement((height, width), resampled)
+        placed = self._geometry.placement((height, width), resampled)
+        turned = image.orientation if self._exif == "apply" else UPRIGHT
+        return replace(placed, dropped=dropped, orientation=turned)
 
 
 def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:

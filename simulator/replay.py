@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,11 @@ import numpy as np
 from simulator.contract import Stage, clock
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
-from simulator.errors import DataError
+from simulator.errors import DataError, UserError
 from simulator.model.card import Card
-from simulator.plan import Sample, Step, answering
+from simulator.plan import Sample, Step, answering, inferred
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
-from simulator.tasks.classification.answer import Answer
 
 _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
 
@@ -65,19 +64,23 @@ def answers(found: Recording, profile: Profile, card: Card, outputs: tuple[str, 
         DataError: predictions were recorded, and the task's are more than a class index.
     """
     if found.spec.kind == "outputs":
-        look_up = partial(found.outputs, names=outputs)
-        return [*_steps(found, "infer", look_up), answering(profile, card)]
-    if card.spec.task != "classification":
-        raise DataError(
-            f"{found.path}: kind: predictions are class indices, and {card.spec.name} does "
-            f"{card.spec.task}; record its outputs"
-        )
+        return [
+            *_steps(found, "infer", lambda item: inferred(found.outputs(item, outputs))),
+            answering(profile, card),
+        ]
+    try:
+        card.task.recorded(0, math.nan, math.nan)
+    except UserError as error:
+        raise DataError(f"{found.path}: {error}") from error
     return [
         *_steps(found, "infer", found.prediction),
         Step(
             "postprocess",
             ["recorded prediction"],
-            lambda row, _: ({"prediction": np.array(row[:1], np.int64)}, Answer(*row)),
+            lambda row, _: (
+                inferred({"prediction": np.array(row[:1], np.int64)}).digest,
+                card.task.recorded(*row),
+            ),
         ),
     ]
 

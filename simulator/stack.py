@@ -161,13 +161,13 @@ class Workshop:
 
     def _recorded(self, side: str, own: Chosen, found: Recording) -> Stack:
         """A stack whose answers were recorded; nothing of it is run."""
-        found.check(self.source.digest, self.dataset.items)
+        wanted = self.source.wanted(self.card)
+        found.check(self.source.digest, self.dataset.items, tuple(wanted))
         effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})
         lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
         if not found.stages:
             lines.append("no latency was recorded")
         artifact = Artifact(found.path, found.digest, "recording")
-        wanted = self.source.wanted(self.card)
         steps = tuple(replay.answers(found, own[0], self.card, tuple(wanted)))
         return Stack(side, *own, steps, artifact, effective, tuple(lines))
 
@@ -261,7 +261,7 @@ class Workshop:
                 made += 1
                 yield {self.source.input: values[0]}
         if not made:
-            raise DataError("INT8 calibration: none of the calibration images can be decoded")
+            raise DataError("INT8 calibration: no calibration image got through the stack")
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

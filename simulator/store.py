@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from simulator.errors import RunError
 
-MANIFEST, RECORDS, SUMMARY, PARTS = "manifest.json", "records.parquet", "summary.json", "parts"
+MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
+PARTS, PICTURES = "parts", "flips"
 STAGES = ("decode", "color", "resize", "geometry", "normalize", "infer", "postprocess")
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
@@ -90,7 +91,8 @@ class RunWriter:
                 self._write_manifest("running")
                 for place in (*folder.glob("*.parquet"), folder / SUMMARY):
                     place.unlink(missing_ok=True)
-                shutil.rmtree(folder / PARTS, ignore_errors=True)
+                for inner in (PARTS, PICTURES):
+                    shutil.rmtree(folder / inner, ignore_errors=True)
             (folder / PARTS).mkdir(exist_ok=True)
             self._write_manifest("running")
         except OSError as error:

@@ -135,7 +135,7 @@ class Study:
         self.show.say("preparing the model and the images")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         self.source = check(self.card)
-        whole = self.card.task.load(Path(data)) if data else self._example()
+        whole = self.card.task.load(Path(data)) if data else self.card.task.example()
         self.notes = whole.notes
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
@@ -155,6 +155,19 @@ class Study:
             ModelError: the model does not go with it.
         """
         return self._workshop.stack(variant.name, variant.own, variant.pair)
+
+    def require_truth(self) -> None:
+        """Refuse images that nobody has annotated, before anything is run.
+
+        Raises:
+            UserError: the headline metric of the task cannot be measured on them.
+        """
+        bare = [item.name for item in self.dataset.items if item.truth is None]
+        if bare:
+            raise UserError(
+                f"{self.dataset.root}: {len(bare)} of {len(self.dataset.items)} images have no "
+                f"label, the first is {bare[0]}; {self.card.task.headline} needs one for each"
+            )
 
     def plan(self, stacks: Sequence[Stack]) -> Plan:
         """Merge the stacks into one plan."""
@@ -186,14 +199,6 @@ class Study:
                 f"the first: {done[0].item.name}: {done[0].skipped}"
             )
         return done
-
-    def _example(self) -> Dataset:
-        if self.card.spec.task != "classification":
-            raise UserError(
-                f"{self.card.spec.name} does {self.card.spec.task}, and the built-in images are "
-                "for classification; give --data"
-            )
-        return example.images()
 
     def __enter__(self) -> Study:
         return self

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from backends.intel.libraries import nncf
+from backends.opsets import for_quantization
 from simulator.contract import (
     Admits,
     Array,
@@ -35,7 +36,7 @@ class NncfQuantizer(Quantizer):
         """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
         import onnx
 
-        samples, model = list(feeds), onnx.load(str(source))
+        samples, model = list(feeds), for_quantization(source)
         spared = kept(model, self.options["keep"])
         logging.getLogger("nncf").setLevel(logging.ERROR)
         parameters = nncf.AdvancedQuantizationParameters(

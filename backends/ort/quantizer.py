@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from backends.opsets import for_quantization
 from backends.ort.calibration import calibrate
 from simulator.contract import (
     Admits,
@@ -75,29 +76,12 @@ class OrtQuantizer(Quantizer):
             )
 
 
-_OLDEST, _PER_CHANNEL = 11, 13
-"""Operator sets of ONNX."""
-
-
 def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
-    """Write the model as it is quantized; return the names of the nodes to leave out.
-
-    ONNX has a zero point and a scale per channel since operator set 13: older models are brought
-    there, from 11 on, as before that Resize and Upsample meant something else.
-    """
+    """Write the model as it is quantized; return the names of the nodes to leave out."""
     import onnx
-    from onnx.version_converter import convert_version
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    model = onnx.load(str(source))
-    opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
-    if opset < _OLDEST:
-        raise ModelError(
-            f"the model has operator set {opset}, and {_OLDEST} is the oldest that is quantized; "
-            "export it again"
-        )
-    if opset < _PER_CHANNEL:
-        model = convert_version(model, _PER_CHANNEL)
+    model = for_quantization(source)
     by_type = kept(model, {**keep, "nodes": []})
     named = target.with_name("named.onnx")
     onnx.save(model, str(named))

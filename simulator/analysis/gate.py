@@ -37,16 +37,17 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"flip_rate", r"flips.rate"),
     (r"delta\.(\w+)", r"delta.\1.value"),
-    (r"(train|deploy)\.(?!profile$|overrides$|effective$|metric$)(\w+)", r"\1.metric.\2"),
+    (r"(train|deploy)\.(?!profile$|overrides$|effective$|metric$)([\w ]+)", r"\1.metric.\2"),
     (r"(train|deploy)\.latency\.([^.]+)", r"latency_ms.\1.total.\2"),
     (r"(train|deploy)\.latency\.(.+)", r"latency_ms.\1.\2"),
 )
 """(whole name, path in the summary) as regular expressions; the first that fits is taken."""
 
-_FRACTIONS = r"flips\.(rate|ci95.*)|delta\..*|(train|deploy)\.metric\..*"
+_FRACTIONS = r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\..*|(train|deploy)\.metric\..*"
+_COUNTS = r"flips\.\w+|samples|skipped|labelled"
 _TIMES = r"latency_ms\..*"
 _RULE = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
+    r"\s*(?P<name>[A-Za-z_][\w. -]*?)\s*(?P<op><=|>=|==|!=|<|>)"
     r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
     r"\s*(?P<unit>%|us|ms|s|)\s*"
 )
@@ -145,6 +146,8 @@ def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
     if (measures == "time" and not time) or (measures == "fraction" and time):
         is_a = "a time: use us, ms or s" if time else "not a time"
         raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is {is_a}")
+    if measures == "fraction" and not fraction and re.fullmatch(_COUNTS, path):
+        raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is a count")
     if fraction and not measures and abs(limit) >= 1:
         raise UserError(
             f"the rule {rule!r} compares a fraction between -1 and 1 with {limit:g};"

@@ -12,7 +12,6 @@ from simulator.profile import axes
 from simulator.resample import Resamples
 from simulator.stack import Stack
 from simulator.stack import notes as stack_notes
-from simulator.statistics import MIN_DISCORDANT
 from simulator.store import STAGES
 from simulator.tasks.task import Task
 
@@ -88,7 +87,7 @@ def summarize(
     summary["warnings"] = [
         *stack_notes(told for stack in stacks for told in stack.told),
         *notes,
-        *_findings(summary),
+        *_findings(task, summary),
     ]
     return summary
 
@@ -148,7 +147,7 @@ def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def _findings(summary: Mapping[str, Any]) -> list[str]:
+def _findings(task: Task, summary: Mapping[str, Any]) -> list[str]:
     found = []
     check = summary["controls"]["self"]
     if not check["bit_equal"]:
@@ -158,22 +157,12 @@ def _findings(summary: Mapping[str, Any]) -> list[str]:
         )
     if summary["labelled"] == 0:
         found.append(f"no labels: {summary['metric']} and what follows from it are left out")
-    elif (discordant := _discordant(summary)) is not None and discordant < MIN_DISCORDANT:
-        found.append(
-            f"discordant pairs: {discordant}; fewer than {MIN_DISCORDANT} can never be "
-            "significant at 5 %; use more images"
-        )
+    elif summary["train"]["metric"][summary["metric"]] is None:
+        found.append(f"nothing is annotated that {summary['metric']} could be measured on")
+    found += task.findings(summary)
     if summary["samples"] < samples_needed(0.9):
         found.append(
             f"{summary['samples']} samples cannot carry a p90 latency; it needs "
             f"{samples_needed(0.9)}"
         )
     return found
-
-
-def _discordant(summary: Mapping[str, Any]) -> int | None:
-    """How many answers are right on one side only, where answers are right or wrong."""
-    flips = summary["flips"]
-    if "mcnemar_p" not in flips:
-        return None
-    return int(flips["right_to_wrong"] + flips["wrong_to_right"])

@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -209,4 +210,5 @@ def make_boxes(
         np.array([one.crowd for one in objects], np.bool_)[kept],
         np.array(area, np.float64)[kept],
         np.array([one.difficult for one in objects], np.bool_)[kept],
+        (int(height), int(width)) if isfinite(height) and isfinite(width) else None,
     )

@@ -72,12 +72,13 @@ class Recording:
             whole.update((self.path.parent / name).read_bytes())
         return whole.hexdigest()
 
-    def check(self, model: str, items: Sequence[Item]) -> None:
+    def check(self, model: str, items: Sequence[Item], outputs: Sequence[str] = ()) -> None:
         """Check that this is a recording of the model, and has every image.
 
         Args:
             model: SHA-256 of the ONNX file.
             items: the images that will be asked for.
+            outputs: and which outputs of the network, where outputs were recorded.
 
         Raises:
             DataError: it is of another model, or images are missing; the first few are named.
@@ -88,7 +89,7 @@ class Recording:
                 f"is {model[:12]}…; record anew, or use that model"
             )
         _ = self.stages
-        missing = [item.name for item in items if self._key(item) not in self._known]
+        missing = [item.name for item in items if not self._has(item, outputs)]
         if missing:
             rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
             raise DataError(
@@ -102,9 +103,13 @@ class Recording:
         Raises:
             SampleError: an array in the file is damaged, or an output is missing.
         """
-        if len(names) == 1:
-            return {names[0]: self.array(item)}
-        return {name: self.array(item, name) for name in names}
+        return {
+            name: self.array(item, None if self._alone(item, names) else name) for name in names
+        }
+
+    def _alone(self, item: Item, names: Sequence[str]) -> bool:
+        """Whether the one output that is asked for is called by the image's name only."""
+        return len(names) == 1 and self._key(item) in self._arrays.files
 
     def array(self, item: Item, output: str | None = None) -> Array:
         """Return the recorded input of an image, or its one output, or one of several; float32.
@@ -160,12 +165,16 @@ class Recording:
             raise SampleError(f"{stage}_ns: {value!r} is no latency in nanoseconds")
         return value
 
+    def _has(self, item: Item, outputs: Sequence[str]) -> bool:
+        key, known = self._key(item), self._known
+        if self.spec.kind != "outputs":
+            return key in known
+        alone = len(outputs) == 1 and key in known
+        return alone or all(f"{key}/{name}" in known for name in outputs)
+
     @cached_property
     def _known(self) -> set[str]:
-        if self.spec.kind == "predictions":
-            return set(self._rows)
-        files = self._arrays.files
-        return {*files, *(file.rpartition("/")[0] for file in files)}
+        return set(self._rows if self.spec.kind == "predictions" else self._arrays.files)
 
     @cached_property
     def _arrays(self) -> Any:

@@ -19,6 +19,7 @@ class Boxes:
         crowd: (n,) bool: a region of many objects; neither found nor missed (COCO's iscrowd).
         area: (n,) float64 square pixels, of the outline where there is one, else of the box.
         difficult: (n,) bool: Pascal VOC's flag; counted neither as found nor as missed.
+        size: rows and columns of the image, where the annotations say them.
     """
 
     xywh: NDArray[np.float64]
@@ -26,6 +27,7 @@ class Boxes:
     crowd: NDArray[np.bool_]
     area: NDArray[np.float64]
     difficult: NDArray[np.bool_]
+    size: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.classes)

@@ -103,7 +103,7 @@ def explain(
             summary["stacks"] = len(variants)
             summary["unique_steps"] = len(merged.nodes)
             sides = [s for s in stacks if s.side in ("train", "deploy")]
-            summary["warnings"] = notes(told for s in sides for told in s.told)
+            summary["warnings"] = [*notes(told for s in sides for told in s.told), *study.notes]
             run.write_table(BLAME, _blame_table(names, found))
             summary["seconds"] = round(time.time() - started, 3)
             run.finish(summary, {"seconds": summary["seconds"], "workers": study.workers})
@@ -160,7 +160,9 @@ def _summary(
         figure = found.score(_label(chosen, names)).figure
         return draws.of(figure) if figure else None
 
-    games: dict[str, Any] = {"flip_rate": cache(flips)}
+    games: dict[str, Any] = {}
+    if not np.isnan(flips(frozenset())[0]):
+        games["flip_rate"] = cache(flips)
     if headline(frozenset()) is not None:
         games[task.headline] = headline
     return {

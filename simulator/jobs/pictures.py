@@ -8,17 +8,17 @@ from functools import partial
 from typing import Any
 
 from simulator import registry, replay
-from simulator.contract import Decoder, Painter, Stage
+from simulator.contract import U8, Decoder, Encoded, Painter, Stage
 from simulator.data.folder import Item, read
 from simulator.errors import SampleError
 from simulator.execute import ends
+from simulator.orientation import UPRIGHT, stored
 from simulator.plan import Plan
 from simulator.stack import Stack
-from simulator.store import RunWriter
+from simulator.store import PICTURES, RunWriter
 from simulator.study import Study
 from simulator.tasks.task import Task
 
-FOLDER = "flips"
 RECORDED = (Stage.DECODE, Stage.RUNTIME)
 
 
@@ -52,7 +52,7 @@ def draw(
     for number, (flip, png) in enumerate(zip(flips, drawn, strict=True), start=1):
         if png is not None:
             stem = flip["sample"].rpartition("/")[2].rpartition(".")[0]
-            flip["picture"] = f"{FOLDER}/{number:02}-{stem}.png"
+            flip["picture"] = f"{PICTURES}/{number:02}-{stem}.png"
             run.write_file(flip["picture"], png)
 
 
@@ -66,10 +66,17 @@ def _drawn(
     (_, before), (_, after) = found
     try:
         image = read(item)
-        images = decoders[0].rgb(image).rgb, decoders[-1].rgb(image).rgb
-        return painter.png(task.panels(images, before, after, task.opened(item.truth)))
+        images = _stored(decoders[0], image), _stored(decoders[-1], image)
+        truth = task.opened(item.truth, image)
+        return painter.png(task.panels(images, before, after, truth))
     except SampleError:
         return None
+
+
+def _stored(decoder: Decoder, image: Encoded) -> U8:
+    """The pixels as they are stored: what answers are about."""
+    turned = image.orientation if decoder.options.get("exif") == "apply" else UPRIGHT
+    return stored(decoder.rgb(image).rgb, turned)
 
 
 def _painter() -> Painter | None:

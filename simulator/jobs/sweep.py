@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics as st
 import time
 from collections.abc import Mapping, Sequence
@@ -91,6 +92,7 @@ def sweep(
                 raise UserError(f"two model cards are called {study.card.spec.name!r}; rename one")
             if not resume:
                 check_free(folder, overwrite)
+            study.require_truth()
             sweeping = _Sweep(study, loaded, base, options, asked)
             results.append(sweeping.run(folder, overwrite, resume, started))
     return results
@@ -134,7 +136,10 @@ class _Sweep:
                 "train": {"profile": self.base[0].name},
                 "order": list(dict.fromkeys(column for column, _ in self.options)),
                 "absent": {"/".join(key): why for key, why in absent.items()},
-                "warnings": notes(told for stack in stacks for told in stack.told),
+                "warnings": [
+                    *notes(told for stack in stacks for told in stack.told),
+                    *self.study.notes,
+                ],
                 "unique_steps": len(merged.nodes),
                 "seconds": round(time.time() - started, 3),
                 "gate": {"passed": True, "rules": []},
@@ -209,10 +214,15 @@ def _entry(compared: Mapping[str, Any], metric: str) -> dict[str, Any]:
         "p": delta["p"],
         "flips": flips.pop("count"),
         "units": flips.pop("units"),
-        "flip_rate": flips.pop("rate") or 0.0,
+        "flip_rate": _known(flips.pop("rate")),
         "flip_ci95": flips.pop("ci95"),
         **flips,
     }
+
+
+def _known(rate: float) -> float:
+    """A rate; 0 where there is nothing that could flip."""
+    return 0.0 if math.isnan(rate) else rate
 
 
 def _systematic(trained: float, columns: Mapping[str, Any], metric: str) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def worst(
         if not resume:
             check_free(folder, overwrite)
         _mark(folder, asked, "running")
+        study.require_truth()
         absent = _drop_absent(study, base, options)
         search = _Search(study, base, options, folder, (overwrite, resume))
         path = search.greedy()
@@ -112,7 +113,7 @@ def worst(
         "combinations": count,
         "exhaustive": best,
         "absent": absent,
-        "warnings": notes(search.warnings),
+        "warnings": [*notes(search.warnings), *study.notes],
         "skipped": search.skipped,
         "seconds": round(time.time() - started, 3),
         "gate": {"passed": True, "rules": []},

@@ -164,10 +164,10 @@ def _metrics(summary: Mapping[str, Any], table: Table) -> None:
         train, deploy = (side[metric] for side in sides)
         words = f"train {train:.2%}, deploy {deploy:.2%}"
         points = f"{delta['value'] * 100:+.2f} points"
-        if delta["ci95"] is None:
-            table.add_row(title(metric), f"{words}, {points}")
-            continue
         low, high = (bound * 100 for bound in delta["ci95"])
+        if metric != summary["metric"]:
+            table.add_row(title(metric), f"{words}, {points} ({low:+.2f} to {high:+.2f})")
+            continue
         table.add_row(f"[bold]{title(metric)}[/]", words)
         table.add_row(
             "[bold]delta[/]",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, final
 
@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
-from simulator.contract import Array, Panel
+from simulator.contract import Array, Encoded, Panel
 from simulator.data.folder import Dataset
 from simulator.data.labels import Labels
-from simulator.errors import DataError
+from simulator.errors import DataError, UserError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.resample import Figure, Floats, Resamples, effect, ratio
@@ -68,12 +68,22 @@ class Score:
         labelled: how many of the images somebody has annotated.
         metrics: by name, fractions; None where they cannot be known.
         figure: the headline metric of any resample; None where there is no truth.
+        others: further metrics of any resample, by name.
     """
 
     records: Sequence[Record]
     labelled: int
     metrics: Mapping[str, float | None]
     figure: Figure | None
+    others: Mapping[str, Figure] = field(default_factory=dict)
+    _drawn: dict[Any, dict[str, Floats]] = field(default_factory=dict, repr=False, compare=False)
+
+    def drawn(self, headline: str, draws: Resamples) -> dict[str, Floats]:
+        """Return every resampled metric by its name; worked out once."""
+        if draws not in self._drawn:
+            figures = {headline: self.figure, **self.others} if self.figure else self.others
+            self._drawn[draws] = {name: draws.of(figure) for name, figure in figures.items()}
+        return self._drawn[draws]
 
 
 class Task(ABC):
@@ -155,6 +165,30 @@ class Task(ABC):
             DataError: they cannot be used.
         """
 
+    def recorded(self, prediction: int, score: float, margin: float) -> Any:
+        """Return the prediction of a recorded class index; score and margin may be NaN.
+
+        Raises:
+            UserError: the task's predictions are more than that.
+        """
+        raise UserError(f"kind: predictions are class indices; of {self.name} record the outputs")
+
+    def example(self) -> Dataset:
+        """Return the built-in images.
+
+        Raises:
+            UserError: there are none for this task.
+        """
+        raise UserError(
+            f"the model does {self.name}, and the built-in images are for classification; give "
+            "--data"
+        )
+
+    @staticmethod
+    def findings(summary: Mapping[str, Any]) -> list[str]:
+        """Return what the person should know about the figures of a comparison."""
+        return []
+
     @abstractmethod
     def stamp(self, truth: Any) -> Any:
         """Return what tells one image's truth from another, as JSON; None where there is none."""
@@ -171,8 +205,12 @@ class Task(ABC):
     def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
         """Return :data:`CHANGES`, and columns of the task's own that count kinds of changes."""
 
-    def opened(self, truth: Any) -> Any:
+    def opened(self, truth: Any, image: Encoded | None = None) -> Any:
         """Return a truth ready for :meth:`record` and :meth:`change`; read once an image.
+
+        Args:
+            truth: what people have annotated.
+            image: the file, whose size a truth may be held against.
 
         Raises:
             SampleError: this image's truth cannot be used.
@@ -199,7 +237,7 @@ class Task(ABC):
         Returns:
             Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``.
             Metrics, rates and deltas are fractions, None where they cannot be known; a delta is
-            deploy minus train; intervals are [lower, upper], and None where no answer changed: a
+            deploy minus train; intervals are [lower, upper], and None for a flip rate of 0: a
             bootstrap draws from what was seen.
 
         Raises:
@@ -209,12 +247,13 @@ class Task(ABC):
             raise DataError("no sample went through both stacks")
         deltas: dict[str, Any] = {}
         for metric in self.metrics:
-            before, after = train.metrics[metric], deploy.metrics[metric]
-            plain = None if before is None or after is None else {"value": after - before}
+            old, new = train.metrics[metric], deploy.metrics[metric]
+            plain = None if old is None or new is None else {"value": new - old}
             deltas[metric] = plain and {**plain, "ci95": None, "p": None}
-        if train.figure and deploy.figure:
-            found = effect(draws.of(deploy.figure) - draws.of(train.figure))
-            deltas[self.headline] = {
+        before, after = (score.drawn(self.headline, draws) for score in (train, deploy))
+        for metric in before.keys() & after.keys():
+            found = effect(after[metric] - before[metric])
+            deltas[metric] = {
                 "value": found.value, "ci95": list(found.ci95), "p": found.p,
                 "method": "bootstrap over images",
             }  # fmt: skip
@@ -277,13 +316,15 @@ class Task(ABC):
         """Return a few truths, each with the prediction that is perfect for it."""
 
     @final
-    def records(self, predictions: Sequence[Any], truth: Any) -> list[dict[str, Any]]:
+    def records(
+        self, predictions: Sequence[Any], truth: Any, image: Encoded | None = None
+    ) -> list[dict[str, Any]]:
         """Return the records of all stacks' answers to one image; the first stack is the measure.
 
         Raises:
             SampleError: this image's truth cannot be used.
         """
-        first, known = predictions[0], self.opened(truth)
+        first, known = predictions[0], self.opened(truth, image)
         return [self.record(one, known) | self.change(first, one, known) for one in predictions]
 
 

@@ -369,3 +369,31 @@ print(type(wrapper.telemetry).__name__)
     assert done.returncode == 0, done.stderr
 
     assert done.stdout.splitlines() == ["[]", "MagicMock"]
+
+
+def conv(opset):
+    """A convolution of channels of 0.01, 1 and 100; NNCF raises the smallest of their scales."""
+    weights = np.stack([np.full((3, 3, 3), s, np.float32) for s in (0.01, 1.0, 100.0)])
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")]
+    shapes = {"x": [1, 3, 8, 8]}, {"y": [1, 3, 6, 6]}
+    return tiny.model(nodes, *shapes, {"w": weights}, opset=opset)
+
+
+@pytest.mark.parametrize(("backend", "how"), [METHODS[0], ("nncf", {"method": "minmax"})])
+def test_an_older_operator_set_gets_a_scale_per_channel(backend, how, tmp_path):
+    """Before operator set 13 QuantizeLinear has one scale for all channels."""
+    feeds = [
+        np.random.default_rng(i).normal(size=(1, 3, 8, 8)).astype(np.float32) for i in range(4)
+    ]
+    model = quantized(backend, tmp_path, feeds, conv(11), **how)
+
+    assert next(one.version for one in model.opset_import if one.domain == "") >= 13
+    scales = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    assert any(
+        scale.shape == (3,) and scale.max() / scale.min() > 1000 for scale in scales.values()
+    )
+
+
+def test_an_operator_set_that_means_something_else_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="operator set 10, and 11 is the oldest"):
+        quantized("onnxruntime", tmp_path, samples(), conv(10), method="minmax")

@@ -1,5 +1,6 @@
 """Detection and segmentation from the command's inputs to its run folder."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -252,8 +253,8 @@ def test_a_card_without_a_label_file(cache, tmp_path, capsys):
     assert line.endswith("labels: a card for detection names its classes' file")
 
 
-def test_boxes_of_an_image_that_was_turned_lie_in_the_turned_image(cache, tmp_path):
-    """EXIF 6 means: turn right by 90 degrees; a square at (0, 32) of 64x64 comes to (16, 0)."""
+def test_answers_about_a_turned_image_are_turned_back(cache, tmp_path):
+    """EXIF 6 means: turn right by 90 degrees; truth and answers stay in the stored image."""
     model, _ = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
     for file in (tmp_path / "data" / "images").iterdir():
         file.unlink()
@@ -269,6 +270,83 @@ def test_boxes_of_an_image_that_was_turned_lie_in_the_turned_image(cache, tmp_pa
     )  # fmt: skip
 
     train, deploy = pq.read_table(run.folder / "records.parquet").to_pylist()
-    assert train["boxes"] == [0, 32, 16, 48]
-    assert deploy["boxes"] == [16, 0, 32, 16]
-    assert (deploy["lost"], deploy["gained"]) == (1, 1)
+    assert train["boxes"] == deploy["boxes"] == [0, 32, 16, 48]
+    assert deploy["kept"] == deploy["units"] == 1
+
+
+def test_a_mask_of_an_image_whose_odd_row_was_dropped_has_it_all_the_same(cache, tmp_path):
+    """63 rows: the 63rd has no answer from a stack that carries pairs of rows."""
+    model = tiny_tasks.card(tmp_path / "model", "segmentation")
+    images = tmp_path / "images"
+    images.mkdir()
+    pixels = tiny_tasks.picture(("red", 0, 0, 16), size=(63, 64))
+    (images / "a.jpg").write_bytes(tiny.encoded(pixels, quality=95))
+    nv12 = (
+        "deploy.color={format: nv12, order: model, source: encode, odd_size: drop, encode: "
+        "{backend: itu, matrix: bt601, range: full, chroma_downsampling: average}, convert: "
+        "{backend: itu, matrix: bt601, range: full, chroma_upsampling: nearest}}"
+    )
+
+    found = simulate(*SAME, model=model, data=images, overrides=[nv12], out=tmp_path / "r").summary
+
+    assert found["flips"]["units"] == 63 * 64 and found["skipped"] == 0
+    assert 64 <= found["flips"]["count"] < 4 * 64
+
+
+def test_annotations_about_an_image_of_another_size_cost_their_sample(cache, tmp_path):
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+    path = tmp_path / "data" / "boxes.json"
+    document = json.loads(path.read_text())
+    document["images"][0] |= {"width": 65}
+    path.write_text(json.dumps(document))
+
+    found = simulate(*SAME, model=model, data=data, out=tmp_path / "run").summary
+
+    (skip,) = found["skipped_samples"]
+    assert skip["why"] == "truth: the annotations say 65x64 pixels, and the file has 64x64"
+
+
+@pytest.mark.parametrize("rule", ["deploy.AP red < 50%", "flips.mean_iou < 90%"])
+def test_a_gate_on_one_class(rule, cache, tmp_path):
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+    found = simulate(*SAME, model=model, data=data, fail_on=[rule], out=tmp_path / "run").summary
+
+    assert found["gate"]["passed"]
+
+
+def test_a_share_of_a_count_is_refused(cache, tmp_path, capsys):
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+    line = said(capsys, *PAIR, "--model", model, "--data", data, "--fail-on", "flips.lost > 5%")
+    assert line.endswith(
+        "the unit in the rule 'flips.lost > 5%' does not fit: flips.lost is a count"
+    )
+
+
+def test_outputs_of_a_detector_are_replayed(cache, tmp_path):
+    """Recorded here with ONNX Runtime alone, they are what the stack itself makes of them."""
+    import onnxruntime
+
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+    file = tmp_path / "model" / "model.onnx"
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    dump = {}
+    for image in sorted((tmp_path / "data" / "images").iterdir()):
+        pixels = np.asarray(Image.open(image).convert("RGB"), np.float32)
+        tensor = ((pixels - 127) / 64).transpose(2, 0, 1)[None]
+        for name, array in zip(("scores", "deltas"), session.run(None, {"x": tensor}), strict=True):
+            dump[f"{image.name}/{name}"] = array
+    np.savez(tmp_path / "dump.npz", **dump)
+    manifest = {
+        "schema": 1, "name": "board", "device": "Board 7", "kind": "outputs", "file": "dump.npz",
+        "match": "name", "model": hashlib.sha256(file.read_bytes()).hexdigest(),
+    }  # fmt: skip
+    (tmp_path / "recording.yaml").write_text(json.dumps(manifest))
+    recorded = (
+        f"deploy.runtime={{backend: recorded, recording: {tmp_path / 'recording.yaml'}, "
+        "graph_optimization_level: null}"
+    )
+
+    found = simulate(*SAME, model=model, data=data, overrides=[recorded], out=tmp_path / "run")
+
+    assert found.summary["flips"]["count"] == 0 and found.summary["deploy"]["metric"]["mAP"] == 1
+    assert found.summary["deploy"]["effective"]["device"] == "Board 7"

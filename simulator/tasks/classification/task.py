@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from simulator import statistics
 from simulator.contract.frame import Array
+from simulator.data import example
 from simulator.data.card import find_card
 from simulator.data.folder import Dataset, load_folder
 from simulator.errors import DataError, ModelError
@@ -108,6 +110,28 @@ class Classification(Task):
                 "classification; give a folder of images"
             )
         return load_folder(path, self.network.labels)
+
+    def recorded(self, prediction: int, score: float, margin: float) -> Answer:
+        """Return the answer."""
+        return Answer(prediction, score, margin)
+
+    def example(self) -> Dataset:
+        """Return the built-in images."""
+        return example.images()
+
+    @staticmethod
+    def findings(summary: Mapping[str, Any]) -> list[str]:
+        """Say when McNemar's test has too few pairs to go by."""
+        flips = summary["flips"]
+        if not summary["labelled"]:
+            return []
+        discordant = flips["right_to_wrong"] + flips["wrong_to_right"]
+        if discordant >= statistics.MIN_DISCORDANT:
+            return []
+        return [
+            f"discordant pairs: {discordant}; fewer than {statistics.MIN_DISCORDANT} can never be "
+            "significant at 5 %; use more images"
+        ]
 
     def stamp(self, truth: int | None) -> int | None:
         """Return the class index."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.errors import ModelError
 from simulator.geometry import Placement
+from simulator.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.declared import FinalHead
@@ -29,7 +30,7 @@ def decode(
     """Turn the outputs for one image into its detections.
 
     In this order: score threshold, decode, clip to the network, round there, NMS, to the image,
-    clip there, round there, the extent's offset.
+    clip there, round there, the extent's offset, and back to the image as it is stored.
 
     Args:
         outputs: by the names in the card, with a batch dimension of 1.
@@ -61,6 +62,8 @@ def decode(
         if settings.rounding_at == "image":
             boxes = _rounded(boxes, settings)
     boxes[:, 2:] += settings.extent_offset
+    size = placement.height + placement.dropped[0], placement.width + placement.dropped[1]
+    boxes = stored_boxes(boxes, placement.orientation, size)
     return Detections(boxes, scores, labels[index])
 
 

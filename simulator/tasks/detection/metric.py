@@ -22,8 +22,12 @@ _STATS = {
 }  # fmt: skip
 """Where ``COCOeval.stats`` has them."""
 METRICS = tuple(_STATS)
+_IOUS = {HEADLINE: slice(None), "AP50": slice(0, 1), "AP75": slice(5, 6)}
+"""Where the thresholds of a metric stand among IoU 0.50:0.05:0.95."""
 _DETECTIONS = 100
 """The most detections of a class that count in an image, the best ones (COCO's maxDets)."""
+_LARGEST = 1e10
+"""Square pixels; COCO takes a larger detection, as of a box that overflowed, for none at all."""
 _BATCH = 1_000_000
 """Numbers in one array, 8 MB; about ten of them live at once."""
 
@@ -101,17 +105,20 @@ class Ranking:
         ranked = (_ranked(part, recalls) for part in parts)
         return cls(tuple(one for one in ranked if one.positives.any()))
 
-    def resampled(self, counts: Counts) -> Floats:
-        """Return the mAP of each resample.
+    def resampled(self, counts: Counts, at: str = HEADLINE) -> Floats:
+        """Return the mAP of each resample, or AP50 or AP75.
 
         Args:
             counts: (R, n) integers, at least 0: how often each image was drawn.
+            at: ``mAP``, ``AP50`` or ``AP75``.
 
         Returns:
             (R,), what pycocotools gives for the images so often, the copies of one side by side:
             the mean over the classes that have an object in the resample; NaN where none has.
         """
-        each = np.stack([np.full(len(counts), np.nan), *(one.ap(counts) for one in self.classes)])
+        each = np.stack(
+            [np.full(len(counts), np.nan), *(one.ap(counts, _IOUS[at]) for one in self.classes)]
+        )
         measured = ~np.isnan(each)
         number = measured.sum(axis=0)
         total = np.where(measured, each, 0).sum(axis=0)
@@ -142,13 +149,14 @@ class _Class:
     positives: NDArray[np.int64]
     recalls: Floats
 
-    def ap(self, counts: Counts) -> Floats:
+    def ap(self, counts: Counts, ious: slice) -> Floats:
         """Return the average precision (R,) of each resample; NaN without an object."""
         copies = int(counts.max(initial=0))
         rows = len(self.image) + int(self.mixed.sum()) * max(copies - 1, 0)
         batch = max(1, _BATCH // max(rows, counts.shape[1], 1))
         order = self._copied(copies)
-        parts = [self._ap(counts[at : at + batch], *order) for at in range(0, len(counts), batch)]
+        starts = range(0, len(counts), batch)
+        parts = [self._ap(counts[at : at + batch], *order, ious) for at in starts]
         return np.concatenate([np.empty(0), *parts])
 
     def _copied(self, copies: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -159,7 +167,9 @@ class _Class:
         order = np.lexsort((index, copy, self.run[index]))
         return index[order], np.where(self.mixed[index], copy, -1)[order]
 
-    def _ap(self, counts: Counts, index: NDArray[np.int64], copy: NDArray[np.int64]) -> Floats:
+    def _ap(
+        self, counts: Counts, index: NDArray[np.int64], copy: NDArray[np.int64], ious: slice
+    ) -> Floats:
         """Return the AP of one batch; arrays here are (detections, resamples).
 
         Only true positives are looked at: the interpolated precision at a recall is the highest
@@ -171,7 +181,8 @@ class _Class:
         weights[single] = weights[single] > copy[single, None]
         seen = weights.cumsum(axis=0)
         total = np.zeros(len(counts))
-        for true, ignored in zip(self.true, self.ignored, strict=True):
+        at_ious = list(zip(self.true[ious], self.ignored[ious], strict=True))
+        for true, ignored in at_ious:
             at, skipped = np.flatnonzero(true[index]), np.flatnonzero(ignored[index])
             hits = weights[at].cumsum(axis=0)
             judged = seen[at]
@@ -183,7 +194,7 @@ class _Class:
             highest = np.maximum.accumulate(precision[::-1], axis=0)[::-1]
             reached = np.searchsorted(self.recalls, hits / np.maximum(positives, 1), side="right")
             total += (highest * np.diff(reached, axis=0, prepend=0)).sum(axis=0)
-        mean: Floats = total / (len(self.true) * len(self.recalls))
+        mean: Floats = total / (len(at_ious) * len(self.recalls))
         return np.where(positives > 0, mean, np.nan)
 
 
@@ -221,7 +232,10 @@ def _evaluation(found: Sequence[Detections], truths: Sequence[Boxes], classes: i
         (truth.classes, truth.xywh, np.where(truth.difficult, np.inf, truth.area), truth.crowd)
         for truth in truths
     )
-    detections = ((one.classes, xywh(one.boxes), areas(one.boxes), one.scores) for one in found)
+    detections = (
+        (one.classes, xywh(one.boxes), np.minimum(areas(one.boxes), _LARGEST), one.scores)
+        for one in found
+    )
     with contextlib.redirect_stdout(io.StringIO()):
         return COCOeval(
             _coco(len(truths), classes, objects, "iscrowd"),

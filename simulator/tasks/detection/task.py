@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import U8, Array, Panel
+from simulator.contract import U8, Array, Encoded, Panel
 from simulator.data.card import load_annotated
 from simulator.data.folder import Dataset
 from simulator.data.truth import Boxes
+from simulator.errors import SampleError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections
@@ -83,6 +85,20 @@ class Detection(Task):
         content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
+    def opened(self, truth: Boxes | None, image: Encoded | None = None) -> Boxes | None:
+        """Hold the annotated size against the file's.
+
+        Raises:
+            SampleError: they differ, so that the boxes are about another image.
+        """
+        if truth and image and truth.size not in (None, (image.height, image.width)):
+            rows, columns = truth.size or (0, 0)
+            raise SampleError(
+                f"the annotations say {columns}x{rows} pixels, and the file has "
+                f"{image.width}x{image.height}"
+            )
+        return truth
+
     def record(self, prediction: Detections, truth: Boxes | None) -> dict[str, Any]:
         """Return the detections as lists."""
         return {
@@ -103,8 +119,11 @@ class Detection(Task):
             return Score(records, len(known), dict.fromkeys(self.metrics), None)
         found = [detections(record) for record in records]
         metrics = evaluate(found, known, self._labels)
-        figure = Ranking.of(found, known, self._classes).resampled
-        return Score(records, len(known), metrics, figure if metrics["mAP"] is not None else None)
+        if metrics[self.headline] is None:
+            return Score(records, len(known), metrics, None)
+        resampled = Ranking.of(found, known, self._classes).resampled
+        others = {name: partial(resampled, at=name) for name in self.metrics[1:]}
+        return Score(records, len(known), metrics, resampled, others)
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
         """Return the mean IoU of all pairs, None where there is none, and how many are rescored."""

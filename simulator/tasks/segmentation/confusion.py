@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulator.contract import U8
 from simulator.data.masks import IGNORE
 from simulator.errors import SampleError
-from simulator.resample import Counts, Figure, Floats
+from simulator.resample import Counts, Figure, Floats, ratio
 
 
 class Sparse(NamedTuple):
@@ -157,6 +157,17 @@ def mean_iou(images: Tally) -> Figure:
         return _mean(np.where(somewhere & (drawn @ images.truth == 0), np.nan, iou))
 
     return figure
+
+
+def accuracies(images: Tally) -> dict[str, Figure]:
+    """Return ``pixel_accuracy`` and ``mean_accuracy`` as figures to be resampled."""
+
+    def mean_accuracy(counts: Counts) -> Floats:
+        drawn = counts.astype(np.float64)
+        return _mean(_share(drawn @ images.right, drawn @ images.truth))
+
+    pixels = ratio(images.right.sum(axis=1), images.truth.sum(axis=1))
+    return {"pixel_accuracy": pixels, "mean_accuracy": mean_accuracy}
 
 
 def _share(part: NDArray[Any], whole: NDArray[Any]) -> Floats:

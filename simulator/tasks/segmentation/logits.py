@@ -11,6 +11,7 @@ from simulator.contract import U8, Array
 from simulator.data.masks import IGNORE
 from simulator.errors import ModelError, SampleError
 from simulator.geometry import Placement
+from simulator.orientation import stored
 from simulator.tasks.segmentation.card import MAX_CLASSES, Settings, check_count, places, show
 from simulator.tasks.segmentation.sampling import Taps, in_image, resize, resized
 
@@ -32,8 +33,9 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
         placement: where the image lies in the network's input.
 
     Returns:
-        (height, width) uint8 of the image's size; of equal scores the lowest class wins. Pixels
-        that a crop kept from the network are 255: no answer, and not judged.
+        (height, width) uint8 of the image as it is stored; of equal scores the lowest class wins.
+        Pixels that a crop, or an odd row or column that was dropped, kept from the network are
+        255: no answer, and not judged.
 
     Raises:
         ModelError: the output is not what the card promises.
@@ -56,7 +58,9 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
         mask = resize(small, rows, columns)
     if not (seen_rows.all() and seen_columns.all()):
         mask = np.where(seen_rows[:, None] & seen_columns, mask, np.uint8(IGNORE))
-    return mask
+    if any(placement.dropped):
+        mask = np.pad(mask, [(0, lost) for lost in placement.dropped], constant_values=IGNORE)
+    return stored(mask, placement.orientation)
 
 
 def _planes(output: Array, settings: Settings) -> NDArray[np.float32]:

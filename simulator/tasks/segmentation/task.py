@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import U8, Array, Panel
+from simulator.contract import U8, Array, Encoded, Panel
 from simulator.data.card import load_annotated
 from simulator.data.folder import Dataset
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
@@ -18,7 +18,15 @@ from simulator.profile.postprocess import Postprocess
 from simulator.resample import RESAMPLES
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import change
-from simulator.tasks.segmentation.confusion import Sparse, confusion, dense, mean_iou, score, tally
+from simulator.tasks.segmentation.confusion import (
+    Sparse,
+    accuracies,
+    confusion,
+    dense,
+    mean_iou,
+    score,
+    tally,
+)
 from simulator.tasks.segmentation.drawing import panels
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
@@ -78,9 +86,10 @@ class Segmentation(Task):
         """Return a digest of the mask."""
         return truth.digest() if truth else None
 
-    def opened(self, truth: MaskTruth | None) -> U8 | None:
-        """Read the mask."""
-        return truth.read() if truth else None
+    def opened(self, truth: MaskTruth | None, image: Encoded | None = None) -> U8 | None:
+        """Read the mask, which must have the image's size."""
+        size = (image.height, image.width) if image else None
+        return truth.read(size) if truth else None
 
     def record(self, prediction: U8, truth: U8 | None) -> dict[str, Any]:
         """Return the image's confusion matrix, without its zeros."""
@@ -101,8 +110,10 @@ class Segmentation(Task):
         metrics = {"mIoU": figures["miou"], **{name: figures[name] for name in self.metrics[1:]}}
         names = (f"IoU {self.network.label(index)}" for index in range(self._classes))
         metrics |= dict(zip(names, figures["iou"], strict=True))
-        figure = mean_iou(tally(known, self._classes)) if figures["pixels"] else None
-        return Score(records, len(known), metrics, figure)
+        if not figures["pixels"]:
+            return Score(records, len(known), metrics, None)
+        images = tally(known, self._classes)
+        return Score(records, len(known), metrics, mean_iou(images), accuracies(images))
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
         """Return the rates of change at boundaries, inside, and of each class."""

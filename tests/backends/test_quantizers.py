@@ -389,9 +389,7 @@ def test_an_older_operator_set_gets_a_scale_per_channel(backend, how, tmp_path):
 
     assert next(one.version for one in model.opset_import if one.domain == "") >= 13
     scales = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    assert any(
-        scale.shape == (3,) and scale.max() / scale.min() > 50 for scale in scales.values()
-    )
+    assert any(scale.shape == (3,) and scale.max() / scale.min() > 50 for scale in scales.values())
 
 
 def test_an_operator_set_that_means_something_else_is_refused(tmp_path):

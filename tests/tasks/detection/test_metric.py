@@ -150,6 +150,15 @@ def test_a_resample_is_worth_what_pycocotools_gives_for_copied_images(seed, leve
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.sampled_from(["AP50", "AP75"]))
+def test_one_threshold_is_resampled_as_pycocotools_measures_it(seed, at):
+    found, truths = data_set(seed, levels=5)
+    wanted = evaluate(found, truths, LABELS)[at]
+    (value,) = Ranking.of(found, truths, CLASSES).resampled(np.ones((1, len(found)), int), at)
+    assert value == pytest.approx(wanted, abs=1e-12)
+
+
 def test_more_than_a_hundred_detections_of_a_class_are_cut_as_by_pycocotools():
     rng = np.random.default_rng(3)
     corner = rng.uniform(0, 600, (150, 2))

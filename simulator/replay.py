@@ -14,8 +14,9 @@ from simulator.contract import Stage, clock
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, UserError
+from simulator.inference import answering, inferred
 from simulator.model.card import Card
-from simulator.plan import Sample, Step, answering, inferred
+from simulator.plan import Sample, Step
 from simulator.profile.choose import Choices
 from simulator.profile.load import Profile
 

@@ -15,11 +15,13 @@ from simulator.data.folder import Dataset, Item, load_unlabelled, subset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError, one_line
 from simulator.execute import ends
+from simulator.inference import answering, inference
 from simulator.machine import sha256
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
 from simulator.model.onnxfile import OnnxFile, load, shape_words
-from simulator.plan import Step, answering, inference, plan, preprocessing
+from simulator.plan import Step, plan
+from simulator.preprocess import preprocessing
 from simulator.profile.choose import Choice, Choices
 from simulator.profile.load import Profile
 

@@ -20,7 +20,8 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.plan import Plan, plan
 from simulator.stack import Chosen, Pair, Stack, Workshop
-from simulator.tasks.task import Record, Score, Task
+from simulator.tasks.score import Record, Score
+from simulator.tasks.task import Task
 
 
 class Progress(Protocol):

@@ -21,7 +21,8 @@ from bench import DATA
 from simulator.errors import UserError
 from simulator.execute import tensors
 from simulator.jobs.common import refuse_missing
-from simulator.plan import Step, plan, preprocessing
+from simulator.plan import Step, plan
+from simulator.preprocess import preprocessing
 from simulator.profile.choose import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite

@@ -13,10 +13,12 @@ from simulator.contract import Array
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.execute import Done, ends, execute
+from simulator.inference import answering
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile
-from simulator.plan import Plan, answering, deviations, plan, preprocessing
+from simulator.plan import Plan, plan
+from simulator.preprocess import deviations, preprocessing
 from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, POST_AXES, swap
 from simulator.profile.load import Profile
 from simulator.stack import Stack

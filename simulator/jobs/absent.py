@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simulator.errors import ModelError, UserError
+from simulator.inference import settings_of
 from simulator.model.artifact import graph_difference, start
-from simulator.plan import settings_of
 from simulator.profile import axes
 from simulator.stack import Chosen
 from simulator.study import Study

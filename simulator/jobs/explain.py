@@ -30,7 +30,7 @@ from simulator.resample import ROUNDING, Floats, Resamples, effect
 from simulator.stack import Chosen, Pair, notes
 from simulator.store import RunWriter, check_free
 from simulator.study import Answers, Progress, Study, Variant, answers
-from simulator.tasks.task import flip_rate
+from simulator.tasks.score import flip_rate
 
 BLAME = "blame.parquet"
 TOGETHER = ("precision", "runtime")

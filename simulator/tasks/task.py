@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, final
 
-import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
@@ -22,9 +21,9 @@ from simulator.data.labels import Labels
 from simulator.errors import DataError, UserError
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.resample import Figure, Floats, Resamples, effect, ratio
+from simulator.resample import Resamples, effect
+from simulator.tasks.score import Record, Score, flip_rate, total
 
-Record = Mapping[str, Any]
 Shapes = Mapping[str, Sequence[int | None]]
 CHANGES = (
     pa.field("changed", pa.int64()),
@@ -57,33 +56,6 @@ class Network:
     def label(self, index: int) -> str:
         """Return a class's name, or its index where the card names no label file."""
         return self.labels.name(index) if self.labels else str(index)
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How good one stack is.
-
-    Attributes:
-        records: of its answers, one an image.
-        labelled: how many of the images somebody has annotated.
-        metrics: by name, fractions; None where they cannot be known.
-        figure: the headline metric of any resample; None where there is no truth.
-        others: further metrics of any resample, by name.
-    """
-
-    records: Sequence[Record]
-    labelled: int
-    metrics: Mapping[str, float | None]
-    figure: Figure | None
-    others: Mapping[str, Figure] = field(default_factory=dict)
-    _drawn: dict[Any, dict[str, Floats]] = field(default_factory=dict, repr=False, compare=False)
-
-    def drawn(self, headline: str, draws: Resamples) -> dict[str, Floats]:
-        """Return every resampled metric by its name; worked out once."""
-        if draws not in self._drawn:
-            figures = {headline: self.figure, **self.others} if self.figure else self.others
-            self._drawn[draws] = {name: draws.of(figure) for name, figure in figures.items()}
-        return self._drawn[draws]
 
 
 class Task(ABC):
@@ -268,7 +240,7 @@ class Task(ABC):
                 "units": sum(r["units"] for r in deploy.records),
                 "rate": changed.value,
                 "ci95": list(changed.ci95) if changed.value > 0 else None,
-                **{kind: _sum(deploy.records, kind) for kind in self.kinds},
+                **{kind: total(deploy.records, kind) for kind in self.kinds},
                 **self.more(deploy.records),
             },
         }
@@ -326,17 +298,3 @@ class Task(ABC):
         """
         first, known = predictions[0], self.opened(truth, image)
         return [self.record(one, known) | self.change(first, one, known) for one in predictions]
-
-
-def _sum(records: Sequence[Record], kind: str) -> int | None:
-    """The sum of what is known; None where nothing is."""
-    known = [record[kind] for record in records if record[kind] is not None]
-    return sum(known) if known else None
-
-
-def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
-    """Return the share of units that differ from the first stack's answers, resampled."""
-    changed, units = (
-        np.array([record[name] for record in records], np.float64) for name in ("changed", "units")
-    )
-    return draws.of(ratio(changed, units))

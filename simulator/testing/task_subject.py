@@ -12,7 +12,8 @@ import numpy as np
 from simulator.contract import Array
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.tasks.task import Record, Score, Task
+from simulator.tasks.score import Record, Score
+from simulator.tasks.task import Task
 from simulator.testing.subject import expect
 
 Outputs = dict[str, Array]

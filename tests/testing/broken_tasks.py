@@ -14,8 +14,8 @@ from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings
 from simulator.tasks.detection.task import Detection
+from simulator.tasks.score import Score
 from simulator.tasks.segmentation.task import Segmentation
-from simulator.tasks.task import Score
 
 
 def skewed(score, skew):

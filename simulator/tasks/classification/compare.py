@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator import statistics
 from simulator.errors import DataError
-from simulator.tasks.task import Record
+from simulator.tasks.score import Record
 
 RESOLVE = 0.001
 """The delta, 0.1 points, for which the comparison says how many images it would take."""

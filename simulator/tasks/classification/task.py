@@ -23,7 +23,8 @@ from simulator.profile.section import Section
 from simulator.resample import RESAMPLES, Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
-from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
+from simulator.tasks.score import Record, Score
+from simulator.tasks.task import CHANGES, Shapes, Task
 
 
 class Output(Section):

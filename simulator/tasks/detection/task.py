@@ -27,7 +27,8 @@ from simulator.tasks.detection.matching import change
 from simulator.tasks.detection.metric import Ranking, evaluate
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
-from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
+from simulator.tasks.score import Record, Score
+from simulator.tasks.task import CHANGES, Shapes, Task
 
 
 class Detection(Task):

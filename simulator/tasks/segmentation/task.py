@@ -16,6 +16,7 @@ from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
 from simulator.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.resample import RESAMPLES
+from simulator.tasks.score import Record, Score
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import change
 from simulator.tasks.segmentation.confusion import (
@@ -29,7 +30,7 @@ from simulator.tasks.segmentation.confusion import (
 )
 from simulator.tasks.segmentation.drawing import panels
 from simulator.tasks.segmentation.logits import decode
-from simulator.tasks.task import CHANGES, Record, Score, Shapes, Task
+from simulator.tasks.task import CHANGES, Shapes, Task
 
 
 class Segmentation(Task):

@@ -80,6 +80,6 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     return f"unknown {what} {str(got)!r}{hint} (offered: {', '.join(names) or 'none'})"
 
 
-def one_line(error: BaseException, limit: int = 300) -> str:
+def one_line(error: BaseException, limit: int = 500) -> str:
     """Return what an error says without line breaks, cut to *limit* characters; else its type."""
     return " ".join(str(error).split())[:limit] or type(error).__name__

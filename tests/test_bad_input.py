@@ -492,6 +492,7 @@ def test_ctrl_c_leaves_no_run(card, tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", script(), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's & ignores it
     ) as process:  # fmt: skip
         until = time.monotonic() + 30
         while not manifest.exists() and time.monotonic() < until and process.poll() is None:
@@ -500,7 +501,7 @@ def test_ctrl_c_leaves_no_run(card, tmp_path):
         process.send_signal(signal.SIGINT)
         printed, err = process.communicate(timeout=30)
 
-    assert process.returncode == 2
+    assert process.returncode == 2, err
     assert "Traceback" not in err and "interrupted" in err
     assert printed == ""
     assert json.loads(manifest.read_text())["status"] == "interrupted"

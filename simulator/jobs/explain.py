@@ -59,7 +59,7 @@ def explain(
         train: the training stack.
         deploy: the deployment stack.
         model: a model card; the built-in model by default.
-        data: a folder of images; the built-in images by default.
+        data: a folder of images, or a data card; the built-in images by default.
         overrides: ``SIDE.KEY=VALUE``.
         limit: take a random subset of this many images.
         seed: of the subset, the calibration images and the bootstrap.

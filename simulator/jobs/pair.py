@@ -49,7 +49,7 @@ def simulate(
         train: the training stack: a profile's path, or a built-in name.
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
-        data: a folder of images; the built-in images by default.
+        data: a folder of images, or a data card; the built-in images by default.
         overrides: ``SIDE.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule whose condition holds fails the gate.
         limit: take a random subset of this many images.

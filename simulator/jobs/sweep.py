@@ -52,7 +52,7 @@ def sweep(
         suite: a suite's path, or a built-in name.
         train: the training stack; the suite's own by default.
         models: model cards; None is the built-in model.
-        data: a folder of images; the built-in images by default.
+        data: a folder of images, or a data card; the built-in images by default.
         limit: take a random subset of this many images.
         seed: of the subset and the calibration images.
         out: the folder that gets a run folder per model.

@@ -55,7 +55,7 @@ def worst(
         suite: a suite's path, or a built-in name.
         train: the training stack; the suite's own by default.
         model: a model card; the built-in model by default.
-        data: a folder of labelled images; the built-in images by default.
+        data: labelled images, a folder or a data card; the built-in ones by default.
         limit: take a random subset of this many images.
         seed: of the subset and the calibration images.
         out: the run folder; each step is a run folder below it.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Options, Result
-    from simulator.jobs.pair import simulate
+    from simulator.experiments.compare import simulate
+    from simulator.experiments.job import Options, Result
     from simulator.profile.load import load as load_profile
 
 __all__ = ["Options", "Result", "load_profile", "simulate"]
 
 _PLACES = {
-    "Options": ("simulator.jobs.job", "Options"),
-    "Result": ("simulator.jobs.job", "Result"),
+    "Options": ("simulator.experiments.job", "Options"),
+    "Result": ("simulator.experiments.job", "Result"),
     "load_profile": ("simulator.profile.load", "load"),
-    "simulate": ("simulator.jobs.pair", "simulate"),
+    "simulate": ("simulator.experiments.compare", "simulate"),
 }
 
 

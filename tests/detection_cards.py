@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.settings import Settings, resolve

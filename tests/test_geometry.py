@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import SampleError
-from simulator.geometry import Geometry
+from simulator.modalities.image.geometry import Geometry
 
 ROUNDINGS = ["torchvision", "dali", "floor"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from simulator.orientation import stored, stored_boxes
+from simulator.modalities.image.orientation import stored, stored_boxes
 
 
 def turned(pixels, orientation):

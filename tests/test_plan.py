@@ -12,12 +12,12 @@ import tiny
 from simulator.data.folder import Item, load_folder
 from simulator.data.labels import Labels
 from simulator.errors import SampleError
-from simulator.execute import ends, execute, run_sample
-from simulator.inference import inferred
+from simulator.modalities.image.front_end import normalize, preprocessing
 from simulator.model.card import Card
-from simulator.plan import Step, plan
-from simulator.preprocess import normalize, preprocessing
-from simulator.profile.choose import choose
+from simulator.pipeline.executor import ends, execute, run_sample
+from simulator.pipeline.inference import inferred
+from simulator.pipeline.plan import Step, plan
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.tasks.classification.answer import Answer
 

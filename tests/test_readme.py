@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from simulator.model.card import CardSpec
-from simulator.profile.choose import choose
 from simulator.profile.document import read
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
 from simulator.tasks import named

@@ -225,7 +225,7 @@ def test_tensors_of_another_shape(cache, tmp_path, card, data):
 def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, data):
     np.savez(tmp_path / "dump.npz", **logits(data))
     manifest = write(tmp_path, card)
-    from simulator.jobs.explain import explain
+    from simulator.experiments.explain import explain
 
     with pytest.raises(UserError, match="was recorded; it can be compared, not mixed"):
         explain(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import statistics
-from simulator.statistics import (
+from simulator.statistics import paired
+from simulator.statistics.paired import (
     bonett_price,
     clopper_pearson,
     mcnemar_exact,
@@ -86,7 +86,7 @@ def test_mcnemar_on_the_textbooks_approval_ratings():
 
 
 def test_fewer_than_six_discordant_pairs_are_never_significant():
-    few = statistics.MIN_DISCORDANT - 1
+    few = paired.MIN_DISCORDANT - 1
 
     assert mcnemar_exact(few, 0) == 2 * 0.5**5 == 0.0625
     assert mcnemar_exact(few + 1, 0) == 0.03125

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from simulator.errors import RunError
-from simulator.store import MANIFEST, RECORDS, ROWS_PER_GROUP, RunWriter, finite, read_run
+from simulator.results.store import MANIFEST, RECORDS, ROWS_PER_GROUP, RunWriter, finite, read_run
 
 COLUMNS = (
     pa.field("label", pa.int32()),

@@ -141,20 +141,20 @@ def watched() -> Iterator[dict[str, float]]:
     """Time the engine's loop over the images, and count the images that Pillow opens in it."""
     from PIL import Image
 
-    from simulator import study
+    from simulator.experiments import session
 
-    execute, load, opened, seen = study.execute, Image.open, [], {}
+    execute, load, opened, seen = session.execute, Image.open, [], {}
 
     def timed(*args):
         before, start = len(opened), time.perf_counter()
         yield from execute(*args)
         seen.update(seconds=time.perf_counter() - start, decodes=len(opened) - before)
 
-    study.execute, Image.open = timed, lambda *a, **k: opened.append(1) or load(*a, **k)
+    session.execute, Image.open = timed, lambda *a, **k: opened.append(1) or load(*a, **k)
     try:
         yield seen
     finally:
-        study.execute, Image.open = execute, load
+        session.execute, Image.open = execute, load
 
 
 def row(what: str, value: float, target: float, note: str) -> tuple[str, ...]:

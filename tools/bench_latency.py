@@ -34,9 +34,9 @@ def overhead(calls: int) -> list[tuple[str, ...]]:
 
     The model does next to nothing, so that the difference is not lost in the noise of a real one.
     """
-    from simulator.execute import timed
-    from simulator.inference import inference
-    from simulator.plan import Sample
+    from simulator.pipeline.executor import timed
+    from simulator.pipeline.inference import inference
+    from simulator.pipeline.plan import Sample
 
     with tempfile.TemporaryDirectory() as folder:
         runtime, feeds = _session(Path(folder))
@@ -70,7 +70,7 @@ def _session(folder: Path):
     from onnx import TensorProto, helper
 
     from simulator.contract import Stage
-    from simulator.profile.choose import choose
+    from simulator.profile.implementations import choose
     from simulator.profile.load import load
 
     shape = [1, 3, 224, 224]
@@ -90,8 +90,8 @@ def statistics(instances: int, rounds: int) -> list[tuple[str, ...]]:
     """Time a refit with a full window against SciPy's densities on as many points."""
     from scipy.stats import gaussian_kde
 
-    from simulator.latency.density import fit
     from simulator.latency.stopping import Rule, Stopping
+    from simulator.statistics.density import fit
 
     times = np.random.default_rng(0).normal(5e6, 2e5, (rounds + 5, instances))
     stopping = Stopping(Rule(), instances)

@@ -19,15 +19,15 @@ import numpy as np
 from bench import DATA
 
 from simulator.errors import UserError
-from simulator.execute import tensors
-from simulator.jobs.common import refuse_missing
-from simulator.plan import Step, plan
-from simulator.preprocess import preprocessing
-from simulator.profile.choose import choose
+from simulator.experiments.common import refuse_missing
+from simulator.experiments.session import Session, Variant
+from simulator.modalities.image.front_end import preprocessing
+from simulator.pipeline.executor import tensors
+from simulator.pipeline.plan import Step, plan
+from simulator.pipeline.stack import Stack
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
-from simulator.stack import Stack
-from simulator.study import Study, Variant
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BASE = "pillow_fp32"
@@ -76,10 +76,10 @@ def main() -> None:
     data = args.data if args.data.is_dir() else None
     parts = []
     for card in (None, *squeezenet(args.out)):
-        with Study(card, data, args.images, 0, 1, None, None) as study:
-            parts.append(table(study, measure(study, args.suite)))
+        with Session(card, data, args.images, 0, 1, None, None) as session:
+            parts.append(table(session, measure(session, args.suite)))
             if card is None:
-                parts.append(overhead(study))
+                parts.append(overhead(session))
     text = "\n".join(parts)
     if args.out:
         head = args.out.read_text().split("<!-- measured -->")[0]
@@ -101,31 +101,31 @@ def squeezenet(out: Path | None) -> list[Path]:
     return [card]
 
 
-def measure(study: Study, suite: str) -> list[Row]:
+def measure(session: Session, suite: str) -> list[Row]:
     """Run every option of a suite on the same tensors."""
-    base = opened(study, "onnxruntime fp32", [])
-    chain = plan([preprocessing(base.profile, base.choices, study.card)])
-    found = [tensors(chain, item) for item in study.dataset.items]
+    base = opened(session, "onnxruntime fp32", [])
+    chain = plan([preprocessing(base.profile, base.choices, session.card)])
+    found = [tensors(chain, item) for item in session.dataset.items]
     inputs = [values[0] for values in found if values is not None]
     infer = inference(base)
-    wanted = [infer.apply(x, study.dataset.items[0]) for x in inputs]
+    wanted = [infer.apply(x, session.dataset.items[0]) for x in inputs]
     rows = []
     for column, option, changes in load_suite(suite).options():
         name = f"{column} {option}"
-        print(f"  {study.card.spec.name}: {name}", file=sys.stderr, flush=True)
+        print(f"  {session.card.spec.name}: {name}", file=sys.stderr, flush=True)
         try:
-            stack = opened(study, name, changes)
+            stack = opened(session, name, changes)
             rows.append(compared(name, stack, infer, inputs, wanted))
         except UserError as error:
             rows.append(Row(name, problem=str(error).splitlines()[0].rpartition("/")[2][:110]))
     return rows
 
 
-def opened(study: Study, name: str, changes: Sequence[str]) -> Stack:
+def opened(session: Session, name: str, changes: Sequence[str]) -> Stack:
     profile = load(BASE, changes)
     own = profile, choose(profile)
     refuse_missing([own])
-    (stack,) = study.stacks([Variant(name, own, {"train": own, "deploy": own})])
+    (stack,) = session.stacks([Variant(name, own, {"train": own, "deploy": own})])
     return stack
 
 
@@ -160,11 +160,11 @@ def timed(step: Step, x: Any) -> float:
     return (time.perf_counter_ns() - start) / 1e6
 
 
-def overhead(study: Study) -> str:
+def overhead(session: Session) -> str:
     """Our adapter beside the bare call, as a share of the call."""
     import onnxruntime as ort
 
-    base = opened(study, "onnxruntime fp32", [])
+    base = opened(session, "onnxruntime fp32", [])
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(
@@ -185,9 +185,9 @@ def overhead(study: Study) -> str:
     )
 
 
-def table(study: Study, rows: Sequence[Row]) -> str:
+def table(session: Session, rows: Sequence[Row]) -> str:
     lines = [
-        f"## {study.card.spec.name}",
+        f"## {session.card.spec.name}",
         "",
         "| runtime and precision | effective compute | max abs Δ of the output | flips "
         "| latency / ONNX Runtime FP32 |",

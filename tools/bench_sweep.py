@@ -61,24 +61,24 @@ def main() -> None:
 def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
     import pyarrow.parquet as pq
 
-    from simulator import study
-    from simulator.jobs.sweep import sweep
+    from simulator.experiments import session
+    from simulator.experiments.sweep import sweep
     from simulator.profile.suite import load_suite
 
     def swept(name: str) -> tuple[Path, float]:
         seen = {}
-        execute = study.execute
+        execute = session.execute
 
         def timed(*given):
             start = time.perf_counter()
             yield from execute(*given)
             seen["loop"] = time.perf_counter() - start
 
-        study.execute = timed
+        session.execute = timed
         try:
             (result,) = sweep(SUITE, data=folder, workers=THREADS, out=home / name)
         finally:
-            study.execute = execute
+            session.execute = execute
         return result.folder, seen["loop"]
 
     swept("warm-up")
@@ -106,7 +106,7 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
 def pair_by_pair(suite: str, folder: Path, home: Path) -> tuple[str, ...]:
     """Race a sweep against one ``simulate`` after another; INT8 artifacts are made before."""
     from simulator import simulate
-    from simulator.jobs.sweep import sweep
+    from simulator.experiments.sweep import sweep
     from simulator.profile.suite import load_suite
 
     settings = {"data": folder, "workers": THREADS}
@@ -224,9 +224,9 @@ def growth(folder: Path, files: list[Path], home: Path, quick: bool) -> list[tup
 
 def grow(count: int, folder: Path) -> tuple[float, int, int]:
     """Run *count* stacks of decoders x resizers; seconds of the loop, unique steps, peak KiB."""
-    from simulator.profile.choose import choose
+    from simulator.experiments.session import Session, Variant
+    from simulator.profile.implementations import choose
     from simulator.profile.load import load
-    from simulator.study import Study, Variant
 
     kernels = [(library, kernel) for library, names in KERNELS.items() for kernel in names]
     chosen = []
@@ -241,10 +241,10 @@ def grow(count: int, folder: Path) -> tuple[float, int, int]:
         ])  # fmt: skip
         own = profile, choose(profile)
         chosen.append(Variant(f"{decoder}-{library}-{kernel}", own, {"train": own, "deploy": own}))
-    with Study(None, folder, None, 0, THREADS, None, None) as study:
-        merged = study.plan(study.stacks(chosen))
+    with Session(None, folder, None, 0, THREADS, None, None) as session:
+        merged = session.plan(session.stacks(chosen))
         start = time.perf_counter()
-        study.run(merged, lambda _: None)
+        session.run(merged, lambda _: None)
         seconds = time.perf_counter() - start
     return seconds, len(merged.nodes), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

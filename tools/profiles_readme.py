@@ -15,8 +15,8 @@ from pathlib import Path
 
 from simulator.contract import Evidence
 from simulator.profile import axes, template
-from simulator.profile.choose import Choices, choose
 from simulator.profile.document import read
+from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, builtin_folder, builtin_names, load
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"

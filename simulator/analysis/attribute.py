@@ -1,9 +1,9 @@
 """Whose fault is it: blame per axis, from the answers of every mixture of two stacks.
 
-A game gives every set of swapped axes a resampled figure (:mod:`simulator.resample`): the metric
-or the flip rate of that mixture, on all images and on each of R resamples of them. All figures
-here are linear in those values, and every mixture sees the same resamples, so that each figure's
-interval comes with it.
+A game gives every set of swapped axes a resampled figure
+(:mod:`simulator.statistics.bootstrap`): the metric or the flip rate of that mixture, on all images
+and on each of R resamples of them. All figures here are linear in those values, and every mixture
+sees the same resamples, so that each figure's interval comes with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.resample import Floats
+from simulator.statistics.bootstrap import Floats
 
 Subset = frozenset[str]
 Game = Callable[[Subset], Floats]

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.analysis.summary import SIDES
 from simulator.errors import RunError, one_line
+from simulator.experiments.summary import SIDES
 
 _KEYS = ("sample", "side", "digest", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SideAnswers:
     """What one stack of a pair has said.
 
     Attributes:
@@ -32,7 +32,7 @@ class Answers:
     firm: tuple[str, ...]
 
 
-def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dict[str, Answers]:
+def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dict[str, SideAnswers]:
     """Read ``records.parquet``, whoever has written it.
 
     Raises:
@@ -47,7 +47,7 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
         table = file.read()
         names = [n for n in table.column_names if n not in _KEYS and not n.endswith("_ns")]
         firm = tuple(n for n in names if not _is_fraction(table.schema.field(n).type))
-        found = {side: Answers({}, {}, firm) for side in SIDES}
+        found = {side: SideAnswers({}, {}, firm) for side in SIDES}
         for row in table.to_pylist():
             one, sample = found[row["side"]], row["sample"]
             one.digests[sample] = None if row["skipped"] is not None else str(row["digest"])

@@ -17,7 +17,7 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
-from simulator.store import AUDITED, MANIFEST, NESTED, PAIRS, RECORDS, SUMMARY, TAILS
+from simulator.results.store import AUDITED, MANIFEST, NESTED, PAIRS, RECORDS, SUMMARY, TAILS
 
 DOCUMENT, MARKDOWN, JUNIT, FILE = AUDITED
 _, _, PROFILES, CARDS = NESTED

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.summary import SIDES
+from simulator.experiments.summary import SIDES
 
 _MACHINE = ("platform", "python", "cpu", "versions")
 _STACK = ("profile", "recordings", "choices", "artifact", "effective")

@@ -9,10 +9,10 @@ from typing import Any
 
 from simulator.audit.document import TRAIN, Asked, Audit
 from simulator.errors import RunError
+from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.schema import AXES
-from simulator.stack import Chosen
-from simulator.store import PAIRS, SUMMARY, TAILS
+from simulator.results.store import PAIRS, SUMMARY, TAILS
 
 PAIR, TAIL = "pair", "tail"
 """What a rule is about: the answers of a pair, or its rounds."""

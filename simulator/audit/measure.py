@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.summary import SIDES
-from simulator.audit.answers import Answers, agree
+from simulator.audit.answers import SideAnswers, agree
 from simulator.errors import RunError, UserError, one_line
-from simulator.resample import Resamples, effect
-from simulator.store import finite
+from simulator.experiments.summary import SIDES
+from simulator.results.store import finite
+from simulator.statistics.bootstrap import Resamples, effect
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
@@ -49,7 +49,7 @@ class Measure:
     seed: int
     where: str
 
-    def same(self, old: Answers, new: Answers, sample: str) -> bool:
+    def same(self, old: SideAnswers, new: SideAnswers, sample: str) -> bool:
         """Whether two runs gave the same answer, as the task sees it.
 
         Of a record all but its fractions must be the same: how sure a stack was is no answer.
@@ -73,7 +73,7 @@ class Measure:
             raise self._odd(error) from error
         return bool(found["changed"] == 0)
 
-    def count(self, answers: Mapping[str, Answers]) -> Counted:
+    def count(self, answers: Mapping[str, SideAnswers]) -> Counted:
         """Work the figures of a pair out of its records.
 
         Raises:
@@ -89,7 +89,7 @@ class Measure:
         except (*_ODD, UserError) as error:
             raise self._odd(error) from error
 
-    def _count(self, answers: Mapping[str, Answers], ran: list[str]) -> Counted:
+    def _count(self, answers: Mapping[str, SideAnswers], ran: list[str]) -> Counted:
         task, truths = self.task, [self.truths[name] for name in ran]
         draws = Resamples(len(ran), self.seed, task.resamples)
         records = {side: [answers[side].records[name] for name in ran] for side in SIDES}

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.summary import SIDES
-from simulator.audit.answers import Answers, agree
+from simulator.audit.answers import SideAnswers, agree
 from simulator.audit.differences import Differences, differences
 from simulator.audit.measure import Counted, Measure
+from simulator.experiments.summary import SIDES
 from simulator.profile.axes import flat
 
 BIT_EQUAL, WITHIN, DIFFERENT = "bit-equal", "equal within stated noise", "different"
@@ -37,7 +37,7 @@ class PairRun:
 
     manifest: Mapping[str, Any]
     summary: Mapping[str, Any]
-    answers: Mapping[str, Answers]
+    answers: Mapping[str, SideAnswers]
     misstated: Sequence[str] = ()
 
 
@@ -89,7 +89,7 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _side(old: Answers, new: Answers, measure: Measure) -> dict[str, int]:
+def _side(old: SideAnswers, new: SideAnswers, measure: Measure) -> dict[str, int]:
     both = old.digests.keys() & new.digests.keys()
     ran = [name for name in both if (old.digests[name] is None) == (new.digests[name] is None)]
 

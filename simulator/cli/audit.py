@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print what came of every rule."""
+    from simulator.audit.run import audit
     from simulator.cli.progress import Bar
-    from simulator.jobs.audit import audit
 
     with Bar(options.explain_plan) as bar:
         result = audit(
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result, as_json: bool) -> int:
     """Print the audit and write the report of each of its runs; the exit code is the gate's."""
-    from simulator.report import audited
+    from simulator.audit import screen as audited
 
     below = [pair[key] for pair in result.summary["pairs"] for key in ("folder", "tail")]
     runs = [*(result.folder / place for place in below if place), result.folder]

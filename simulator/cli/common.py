@@ -15,8 +15,8 @@ from simulator import cli
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from simulator.jobs.job import Options, Result
-    from simulator.study import Progress
+    from simulator.experiments.job import Options, Result
+    from simulator.experiments.session import Progress
 
 
 def pair(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +145,7 @@ def print_json(value: Any) -> None:
     """Print a summary alone."""
     import json
 
-    from simulator.store import finite
+    from simulator.results.store import finite
 
     print(json.dumps(finite(value), indent=2, ensure_ascii=False))
 

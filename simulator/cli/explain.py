@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Explain one pair and print the blame."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.explain import explain
+    from simulator.experiments.explain import explain
 
     with Bar(options.explain_plan) as bar:
         result = explain(

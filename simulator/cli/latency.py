@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure and print the latencies."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.latency import latency
+    from simulator.latency.measure import latency
 
     with Bar(options.explain_plan) as bar:
         result = latency(
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result, as_json: bool) -> int:
     """Print the latencies; the exit code is the gate's."""
-    from simulator.report import timed
+    from simulator.latency import screen as timed
 
     single = result.summary["scenario"] == "SingleStream"
     return common.show(result, as_json, timed.latency if single else timed.served)

@@ -14,7 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from simulator.plan import Plan
+from simulator.pipeline.plan import Plan
 
 REFRESH = 0.1
 """Seconds between two drawings."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +42,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Replay and print what came out otherwise."""
+    from simulator.audit.replay import replay
     from simulator.cli.progress import Bar
-    from simulator.jobs.replay import replay
 
     with Bar(options.explain_plan) as bar:
         result = replay(
@@ -62,6 +62,6 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result, as_json: bool) -> int:
     """Print the verdicts; the exit code says whether a pair is different."""
-    from simulator.report import audited
+    from simulator.audit import screen as audited
 
     return common.show(result, as_json, audited.replay, runs=[])

@@ -14,17 +14,17 @@ from simulator import cli
 from simulator.cli import common
 from simulator.errors import RunError
 
-JOBS = {
-    "run": ("pair", "simulate"),
-    "explain": ("explain", "explain"),
-    "sweep": ("sweep", "sweep"),
-    "worst": ("worst", "worst"),
-    "latency": ("latency", "latency"),
-    "tail": ("tail", "tail"),
-    "audit": ("audit", "audit"),
-    "replay": ("replay", "replay"),
+EXPERIMENTS = {
+    "run": "simulator.experiments.compare:simulate",
+    "explain": "simulator.experiments.explain:explain",
+    "sweep": "simulator.experiments.sweep:sweep",
+    "worst": "simulator.experiments.worst:worst",
+    "latency": "simulator.latency.measure:latency",
+    "tail": "simulator.latency.tail:tail",
+    "audit": "simulator.audit.run:audit",
+    "replay": "simulator.audit.replay:replay",
 }
-"""By command, the module of the job and its function."""
+"""By command, the function that is called."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask again for what the run was asked, after what it has."""
+    """Repeat the request of the run, skipping the samples that it has finished."""
     from simulator.cli.progress import Bar
-    from simulator.store import read_manifest, read_summary
+    from simulator.results.store import read_manifest, read_summary
 
     folder = Path(options.run)
     manifest = read_manifest(folder)
@@ -49,12 +49,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         request = manifest["request"]
         command, arguments = request["command"], dict(request["arguments"])
-        module, function = JOBS[command]
+        module, _, function = EXPERIMENTS[command].partition(":")
         if command == "sweep":
             arguments["models"] = [arguments.pop("model")]
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder}: its manifest does not say what was asked for") from error
-    job = getattr(importlib.import_module(f"simulator.jobs.{module}"), function)
+    job = getattr(importlib.import_module(module), function)
     with Bar() as bar:
         found = job(**arguments, out=folder, resume=True, workers=options.workers, progress=bar)
     return int(importlib.import_module(f"simulator.cli.{command}").show(found, options.json))

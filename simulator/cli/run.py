@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Simulate one pair and print the answer."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.pair import simulate
+    from simulator.experiments.compare import simulate
 
     with Bar(options.explain_plan) as bar:
         result = simulate(

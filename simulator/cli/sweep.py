@@ -16,7 +16,7 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Sweep and print the table."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.sweep import sweep
+    from simulator.experiments.sweep import sweep
 
     with Bar(options.explain_plan) as bar:
         results = sweep(

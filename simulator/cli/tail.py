@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def _rounds(text: str) -> int | Literal["auto"]:
 def run(options: argparse.Namespace) -> int:
     """Measure and print quality and latency."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.tail import tail
+    from simulator.latency.tail import tail
 
     with Bar(options.explain_plan) as bar:
         result = tail(
@@ -81,6 +81,6 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result, as_json: bool) -> int:
     """Print quality and latency; the exit code is the gate's."""
-    from simulator.report import timed
+    from simulator.latency import screen as timed
 
     return common.show(result, as_json, timed.tail)

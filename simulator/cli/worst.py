@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.jobs.job import Result
+    from simulator.experiments.job import Result
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Search and print the path."""
     from simulator.cli.progress import Bar
-    from simulator.jobs.worst import worst
+    from simulator.experiments.worst import worst
 
     with Bar(options.explain_plan) as bar:
         result = worst(

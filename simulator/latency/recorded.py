@@ -15,7 +15,7 @@ from simulator.errors import DataError
 from simulator.latency.single_stream import Ints
 from simulator.latency.times import TOTAL, Times
 from simulator.machine import sha256
-from simulator.store import STAGES
+from simulator.results.store import STAGES
 
 Mask = NDArray[np.bool_]
 COLUMNS = (f"{TOTAL}_ns", *(f"{stage}_ns" for stage in STAGES))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from simulator.errors import RunError
 from simulator.latency.single_stream import ABSENT, Ints, Round
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
-from simulator.store import ROUNDS, STAGES, RunWriter
+from simulator.results.store import ROUNDS, STAGES, RunWriter
 
 LATENCIES = "latencies.parquet"
 _CONDITIONS = b"conditions"

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from simulator import machine
 from simulator.data.folder import Item, read
 from simulator.errors import SampleError
-from simulator.execute import timed
-from simulator.plan import Sample
-from simulator.stack import Stack
-from simulator.store import STAGES
+from simulator.pipeline.executor import timed
+from simulator.pipeline.plan import Sample
+from simulator.pipeline.stack import Stack
+from simulator.results.store import STAGES
 
 TURN = 32
 """Samples that go through a stack before the next one has its turn."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simulator.errors import UserError
-from simulator.latency.density import RESOLUTION_NS, Fit, Floats, divergence, fit
+from simulator.statistics.density import RESOLUTION_NS, Fit, Floats, divergence, fit
 
 
 @dataclass(frozen=True, slots=True)

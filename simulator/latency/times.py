@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.latency.single_stream import ABSENT, Ints, Round
-from simulator.store import STAGES
+from simulator.results.store import STAGES
 
 NEVER = int(np.iinfo(np.int64).max)
 """Nanoseconds of a sample that failed: no answer came, so it is late for every deadline."""

@@ -22,8 +22,8 @@ from simulator.model.graph.change import difference
 from simulator.model.graph.edit import inferred, pin
 from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import OnnxFile, load
-from simulator.profile.choose import Choice, Choices
 from simulator.profile.graph import Graph
+from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
 SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}

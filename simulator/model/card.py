@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError
-from simulator.geometry import Geometry
+from simulator.modalities.image.geometry import Geometry
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
@@ -37,7 +37,7 @@ class Input(Section):
 
 
 class CardGeometry(Section):
-    """How the network's training cut images to size; see :class:`simulator.geometry.Geometry`."""
+    """How the network's training cut images to size; see :class:`Geometry`."""
 
     kind: Literal["short_side_crop", "squash", "letterbox"]
     rounding: Literal["torchvision", "dali", "floor"] = "torchvision"

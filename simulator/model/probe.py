@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from simulator import cache, machine, registry
 from simulator.contract import Array, MissingLibrary, Runtime
 from simulator.model.artifact import SUFFIX, digest, makers
-from simulator.profile.choose import Choice
+from simulator.profile.implementations import Choice
 
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
 """Stored bits of the mantissa (IEEE 754-2019; BF16 and TF32: vendors' documentation)."""

@@ -8,8 +8,8 @@ from typing import Any
 from simulator import registry
 from simulator.contract import Evidence, Stage
 from simulator.errors import ProfileError
-from simulator.profile.choose import Choices, choose, gives_planes
 from simulator.profile.graph import Graph
+from simulator.profile.implementations import Choices, choose, gives_planes
 from simulator.profile.load import Profile
 from simulator.profile.schema import AXES, Claim
 

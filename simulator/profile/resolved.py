@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from simulator.contract import Stage
-from simulator.profile.choose import Choices
 from simulator.profile.document import Key
+from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.text import Line, flow, render
 

@@ -1,8 +1,8 @@
 """The vocabulary of a profile: every section, every field, every word of the field's jargon.
 
 A field that is ``None`` here was not written. Whether it had to be is for the chosen
-backend's offer to say (see :mod:`simulator.profile.choose`): nothing that changes a pixel or
-a logit has a default.
+backend's offer to say (see :mod:`simulator.profile.implementations`): nothing that changes a pixel
+or a logit has a default.
 """
 
 from __future__ import annotations

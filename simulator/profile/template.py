@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from simulator.contract import Stage
 from simulator.errors import UserError
-from simulator.profile import admitted
+from simulator.profile import allowed as admitted
 from simulator.profile.axes import TODO, is_open
-from simulator.profile.choose import Choices, choose
 from simulator.profile.document import Key
 from simulator.profile.hints import Hint
+from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, find, load, name_of, names
 from simulator.profile.resolved import FILLED, SECTIONS, fields, is_written
 from simulator.profile.text import Line, flow, render, write_new

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,24 +17,13 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from simulator.errors import RunError, UserError, one_line
-from simulator.report.reading import Run, TimedRun, read
+from simulator.report.reading import Run, read
 from simulator.report.rendering import content, render
 from simulator.report.rules import notes
-from simulator.report.sections import (
-    audits,
-    blame,
-    curves,
-    distributions,
-    flips,
-    inputs,
-    latency,
-    looks,
-    stacks,
-    suites,
-)
 from simulator.report.sections.head import head
-from simulator.report.sections.provenance import provenance, records
-from simulator.report.sections.section import Section
+from simulator.report.sections.provenance import records
+from simulator.report.sections.section import PARTS, Section
+from simulator.report.sections.stacks import overview
 from simulator.report.sections.style import DARK
 from simulator.report.words import PAGE
 
@@ -43,38 +32,6 @@ _DAMAGE = (
     jinja2.UndefinedError, pa.ArrowException, UserError,
 )  # fmt: skip
 """What is raised where a run does not hold what runs hold."""
-
-
-def _of_rounds(show: Callable[[TimedRun], Section | None]) -> Callable[[Run], Section | None]:
-    return lambda run: show(run.timed) if run.timed else None
-
-
-SECTIONS: tuple[Callable[[Run], Section | None], ...] = (
-    audits.verdicts,
-    audits.reasons,
-    suites.options,
-    suites.path,
-    stacks.stacks,
-    flips.answer,
-    latency.served,
-    blame.waterfall,
-    blame.shapley,
-    blame.interactions,
-    _of_rounds(curves.quality),
-    _of_rounds(distributions.latencies),
-    _of_rounds(distributions.stages),
-    _of_rounds(curves.rounds),
-    _of_rounds(inputs.size),
-    _of_rounds(inputs.equal_size),
-    _of_rounds(inputs.divergence),
-    flips.worst,
-    looks.looks,
-    flips.classes,
-    flips.calibration,
-    latency.stages,
-    provenance,
-)
-"""What a page shows of a run, in order; each is None where it has nothing to say of it."""
 
 
 def write(folder: Path, out: Path | None = None) -> Path:
@@ -118,17 +75,17 @@ def html(run: Run) -> str:
     Policy, level 3): what a data set may call its files runs nowhere.
     """
     sections = sections_of(run)
-    scripts = [get_plotlyjs(), *map(content, ("page.js", "looks.js"))]
+    scripts = [get_plotlyjs(), *map(content, ("page.js", "gallery.js"))]
     return render(
         "report.html.j2",
         head=head(run),
         run=_told(run),
-        facts=stacks.overview(run),
+        facts=overview(run),
         machine=run.manifest["machine"],
         created=run.manifest["created"],
         sections=sections,
         records=records(run),
-        style=Markup("\n".join(map(content, ("page.css", "looks.css")))),
+        style=Markup("\n".join(map(content, ("page.css", "gallery.css")))),
         scripts=[Markup(script) for script in scripts],
         hashes=[_hash(script) for script in scripts],
         figures=_embedded(sections),
@@ -144,7 +101,7 @@ def _told(run: Run) -> dict[str, Any]:
 
 def sections_of(run: Run) -> list[Section]:
     """Return what the page shows of a run."""
-    found = (show(run) for show in SECTIONS)
+    found = (part(run) for part in sorted(PARTS, key=lambda part: part.order))
     return [one for one in found if one is not None]
 
 

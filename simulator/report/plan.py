@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from simulator.plan import Plan
+from simulator.pipeline.plan import Plan
 
 
 def render(plan: Plan, console: Console) -> None:

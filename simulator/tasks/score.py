@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.resample import Figure, Floats, Resamples, ratio
+from simulator.statistics.bootstrap import Figure, Floats, Resamples, ratio
 
 Record = Mapping[str, Any]
 

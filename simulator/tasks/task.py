@@ -19,9 +19,9 @@ from simulator.contract import Array, Encoded, Panel
 from simulator.data.folder import Dataset
 from simulator.data.labels import Labels
 from simulator.errors import DataError, UserError
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.resample import Resamples, effect
+from simulator.statistics.bootstrap import Resamples, effect
 from simulator.tasks.score import Record, Score, flip_rate, total
 
 Shapes = Mapping[str, Sequence[int | None]]

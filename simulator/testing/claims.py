@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.contract import Offer
 from simulator.errors import MissingLibrary, Unsupported, UserError
-from simulator.profile.choose import implementation as choose
+from simulator.profile.implementations import implementation as choose
 from simulator.testing.subject import Failed, Subject, expect, one_line, outside, words
 from simulator.testing.work import first_job
 from simulator.testing.workshop import CannotMake

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.contract import Key, Painter, Panel
-from simulator.resample import Resamples
-from simulator.store import finite, schema
+from simulator.results.store import finite, schema
+from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.task import Task
 from simulator.testing.subject import Failed, expect, one_line
 from simulator.testing.task_subject import (

@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from simulator.errors import DataError
-from simulator.resample import Resamples
+from simulator.statistics.bootstrap import Resamples
 from simulator.testing.subject import Failed, expect, one_line
 from simulator.testing.task_subject import (
     Case,

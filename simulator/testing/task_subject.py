@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.contract import Array
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from simulator.analysis.quality import Quality
-from simulator.analysis.tail import tail
 from simulator.data.truth import Boxes
+from simulator.latency.quality import Quality
+from simulator.latency.tail_figures import tail
 from simulator.latency.times import NEVER, Times
 from simulator.tasks.classification.answer import Answer
 from simulator.tasks.detection.boxes import Detections

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.analysis import attribute
-from simulator.resample import Effect, Resamples, effect, ratio
+from simulator.statistics.bootstrap import Effect, Resamples, effect, ratio
 
 AXES = ["decoder", "color", "resize", "precision"]
 

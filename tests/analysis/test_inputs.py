@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from simulator.analysis.inputs import (
+from simulator.latency.inputs import (
     COMPARED,
     Inputs,
     equal_size,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from simulator.analysis import latency
+from simulator.latency import figures
 from simulator.latency.single_stream import ABSENT, Round
 from simulator.latency.times import NEVER, Times
 
@@ -28,7 +28,7 @@ def test_percentiles_are_loadgens_in_milliseconds():
     """Of the 1000 values 1 to 1000 ms, sorted[int(n p)] is n p + 1; 6636 would carry p99.9."""
     total = np.random.default_rng(0).permutation(np.arange(1, 1001)).reshape(10, 100) * MS
 
-    found = latency.table({"deploy": times(total)})["deploy"]["total"]
+    found = figures.table({"deploy": times(total)})["deploy"]["total"]
 
     assert found == {
         "p50": 501, "p90": 901, "p95": 951, "p97": 971, "p99": 991, "p99.9": None,
@@ -39,7 +39,7 @@ def test_percentiles_are_loadgens_in_milliseconds():
 def test_every_stage_has_its_row():
     one = times([[4 * MS, 8 * MS]], infer=[[3 * MS, 5 * MS]], decode=[[MS, 3 * MS]])
 
-    found = latency.table({"deploy": one})["deploy"]
+    found = figures.table({"deploy": one})["deploy"]
 
     assert list(found) == ["total", "infer", "decode"]
     assert [found[stage]["mean"] for stage in found] == [6, 4, 2]
@@ -52,11 +52,11 @@ def test_what_never_came_is_in_no_figure():
     one = {"deploy": times(total, infer=infer)}
 
     for stage in ("total", "infer"):
-        row = latency.table(one)["deploy"][stage]
+        row = figures.table(one)["deploy"][stage]
         assert row["min"] == row["max"] == row["mean"] == row["p90"] == 2
-    assert latency.percentiles(one)["deploy"]["p90"]["ms"] == 2
-    assert latency.spread(one)["deploy"]["medians_ms"] == [2, 2]
-    assert latency.ratios({"a": times(np.full((2, 40), MS)), **one})["deploy"]["value"] == 2
+    assert figures.percentiles(one)["deploy"]["p90"]["ms"] == 2
+    assert figures.spread(one)["deploy"]["medians_ms"] == [2, 2]
+    assert figures.ratios({"a": times(np.full((2, 40), MS)), **one})["deploy"]["value"] == 2
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_percentile_that_is_not_carried_is_none_with_the_reason(samples, none,
         assert stats.binom.cdf(1, needed, above) < 0.01 <= stats.binom.cdf(1, needed - 1, above)
     one = {"deploy": times([np.arange(samples) + MS], infer=[np.arange(samples)])}
 
-    table, why = latency.table(one)["deploy"], latency.missing(one)
-    bounds = latency.percentiles(one)["deploy"]
+    table, why = figures.table(one)["deploy"], figures.missing(one)
+    bounds = figures.percentiles(one)["deploy"]
 
     for stage in ("total", "infer"):
         assert [name for name in NAMES if table[stage][name] is None] == none
@@ -94,21 +94,21 @@ def test_a_percentile_that_is_not_carried_is_none_with_the_reason(samples, none,
 def test_where_no_answer_came_every_figure_is_none_and_says_so():
     one = {"deploy": times([[NEVER, NEVER]])}
 
-    table, why = latency.table(one)["deploy"]["total"], latency.missing(one)
+    table, why = figures.table(one)["deploy"]["total"], figures.missing(one)
 
     assert set(table.values()) == {None}
     assert set(why) == {f"latency_ms.deploy.total.{name}" for name in table}
     assert why["latency_ms.deploy.total.mean"] == "no answer came"
     assert why["latency_ms.deploy.total.p90"].startswith("0 samples cannot carry p90; it needs 64")
-    assert latency.spread(one)["deploy"] == {"medians_ms": [], "range": None}
-    assert latency.percentiles(one)["deploy"]["p50"]["ms"] is None
+    assert figures.spread(one)["deploy"] == {"medians_ms": [], "range": None}
+    assert figures.percentiles(one)["deploy"]["p50"]["ms"] is None
 
 
 def test_a_percentile_lies_between_its_bounds():
     """Order statistics by scipy; early stopping errs upwards."""
     total = np.random.default_rng(1).gamma(3, MS, 2000).astype(np.int64)
 
-    for name, row in latency.percentiles({"deploy": times([total])})["deploy"].items():
+    for name, row in figures.percentiles({"deploy": times([total])})["deploy"].items():
         p = float(name[1:]) / 100
         if row["ms"] is None:
             assert name == "p99.9"
@@ -123,7 +123,7 @@ def test_a_percentile_lies_between_its_bounds():
 def test_the_ratio_is_the_paired_t_of_logarithms():
     first, other = normal(0), normal(1, slow=0.3)
 
-    found = latency.ratios({"a": first, "b": other})
+    found = figures.ratios({"a": first, "b": other})
 
     logs = [
         np.log(sum(o.tolist())) - np.log(sum(f.tolist()))
@@ -139,16 +139,16 @@ def test_the_ratio_is_the_paired_t_of_logarithms():
 
 def test_drift_that_both_have_cancels():
     """Rounds differ by 40 %, and the interval is of 2 %."""
-    ratio = latency.ratios({"a": normal(0), "b": normal(1, slow=0.3)})["b"]
+    ratio = figures.ratios({"a": normal(0), "b": normal(1, slow=0.3)})["b"]
 
-    assert latency.spread({"a": normal(0)})["a"]["range"] > 0.3
+    assert figures.spread({"a": normal(0)})["a"]["range"] > 0.3
     assert ratio["ci95"][1] - ratio["ci95"][0] < 0.05
 
 
 @given(st.lists(st.lists(st.integers(1, 10**12), min_size=3, max_size=3), min_size=1, max_size=6))
 @settings(deadline=None)
 def test_equal_times_have_the_ratio_1(total):
-    found = latency.ratios({"a": times(total), "b": times(total)})["b"]
+    found = figures.ratios({"a": times(total), "b": times(total)})["b"]
 
     assert found["value"] == 1
     assert found["ci95"] == ([1, 1] if len(total) > 1 else None)
@@ -156,14 +156,14 @@ def test_equal_times_have_the_ratio_1(total):
 
 def test_a_constant_ratio_has_an_interval_of_no_width(recwarn):
     """And no warning that precision was lost."""
-    found = latency.ratios({"a": times([[3], [5], [7]]), "b": times([[6], [10], [14]])})["b"]
+    found = figures.ratios({"a": times([[3], [5], [7]]), "b": times([[6], [10], [14]])})["b"]
 
     assert found["value"] == pytest.approx(2) and found["ci95"] == pytest.approx([2, 2])
     assert not recwarn.list
 
 
 def test_one_round_has_no_interval():
-    found = latency.ratios({"a": times([[2, 4]]), "b": times([[3, 6]])})["b"]
+    found = figures.ratios({"a": times([[2, 4]]), "b": times([[3, 6]])})["b"]
 
     assert found == {"to": "a", "value": pytest.approx(1.5), "ci95": None, "rounds": 1}
 
@@ -173,11 +173,11 @@ def test_samples_that_failed_in_either_are_left_out_of_both():
     first = times([[10, 1000, NEVER], [NEVER, 30, 5], [1, 2, 3]])
     other = times([[20, NEVER, 1000], [7, 90, NEVER], [NEVER] * 3])
 
-    found = latency.ratios({"a": first, "b": other})["b"]
+    found = figures.ratios({"a": first, "b": other})["b"]
 
     assert found["value"] == pytest.approx(np.sqrt(2 * 3))
     assert found["rounds"] == 2
-    assert latency.ratios({"a": first.split(2, 1), "b": other.split(2, 1)}) == {}
+    assert figures.ratios({"a": first.split(2, 1), "b": other.split(2, 1)}) == {}
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_samples_that_failed_in_either_are_left_out_of_both():
     ],
 )
 def test_what_was_not_measured_together_has_no_ratio(first, other):
-    assert latency.ratios({"a": first, "b": other}) == {}
+    assert figures.ratios({"a": first, "b": other}) == {}
 
 
 def test_every_further_stack_is_held_against_the_first():
-    found = latency.ratios({"a": times([[2]]), "b": times([[4]]), "c": times([[1]])})
+    found = figures.ratios({"a": times([[2]]), "b": times([[4]]), "c": times([[1]])})
 
     assert {side: (one["to"], one["value"]) for side, one in found.items()} == {
         "b": ("a", pytest.approx(2)), "c": ("a", pytest.approx(0.5)),
     }  # fmt: skip
-    assert latency.ratios({"a": times([[2]])}) == {}
+    assert figures.ratios({"a": times([[2]])}) == {}
 
 
 def test_spread_is_the_range_of_medians_by_their_median():
@@ -207,7 +207,7 @@ def test_spread_is_the_range_of_medians_by_their_median():
     total = np.array([[1, 2, 9], [5, 4, 6], [4, 4, 0]]) * MS
     total[2, 2] = NEVER
 
-    found = latency.spread(
+    found = figures.spread(
         {"deploy": times(total), "one": times([[MS]]), "none": times([[0], [0]])}
     )
 
@@ -229,15 +229,15 @@ def test_conditions_are_added_up():
         told(1, 4.0, 4.0, 1, 5, 2.5, [3000.0]),
     ]
 
-    assert latency.conditions(rounds) == {
+    assert figures.conditions(rounds) == {
         "collections": {"count": 3, "ms": 5.5, "samples": 2, "longest_ms": 4.0},
         "preempted": 8, "load": [0.5, 2.5], "mhz": [1800.0, 3000.0],
     }  # fmt: skip
 
 
 def test_conditions_of_a_machine_that_does_not_tell_its_frequency():
-    assert latency.conditions([told(0, 0, 0, 0, 0, 1.0, [])])["mhz"] is None
+    assert figures.conditions([told(0, 0, 0, 0, 0, 1.0, [])])["mhz"] is None
 
 
 def test_where_nothing_was_measured_there_are_no_conditions():
-    assert latency.conditions([]) is None
+    assert figures.conditions([]) is None

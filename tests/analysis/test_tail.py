@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from tail_cases import IMAGES, MS, answered, labelled, latencies, one_side
 
-from simulator.analysis import tail as analysis
-from simulator.analysis.tail import better, convergence, tail, thresholds
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
+from simulator.latency import tail_figures as analysis
 from simulator.latency.stopping import Rule
+from simulator.latency.tail_figures import better, convergence, tail, thresholds
 from simulator.latency.times import NEVER, Times
 from simulator.tasks.detection.boxes import Detections
 
@@ -85,7 +85,7 @@ def test_judging_many_rounds_is_judging_each(quality, monkeypatch):
     }
 
     for batch in (1, 7, 10**6):
-        monkeypatch.setattr("simulator.analysis.quality.BATCH", batch)
+        monkeypatch.setattr("simulator.latency.quality.BATCH", batch)
         monkeypatch.setattr(analysis, "BATCH", batch)
         for name, values in quality.each(late).items():
             assert values == pytest.approx(alone[name])

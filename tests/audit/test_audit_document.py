@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from simulator.audit.document import EXAMPLE, load_audit
+from simulator.audit.manifest import resolved
 from simulator.errors import ProfileError
-from simulator.jobs.audit_manifest import resolved
 from simulator.profile.load import builtin_names, load
 
 WHOLE = """\

@@ -18,12 +18,12 @@ from audits import BGR, RULE, document, read
 
 import simulator
 from simulator import cli
+from simulator.audit.replay import replay
+from simulator.audit.run import audit
 from simulator.errors import ProfileError, RunError, UserError
-from simulator.jobs.audit import audit
-from simulator.jobs.job import Job
-from simulator.jobs.pairs import is_complete
-from simulator.jobs.replay import replay
-from simulator.study import Silent
+from simulator.experiments.job import Job
+from simulator.experiments.pairs import is_complete
+from simulator.experiments.session import Silent
 
 
 class Told(Silent):

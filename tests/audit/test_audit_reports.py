@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from simulator.report import audited, junit, markdown
+from simulator.audit import junit, markdown
+from simulator.audit import screen as audited
 
 PAIR = {
     "model": "m", "deploy": "box", "folder": "pairs/m/box", "tail": None, "card": "net",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from simulator import cli
 from simulator.audit import archive, bundle
+from simulator.audit.run import audit
 from simulator.errors import RunError
-from simulator.jobs.audit import audit
 
 MEMBERS = {"audit.yaml": b"abc", "manifest.json": b"{}", "summary.json": b"{}"}
 

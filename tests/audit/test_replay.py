@@ -19,12 +19,12 @@ from simulator.audit import verdict
 from simulator.audit.answers import read_answers
 from simulator.audit.differences import differences
 from simulator.audit.measure import Measure
+from simulator.audit.replay import replay
+from simulator.audit.run import audit
 from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compare
 from simulator.errors import RunError, UserError
-from simulator.jobs.audit import audit
-from simulator.jobs.replay import replay
+from simulator.experiments.session import Silent
 from simulator.model.card import Card
-from simulator.study import Silent
 from simulator.tasks import named
 from simulator.tasks.task import Network
 

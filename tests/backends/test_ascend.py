@@ -11,7 +11,7 @@ from backends.ascend.model import atc_arguments
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 BACKEND = registry.backend("ascend")

@@ -14,7 +14,7 @@ from backends.stored_weights.codes import quantize
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import ModelError, ProfileError
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 NOTHING = {"op_types": [], "nodes": [], "reason": ""}

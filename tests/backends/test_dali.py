@@ -14,8 +14,8 @@ from nvidia.dali import Pipeline, fn, types
 from backends.nvidia.dali_operators import BACKEND, DaliDecoder, DaliResizer
 from backends.nvidia.driver import cuda_device
 from simulator.contract import MissingLibrary, Stage, inspect
-from simulator.preprocess import normalize
-from simulator.profile.choose import choose
+from simulator.modalities.image.front_end import normalize
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 FILES = {**JPEGS, **{f"png {kind}": data for kind, (data, _) in PNGS.items()}}

@@ -19,7 +19,7 @@ from backends.litert.tensor import Tensor
 from simulator import registry, simulate
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError, Unsupported
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 RUN = {"device": "cpu", "threads": 1, "kernels": "xnnpack", "storage": "fp32", "compute": "fp32"}

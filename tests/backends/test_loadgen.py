@@ -14,7 +14,7 @@ import pytest
 
 from backends.mlcommons_loadgen import BACKEND
 from simulator.contract import Load, Scenario, Stage
-from simulator.latency.percentiles import PERCENTILES, early_stopping, percentile
+from simulator.statistics.percentiles import PERCENTILES, early_stopping, percentile
 from simulator.testing.loads import System
 
 LOGS = {

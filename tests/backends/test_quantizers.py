@@ -14,7 +14,7 @@ from backends.ort.calibration import least_error
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import ModelError, ProfileError
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 NOTHING = {"op_types": [], "nodes": [], "reason": ""}
@@ -354,7 +354,7 @@ import sys
 import numpy as np
 from pathlib import Path
 from simulator.contract import Stage
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 folder = Path({str(tmp_path)!r})
 choices = choose(load("openvino_int8"))

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from simulator import registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 ORT = {

@@ -168,10 +168,10 @@ def test_a_color_that_is_taken_for_another_is_said(here, check):
 
 
 def test_strict_refuses_what_is_not_in_force(check, monkeypatch):
-    from simulator import requested
+    from simulator.pipeline import in_force
 
     note = "compute fp16 was asked for, onnxruntime is running fp32"
-    monkeypatch.setattr(requested, "warnings", lambda *_: [note])
+    monkeypatch.setattr(in_force, "warnings", lambda *_: [note])
 
     assert check("pillow_fp32")[0] == 0
     code, lines, err = check("pillow_fp32", "--strict")

@@ -14,10 +14,10 @@ import tiny
 from rich.console import Console
 
 from simulator import cli
-from simulator.jobs.job import Options
-from simulator.jobs.latency import latency
-from simulator.jobs.tail import tail
-from simulator.report import timed
+from simulator.experiments.job import Options
+from simulator.latency import screen as timed
+from simulator.latency.measure import latency
+from simulator.latency.tail import tail
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100, 120])
 STAGES = ("decode", "resize", "geometry", "normalize", "infer", "postprocess")

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import gaussian_kde, norm
 
-from simulator.latency.density import (
+from simulator.statistics.density import (
     RESOLUTION_NS,
     Fit,
     divergence,

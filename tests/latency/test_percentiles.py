@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from simulator.latency.percentiles import (
+from simulator.statistics.percentiles import (
     PERCENTILES,
     early_stopping,
     interval,

@@ -15,7 +15,7 @@ from simulator.errors import RunError
 from simulator.latency import rounds
 from simulator.latency.single_stream import ABSENT, Round
 from simulator.latency.times import NEVER, Times
-from simulator.store import STAGES, RunWriter
+from simulator.results.store import STAGES, RunWriter
 
 SIDES, SAMPLES = ("train", "deploy"), ("a/1.jpg", "ä 2.png", "c.jpg")
 

@@ -13,13 +13,13 @@ import tiny
 from simulator.contract import clock
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError
-from simulator.jobs.common import stacks_of
+from simulator.experiments.common import stacks_of
+from simulator.experiments.session import Session, Variant
 from simulator.latency import single_stream
 from simulator.latency.single_stream import ABSENT, TURN, WARM_UP, Pauses, SingleStream
 from simulator.latency.times import NEVER, of_rounds
-from simulator.plan import Step
-from simulator.store import STAGES
-from simulator.study import Study, Variant
+from simulator.pipeline.plan import Step
+from simulator.results.store import STAGES
 
 MS = 1_000_000
 DECODE, INFER, POST = (STAGES.index(name) for name in ("decode", "infer", "postprocess"))
@@ -354,9 +354,9 @@ def real(card, data, cache):
     profiles = stacks_of(
         {"train": "pillow_fp32", "deploy": "pillow_bilinear_fp32"}, ["deploy.color.order=bgr"]
     )
-    with Study(card, data, None, 0, 1, None, None) as study:
-        made = study.stacks([Variant(side, own, profiles) for side, own in profiles.items()])
-        yield made, study.dataset.items
+    with Session(card, data, None, 0, 1, None, None) as session:
+        made = session.stacks([Variant(side, own, profiles) for side, own in profiles.items()])
+        yield made, session.dataset.items
 
 
 def test_real_stacks_answer_as_they_do_untimed(real):

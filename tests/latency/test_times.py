@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from simulator.latency.single_stream import ABSENT, Round
 from simulator.latency.times import NEVER, Times, of_rounds, of_stages
-from simulator.store import STAGES
+from simulator.results.store import STAGES
 
 INFER, POST = STAGES.index("infer"), STAGES.index("postprocess")
 

@@ -11,7 +11,7 @@ from simulator.errors import ModelError, RunError
 from simulator.model.artifact import Feeds, build
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 RNG = np.random.default_rng(0)

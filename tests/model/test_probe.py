@@ -7,7 +7,7 @@ import torch
 from simulator import machine
 from simulator.contract import Stage
 from simulator.model.probe import Probe, model, probe, read, rounds
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 pytestmark = pytest.mark.usefixtures("cache")

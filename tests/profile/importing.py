@@ -9,10 +9,10 @@ import tiny
 
 from simulator.contract.encoded import inspect
 from simulator.errors import ProfileError
+from simulator.importers import convert
+from simulator.modalities.image.front_end import preprocessing
 from simulator.model.card import Card
-from simulator.preprocess import preprocessing
-from simulator.profile.choose import choose
-from simulator.profile.imports import convert
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 DEEPSTREAM = """\

@@ -5,7 +5,7 @@ import pytest
 from simulator.contract import Stage
 from simulator.errors import ProfileError
 from simulator.profile import axes
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, load
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, Importer, changed, checker
 
 from simulator.errors import UserError
-from simulator.profile.imports import FORMATS, convert
+from simulator.importers import FORMATS, convert
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import yaml
 from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, Importer, changed, checker, written
 from PIL import Image
 
-from simulator.profile.imports import FORMATS, convert
+from simulator.importers import FORMATS, convert
 
 NAMES = {
     "deepstream": (DEEPSTREAM, "config_infer.txt"),

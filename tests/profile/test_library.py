@@ -8,8 +8,8 @@ from test_shipped_runtimes import EFFECTIVE
 import simulator
 from simulator import registry
 from simulator.cache import VARIABLE
-from simulator.profile.choose import choose
 from simulator.profile.document import read
+from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, find, load
 
 NAMES = builtin_names()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import UserError
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, find, load
 from simulator.profile.paper_names import RESIZE
 

@@ -8,7 +8,7 @@ import yaml
 
 from simulator.errors import UserError
 from simulator.profile import axes, template
-from simulator.profile.choose import choose
+from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, load
 from simulator.profile.resolved import SECTIONS, resolved
 from simulator.profile.schema import AXES

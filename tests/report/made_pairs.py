@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.analysis.summary import latency
-from simulator.store import STAGES, finite
+from simulator.experiments.summary import latency
+from simulator.results.store import STAGES, finite
 from simulator.tasks.classification.compare import compare
 
 SIDES = ("train", "deploy")

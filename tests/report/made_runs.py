@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.analysis import latency, tail
-from simulator.analysis.inputs import Inputs, influence
+from simulator.latency import figures
+from simulator.latency import tail_figures as tail
+from simulator.latency.inputs import Inputs, influence
 from simulator.latency.times import NEVER, Times
-from simulator.store import STAGES, finite
+from simulator.results.store import STAGES, finite
 
 MS = 1_000_000
 
@@ -149,10 +150,10 @@ def _summary(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
             for side, one in times.items()
         },
         "machine": {"cpu": "a processor", "cores": 2, "usable_cores": [0, 1]},
-        "latency_ms": latency.table(times),
-        "percentiles": latency.percentiles(times),
-        "spread": latency.spread(times),
+        "latency_ms": figures.table(times),
+        "percentiles": figures.percentiles(times),
+        "spread": figures.spread(times),
         "inputs": influence(times, inputs),
-        "missing": latency.missing(times),
+        "missing": figures.missing(times),
         "warnings": [],
     }

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from made_runs import ms
 
 from simulator.errors import RunError
+from simulator.latency.reading import timed
+from simulator.latency.sections import curves, distributions, inputs
 from simulator.latency.times import NEVER, Times
 from simulator.report import page, reading
-from simulator.report.sections import curves, distributions, inputs, style
+from simulator.report.sections import style
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>.png", "</script><script>alert(1)</script>.png", "%{x}.png",
@@ -37,8 +39,8 @@ def two(folder, rounds=6, **options):
 
 
 def read(folder):
-    """The rounds of a run."""
-    return reading.read(folder).timed
+    """A run as reports read it."""
+    return reading.read(folder)
 
 
 def named(drawing, name, panel=0, **properties):
@@ -58,8 +60,8 @@ def test_the_total_is_read_and_a_failed_sample_never_came(tmp_path):
 
     found = read(folder)
 
-    assert found.times["deploy"].total.tolist() == [[1_000_000, 2_000_000], [3_000_000, NEVER]]
-    assert found.megapixels.tolist() == [0.1875, 0.1875]
+    assert timed(found).times["deploy"].total.tolist() == [[1_000_000, 2_000_000], [3_000_000, NEVER]]
+    assert timed(found).megapixels.tolist() == [0.1875, 0.1875]
 
 
 def test_a_total_that_was_logged_stands_for_itself_and_stacks_may_differ_in_rounds(tmp_path):
@@ -68,7 +70,7 @@ def test_a_total_that_was_logged_stands_for_itself_and_stacks_may_differ_in_roun
     times = {"train": ms([1, 2], [3, 4]), "deploy": logged}
     folder = made_runs.run(tmp_path / "run", times)
 
-    found = read(folder).times
+    found = timed(read(folder)).times
 
     assert found["train"].total.tolist() == [[1_000_000, 2_000_000], [3_000_000, 4_000_000]]
     assert found["deploy"].total.tolist() == [[7_000_000, 9_000_000]]
@@ -246,12 +248,12 @@ def test_many_samples_are_thinned_out_and_the_page_says_so(tmp_path):
     size = inputs.size(run)
     points = [t for t in size.panels[0].figure.data if t.mode == "markers"]
     assert [len(trace.x) for trace in points] == [2500, 2500]
-    slowest = float(np.median(run.times["a"].total, axis=0).max()) / 1e6
+    slowest = float(np.median(timed(run).times["a"].total, axis=0).max()) / 1e6
     assert max(points[0].y) == pytest.approx(slowest)
     assert "2,500 of 12,000 samples are drawn" in " ".join(size.notes)
     latency = distributions.latencies(run)
     curve = named(latency, "a (a_fp32)", mode="lines", yaxis=None)[0]
-    assert len(curve.x) <= 2000 and curve.x[-1] == run.times["a"].total.max() / 1e6
+    assert len(curve.x) <= 2000 and curve.x[-1] == timed(run).times["a"].total.max() / 1e6
     assert "of 24,000 latencies" in " ".join(latency.notes)
     assert page.write(folder).stat().st_size < 8_000_000
 

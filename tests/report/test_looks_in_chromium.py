@@ -14,7 +14,7 @@ from PIL import Image
 from test_looks_section import effect, entry, feature, noise, png
 
 from simulator.report.reading import Run
-from simulator.report.sections.looks import looks
+from simulator.report.sections.gallery import looks
 
 CANVAS = """(number) => {
     const shown = document.querySelectorAll("canvas")[number];
@@ -65,7 +65,7 @@ def page(folder, entries):
     section = looks(Run(folder, {}, {"looks": list(entries)}, pa.table({})))
     style, more, script = (
         resources.files("simulator.report").joinpath("templates", name).read_text()
-        for name in ("page.css", "looks.css", "looks.js")
+        for name in ("page.css", "gallery.css", "gallery.js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (

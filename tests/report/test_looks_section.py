@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from simulator.report.reading import Run
-from simulator.report.sections import looks
+from simulator.report.sections import gallery
 
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e{{7*7}}</h3>'
 
@@ -59,7 +59,7 @@ def section(tmp_path):
 
     def made(*entries):
         summary = {"looks": list(entries)}
-        return looks.looks(Run(tmp_path, {}, summary, pa.table({})))
+        return gallery.looks(Run(tmp_path, {}, summary, pa.table({})))
 
     return made
 
@@ -83,8 +83,8 @@ class Elements(HTMLParser):
 
 
 def test_a_run_without_pictures_has_no_section(tmp_path):
-    assert looks.looks(Run(tmp_path, {}, {}, pa.table({}))) is None
-    assert looks.looks(Run(tmp_path, {}, {"looks": []}, pa.table({}))) is None
+    assert gallery.looks(Run(tmp_path, {}, {}, pa.table({}))) is None
+    assert gallery.looks(Run(tmp_path, {}, {"looks": []}, pa.table({}))) is None
 
 
 def test_numbers_are_put_into_words(section):

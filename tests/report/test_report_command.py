@@ -15,9 +15,9 @@ from made_pairs import pair
 from simulator import cli
 from simulator.cli import common
 from simulator.errors import RunError
-from simulator.jobs.pair import simulate
+from simulator.experiments.compare import simulate
+from simulator.experiments.session import Silent
 from simulator.report import page
-from simulator.study import Silent
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from detection_cards import ANCHORS, BOXES, DENSE, FINAL, RETINANET, SCORE, dist
 from simulator.data.labels import Labels
 from simulator.data.masks import ArrayMask
 from simulator.data.truth import Boxes
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.tasks.classification.answer import Answer
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.boxes import Detections

@@ -92,7 +92,7 @@ def _list(_: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     import json
 
-    from simulator.profile.choose import choose
+    from simulator.profile.implementations import choose
     from simulator.profile.load import load
     from simulator.profile.resolved import resolved
 
@@ -109,7 +109,7 @@ def _diff(options: argparse.Namespace) -> int:
     from rich.markup import escape
 
     from simulator.profile import axes
-    from simulator.profile.choose import choose
+    from simulator.profile.implementations import choose
     from simulator.profile.load import load
 
     pair = [(profile, choose(profile)) for profile in (load(options.a), load(options.b))]
@@ -139,7 +139,7 @@ def _new(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from simulator.profile.imports import convert
+    from simulator.importers import convert
     from simulator.profile.text import write_new
 
     made = convert(

@@ -9,10 +9,10 @@ from simulator import cli
 from simulator.cli import profiles
 
 if TYPE_CHECKING:
-    from simulator.jobs.proof import Proof
-    from simulator.profile.choose import Choices
+    from simulator.experiments.check_profile import Proof
+    from simulator.pipeline.stack import Chosen
+    from simulator.profile.implementations import Choices
     from simulator.profile.load import Profile
-    from simulator.stack import Chosen
 
 _STEP = {"infer": "runtime"}
 """The section behind a step that is not called like it."""
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """
     from simulator.errors import ProfileError, UserError
     from simulator.profile import axes, template
-    from simulator.profile.choose import choose
+    from simulator.profile.implementations import choose
     from simulator.profile.load import load
 
     profile = load(options.path)
@@ -57,11 +57,11 @@ def _proof(own: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
     """What came of running it, or why that is not possible here."""
     from simulator.cli.progress import Bar
     from simulator.errors import MissingLibrary
-    from simulator.jobs import proof
+    from simulator.experiments import check_profile as proof
 
     if missing := proof.absent(own[1]):
         return None, missing
-    if proof.recorded(own):
+    if proof.is_recorded(own):
         return None, ["it replays a recording: run it on the images that were recorded"]
     try:
         with Bar() as bar:

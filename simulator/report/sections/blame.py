@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Section, Table
+from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import BACK, BAR, FAINT, GRID, TEXT, figure, text
 from simulator.report.words import SIGNIFICANT, ends, points, title
 
@@ -25,6 +25,7 @@ _BLOCKS = {
 }
 
 
+@part(order=80)
 def waterfall(run: Run) -> Section | None:
     """Show the axes swapped one after the other, from the one stack to the other."""
     return _each(
@@ -37,6 +38,7 @@ def waterfall(run: Run) -> Section | None:
     )
 
 
+@part(order=90)
 def shapley(run: Run) -> Section | None:
     """Show each axis' fair share, with its interval."""
     found = _each(
@@ -60,6 +62,7 @@ def shapley(run: Run) -> Section | None:
     )  # fmt: skip
 
 
+@part(order=100)
 def interactions(run: Run) -> Section | None:
     """Show what pairs of axes cost beyond the sum of each alone."""
     if len(run.summary.get("axes", ())) < 2:

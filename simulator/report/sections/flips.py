@@ -10,12 +10,12 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from simulator import statistics
 from simulator.report.reading import Run
 from simulator.report.rendering import PICTURES
-from simulator.report.sections.section import Panel, Picture, Section, Table
+from simulator.report.sections.section import Panel, Picture, Section, Table, part
 from simulator.report.sections.style import figure, text
 from simulator.report.words import SIDES, between, ends, points, share, title
+from simulator.statistics import paired
 from simulator.tasks import named
 
 CLASSES, CONFUSIONS, BINS = 25, 20, 10
@@ -26,6 +26,7 @@ _COLORS = {
 }  # fmt: skip
 
 
+@part(order=60)
 def answer(run: Run) -> Section | None:
     """Show the metrics of both stacks, and the flips by kind."""
     if run.command != "run":
@@ -54,6 +55,7 @@ def answer(run: Run) -> Section | None:
     )  # fmt: skip
 
 
+@part(order=180)
 def worst(run: Run) -> Section | None:
     """Show the worst flips, with their pictures where there are any."""
     if run.command != "run":
@@ -83,6 +85,7 @@ def worst(run: Run) -> Section | None:
     )
 
 
+@part(order=200)
 def classes(run: Run) -> Section | None:
     """Show which classes suffer."""
     pair = _classified(run)
@@ -127,6 +130,7 @@ def classes(run: Run) -> Section | None:
     )
 
 
+@part(order=210)
 def calibration(run: Run) -> Section | None:
     """Show how likely a flip is, by how sure the training stack was."""
     pair = _classified(run)
@@ -142,7 +146,7 @@ def calibration(run: Run) -> Section | None:
     order = np.argsort(margin, kind="stable")
     parts = [part for part in np.array_split(order, min(BINS, len(order))) if part.size]
     rates = [flipped[part].mean() for part in parts]
-    ends = np.array([statistics.wilson(int(flipped[part].sum()), len(part)) for part in parts])
+    ends = np.array([paired.wilson(int(flipped[part].sum()), len(part)) for part in parts])
     middle = np.array([np.median(margin[part]) for part in parts])
     trace = go.Scatter(
         x=middle, y=rates, mode="lines+markers", showlegend=False,

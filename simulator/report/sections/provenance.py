@@ -16,13 +16,14 @@ from pyarrow import csv
 
 from simulator.report.reading import Run
 from simulator.report.rendering import RECORDS
-from simulator.report.sections.section import Cell, Code, Section, Table
+from simulator.report.sections.section import Cell, Code, Section, Table, part
 from simulator.report.words import SIDES
 
 _PLACED = ("document",)
 """Arguments without a flag."""
 
 
+@part(order=230)
 def provenance(run: Run) -> Section:
     """Show what another person needs to run it again."""
     manifest = run.manifest

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 from markupsafe import Markup
+
+from simulator.entry_points import Table as OpenTable
+from simulator.report.reading import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +129,30 @@ class Section:
     def empty(self) -> bool:
         """Whether only words are left."""
         return not (self.tables or self.panels or self.pictures or self.html)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of the report, found by entry point.
+
+    Attributes:
+        order: where it stands in the page; ours are multiples of 10.
+        show: the section of a run, or None where it has nothing to say of it.
+    """
+
+    order: int
+    show: Callable[[Run], Section | None]
+
+    def __call__(self, run: Run) -> Section | None:
+        """Return the section of a run."""
+        return self.show(run)
+
+
+def part(order: int) -> Callable[[Callable[[Run], Section | None]], Part]:
+    """Make a function a part of the report; its entry point names it."""
+    return lambda show: Part(order, show)
+
+
+PARTS: OpenTable[Part] = OpenTable(
+    "simulator.report_sections", "report section", lambda found: isinstance(found, Part)
+)

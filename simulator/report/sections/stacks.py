@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulator.report.reading import Run
-from simulator.report.sections.section import Badge, Cell, Section, Table
+from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, count, figure, settings, share
 
 UNCLAIMED = "not claimed"
@@ -19,6 +19,7 @@ MOST = 6
 """Stacks that are shown side by side; a sweep's are in its table."""
 
 
+@part(order=50)
 def stacks(run: Run) -> Section | None:
     """Show every axis of the stacks; those that differ are marked."""
     if run.command == "audit":

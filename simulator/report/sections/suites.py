@@ -6,11 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Section, Table
+from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import BAR, TEXT, figure, text
 from simulator.report.words import share, title
 
 
+@part(order=30)
 def options(run: Run) -> Section | None:
     """Show every option of a sweep."""
     if run.command != "sweep":
@@ -54,6 +55,7 @@ def options(run: Run) -> Section | None:
     )
 
 
+@part(order=40)
 def path(run: Run) -> Section | None:
     """Show how the worst case builds up."""
     if run.command != "worst":

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator import statistics
 from simulator.errors import DataError
+from simulator.statistics import paired
 from simulator.tasks.score import Record
 
 RESOLVE = 0.001
@@ -98,8 +98,8 @@ def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]
             "count": pair.flips,
             "units": pair.samples,
             "rate": pair.flips / pair.samples,
-            "ci95": list(statistics.clopper_pearson(pair.flips, pair.samples)),
-            "ci95_wilson": list(statistics.wilson(pair.flips, pair.samples)),
+            "ci95": list(paired.clopper_pearson(pair.flips, pair.samples)),
+            "ci95_wilson": list(paired.wilson(pair.flips, pair.samples)),
             **_kinds(pair),
         },
     }
@@ -115,8 +115,8 @@ def _delta(pair: Pair) -> dict[str, Any] | None:
     lost, won = pair.right_to_wrong, pair.wrong_to_right
     return {
         "value": (won - lost) / pair.labelled,
-        "ci95": list(statistics.bonett_price(lost, won, pair.labelled)),
-        "p": statistics.mcnemar_exact(lost, won),
+        "ci95": list(paired.bonett_price(lost, won, pair.labelled)),
+        "p": paired.mcnemar_exact(lost, won),
         "method": "Bonett-Price",
     }
 
@@ -128,8 +128,8 @@ def _kinds(pair: Pair) -> dict[str, Any]:
         "right_to_wrong": lost if known else None,
         "wrong_to_right": won if known else None,
         "wrong_to_wrong": pair.wrong_to_wrong if known else None,
-        "mcnemar_p": statistics.mcnemar_exact(lost, won) if known else None,
-        "mcnemar_midp": statistics.mcnemar_midp(lost, won) if known else None,
+        "mcnemar_p": paired.mcnemar_exact(lost, won) if known else None,
+        "mcnemar_midp": paired.mcnemar_midp(lost, won) if known else None,
         "samples_for_tenth_point": _samples(lost + won, pair.labelled),
     }
 
@@ -138,4 +138,4 @@ def _samples(discordant: int, labelled: int) -> int | None:
     """None without labels, and where so few pairs are discordant that no such delta can occur."""
     if not labelled or discordant / labelled < RESOLVE:
         return None
-    return statistics.samples_needed(discordant / labelled, RESOLVE)
+    return paired.samples_needed(discordant / labelled, RESOLVE)

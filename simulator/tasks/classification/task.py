@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from simulator import statistics
 from simulator.contract.frame import Array
 from simulator.data import example
 from simulator.data.card import find_card
 from simulator.data.folder import Dataset, load_folder
 from simulator.errors import DataError, ModelError
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
-from simulator.resample import RESAMPLES, Resamples, ratio
+from simulator.statistics import paired
+from simulator.statistics.bootstrap import RESAMPLES, Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
 from simulator.tasks.score import Record, Score
@@ -127,10 +127,10 @@ class Classification(Task):
         if not summary["labelled"]:
             return []
         discordant = flips["right_to_wrong"] + flips["wrong_to_right"]
-        if discordant >= statistics.MIN_DISCORDANT:
+        if discordant >= paired.MIN_DISCORDANT:
             return []
         return [
-            f"discordant pairs: {discordant}; fewer than {statistics.MIN_DISCORDANT} can never be "
+            f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
             "significant at 5 %; use more images"
         ]
 

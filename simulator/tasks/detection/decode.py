@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import ModelError
-from simulator.geometry import Placement
-from simulator.orientation import stored_boxes
+from simulator.modalities.image.geometry import Placement
+from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.declared import FinalHead

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.resample import Floats
+from simulator.statistics.bootstrap import Floats
 from simulator.tasks.detection.boxes import Detections, iou
 
 Indices = NDArray[np.intp]

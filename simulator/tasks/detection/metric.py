@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
-from simulator.resample import Counts, Floats
+from simulator.statistics.bootstrap import Counts, Floats
 from simulator.tasks.detection.boxes import Detections, areas, xywh
 
 HEADLINE = "mAP"

@@ -17,7 +17,7 @@ from simulator.data.card import load_annotated
 from simulator.data.folder import Dataset
 from simulator.data.truth import Boxes
 from simulator.errors import SampleError
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections, areas, xywh
 from simulator.tasks.detection.card import DetectionOutput

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulator.contract import U8
 from simulator.data.masks import IGNORE
 from simulator.errors import SampleError
-from simulator.resample import Counts, Figure, Floats, ratio
+from simulator.statistics.bootstrap import Counts, Figure, Floats, ratio
 
 
 class Sparse(NamedTuple):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from simulator.contract import U8, Array
 from simulator.data.masks import IGNORE
 from simulator.errors import ModelError, SampleError
-from simulator.geometry import Placement
-from simulator.orientation import stored
+from simulator.modalities.image.geometry import Placement
+from simulator.modalities.image.orientation import stored
 from simulator.tasks.segmentation.card import MAX_CLASSES, Settings, check_count, places, show
 from simulator.tasks.segmentation.sampling import Taps, in_image, resize, resized
 

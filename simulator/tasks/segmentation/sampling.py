@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract import Array
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.tasks.segmentation.card import Sampling, Settings
 
 Indices = NDArray[np.int64]

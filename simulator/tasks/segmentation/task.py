@@ -13,9 +13,9 @@ from simulator.contract import U8, Array, Encoded, Panel
 from simulator.data.card import load_annotated
 from simulator.data.folder import Dataset
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
-from simulator.geometry import Placement
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.resample import RESAMPLES
+from simulator.statistics.bootstrap import RESAMPLES
 from simulator.tasks.score import Record, Score
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import change

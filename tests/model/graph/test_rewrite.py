@@ -10,15 +10,15 @@ from onnx import helper
 from shared_data import shared
 
 from simulator.contract import Evidence
-from simulator.jobs.sweep import sweep
+from simulator.experiments.sweep import sweep
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.graph.edit import pin
 from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
 from simulator.profile.axes import GRAPH_AXES, evidence
-from simulator.profile.choose import choose
 from simulator.profile.graph import Graph
+from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
 TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}

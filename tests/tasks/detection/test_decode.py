@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import ModelError, SampleError
-from simulator.geometry import Geometry, Placement
+from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.tasks.detection.declared import Score
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.scores import candidates

@@ -1,0 +1,128 @@
+"""Whether what an audit's summary states follows from its own pairs and document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from simulator.analysis import gate
+from simulator.audit import figures
+from simulator.audit.document import Audit
+from simulator.audit.figures import PAIR
+from simulator.errors import UserError, one_line
+from simulator.pipeline.stack import Chosen
+from simulator.results.store import PAIRS
+
+Read = Callable[[str], Mapping[str, Any]]
+Key = tuple[str, str]
+
+_HELD = ("train", "stacks", "pairs", "gate")
+_NEEDED = frozenset(
+    {
+        *_HELD, "profile", "evidence", "model", "deploy", "samples", "skipped", "value", "delta",
+        "flips", "differing", "passed", "rules", "rule", "limit", "failed", "because", "of",
+    }
+)  # fmt: skip
+"""Fields that an audit must state; of others, what it states is held against what follows."""
+_WORDS = "reason"
+"""How a rule that has no figure is explained: words of the version that wrote them."""
+
+
+def misstated(
+    stated: Mapping[str, Any], read: Read, audit: Audit, chosen: Mapping[str, Chosen]
+) -> tuple[dict[Key, list[str]], list[str]]:
+    """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
+
+    Args:
+        stated: the content of ``summary.json``.
+        read: the summary of a pair or of its rounds, from its place in the bundle.
+        audit: the document.
+        chosen: the stacks, as the bundle has them.
+
+    Returns:
+        The fields that do not follow: of each pair, by model and stack, and the others.
+    """
+    found: dict[Key, list[str]] = {}
+    try:
+        expected = figures.collect(_judged(read, audit), audit, chosen)
+        _spell_overrides(expected, read)
+        judged = _gates(expected, read)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return {}, [f"{PAIRS}: no summaries of ours: {one_line(error, 100)}"]
+    except UserError as error:
+        return {}, [one_line(error)]
+    others: list[str] = []
+    for field in _HELD:
+        for path in _unlike(stated.get(field), expected[field], (field,)):
+            key = _pair_of(path, expected)
+            (others if key is None else found.setdefault(key, [])).append(".".join(path))
+    for key, lines in judged.items():
+        found.setdefault(key, []).extend(lines)
+    return found, others
+
+
+def _judged(read: Read, audit: Audit) -> Read:
+    """Return a reader that has every rule judged anew, by the figures of the summary."""
+
+    def judged(place: str) -> Mapping[str, Any]:
+        of, model, deploy = place.split("/")
+        asked = audit.rules if of == PAIRS else audit.tail_rules
+        rules = [one.rule for one in asked if one.is_for(model, deploy)]
+        found = read(place)
+        return {**found, "gate": gate.evaluate(rules, found)}
+
+    return judged
+
+
+def _spell_overrides(expected: dict[str, Any], read: Read) -> None:
+    """A bundle's profiles are resolved: what was set otherwise, its pairs say."""
+    for pair in expected["pairs"]:
+        found = read(pair["folder"])
+        for side, name in (("train", "train"), ("deploy", pair["deploy"])):
+            expected["stacks"][name]["overrides"] = found[side]["overrides"]
+
+
+def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
+    """What the gate of a pair's own summary says otherwise than its figures."""
+    found: dict[Key, list[str]] = {}
+    for pair in expected["pairs"]:
+        key = pair["model"], pair["deploy"]
+        for of, place in ((PAIR, pair["folder"]), ("tail", pair["tail"])):
+            if place is None:
+                continue
+            rules = [
+                {name: one[name] for name in ("rule", "value", "limit", "unit", "failed")}
+                for one in expected["gate"]["rules"]
+                if (one["model"], one["deploy"], one["of"]) == (*key, of)
+            ]
+            own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
+            paths = _unlike(read(place).get("gate"), own, (place, "gate"))
+            found.setdefault(key, []).extend(map(".".join, paths))
+    return found
+
+
+def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:
+    """The pair that a field is about, if it is about one."""
+    listed = {"pairs": (expected["pairs"], 1), "gate": (expected["gate"]["rules"], 2)}
+    entries, at = listed.get(path[0], ([], 0))
+    if not entries or len(path) <= at:
+        return None
+    one = entries[int(path[at])]
+    return one["model"], one["deploy"]
+
+
+def _unlike(stated: Any, expected: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The paths of what is stated otherwise, or left out though it is needed."""
+    if isinstance(stated, Mapping) and isinstance(expected, Mapping):
+        found = [(*path, key) for key in expected if key in _NEEDED and key not in stated]
+        for key in expected:
+            if key in stated and key != _WORDS:
+                found += _unlike(stated[key], expected[key], (*path, key))
+        return found
+    both = isinstance(stated, list) and isinstance(expected, list)
+    if both and len(stated) == len(expected):
+        pairs = enumerate(zip(stated, expected, strict=True))
+        return [
+            line for at, (one, other) in pairs for line in _unlike(one, other, (*path, str(at)))
+        ]
+    return [] if stated == expected else [path]

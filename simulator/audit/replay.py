@@ -1,0 +1,270 @@
+"""Replays: the bundle of an audit run again, held against what it says."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Unpack
+
+from simulator.audit import bundle, verdict
+from simulator.audit.answers import read_answers
+from simulator.audit.archive import Archive
+from simulator.audit.bundle import DOCUMENT, MOST_TEXT, PROFILES
+from simulator.audit.consistency import Key, misstated
+from simulator.audit.document import TRAIN, Audit, load_audit
+from simulator.audit.measure import Measure
+from simulator.audit.run import Sitting, refuse_said, run_all
+from simulator.audit.verdict import PairRun
+from simulator.contract import Stage
+from simulator.errors import DataError, ProfileError, RunError, UserError, unknown
+from simulator.experiments.common import refuse_missing, stacks_of
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.session import Session
+from simulator.pipeline.recorded import recording
+from simulator.pipeline.stack import Chosen
+from simulator.results.store import MANIFEST, PAIRS, RECORDS, SUMMARY, write_json
+
+MOST_RECORDS = 2**31
+"""Bytes of the records of one pair."""
+
+
+def replay(
+    file: str | Path,
+    *,
+    models: Sequence[str] = (),
+    images: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> Result:
+    """Run the pairs of a bundle again and say what came out otherwise, and why.
+
+    Rounds are not gone through again: latencies are those of the machine.
+
+    Args:
+        file: the bundle that an audit has left.
+        models: ``[MODEL=]CARD`` for every model that is not the built-in one.
+        images: ``[MODEL=]PATH`` likewise; one without a name is for all models.
+        overrides: ``STACK.KEY=VALUE``, for example where a recording lies on this machine.
+        options: see :class:`simulator.Options`; images, limit and seed are the bundle's to say.
+
+    Returns:
+        The summary, and where the run was written: as an audit's, with ``pairs`` as
+        :func:`simulator.audit.verdict.compare` gives them. Its gate has passed where no pair is
+        different.
+
+    Raises:
+        UserError: anything that the caller can fix; above all a bundle that was changed.
+    """
+    place = Path(file)
+    job = Job("replay", None, options)
+    refuse_said(options)
+    with Archive(place) as packed, tempfile.TemporaryDirectory(prefix="replay-") as scratch:
+        sha256 = _intact(packed)
+        audit = _unpack(packed, Path(scratch))
+        recorded = _models(packed, audit)
+        doubts = _doubts(packed, audit, Path(scratch))
+        sitting = _sitting(job, audit, recorded, Path(scratch), options, models, images, overrides)
+        request = {
+            "command": "replay",
+            "arguments": {
+                "file": str(place.resolve()),
+                "models": _absolute(models), "images": _absolute(images),
+                "overrides": list(overrides),
+            },
+        }  # fmt: skip
+        with sitting.sessions() as sessions, sitting.writing(request, sessions) as start:
+            start["document"]["path"] = str(place.resolve())
+            write_json(sitting.folder / MANIFEST, {"status": "running", **start})
+            sitting.copy_inputs(sessions)
+            run_all(job, sitting, sessions)
+            summary = _summary(packed, sitting, sha256, sessions, doubts)
+            summary["seconds"] = job.seconds()
+            write_json(sitting.folder / SUMMARY, summary)
+            write_json(sitting.folder / MANIFEST, {"status": "complete", **start})
+    return Result(summary, sitting.folder)
+
+
+def _intact(packed: Archive) -> str:
+    """Return the bundle's digest; refuse one that was changed."""
+    checked = bundle.check(packed)
+    if checked.problems:
+        more = f" and {len(checked.problems) - 1} more" if checked.problems[1:] else ""
+        raise RunError(
+            f"{packed.path}: {checked.problems[0]}{more} since it was written; a bundle that was "
+            "changed is not run (simulate verify names all)"
+        )
+    return checked.sha256
+
+
+def _unpack(packed: Archive, scratch: Path) -> Audit:
+    """Write the document, and the profile of every stack that it names, to names of our own."""
+    document = scratch / DOCUMENT
+    document.write_bytes(packed.read(DOCUMENT, MOST_TEXT))
+    try:
+        audit = load_audit(document)
+    except ProfileError as error:
+        lines = [line.replace(f"{scratch}/", f"{packed.path}: ") for line in error.problems]
+        raise RunError("\n".join(lines)) from error
+    (scratch / PROFILES).mkdir()
+    for name in (TRAIN, *audit.spec.deploy):
+        content = packed.read(f"{PROFILES}/{name}.yaml", MOST_TEXT)
+        (scratch / PROFILES / f"{name}.yaml").write_bytes(content)
+    return audit
+
+
+def _models(packed: Archive, audit: Audit) -> dict[str, Mapping[str, Any]]:
+    """Return for each model of a bundle what its manifest says of it.
+
+    Raises:
+        RunError: it says nothing.
+    """
+    listed = bundle.read_json(packed, MANIFEST).get("models")
+    found = listed if isinstance(listed, Mapping) else {}
+    for model in audit.spec.models:
+        if not isinstance(found.get(model), Mapping):
+            raise RunError(f"{packed.path}: {MANIFEST} does not say what {model} is")
+    return dict(found)
+
+
+def _sitting(
+    job: Job,
+    audit: Audit,
+    recorded: Mapping[str, Mapping[str, Any]],
+    scratch: Path,
+    options: Options,
+    models: Sequence[str],
+    images: Sequence[str],
+    overrides: Sequence[str],
+) -> Sitting:
+    cards = _given("--model", models, audit)
+    data = _given("--data", images, audit)
+    missing = []
+    for model, said in recorded.items():
+        for option, given, key in (("--model", cards, "card"), ("--data", data, "data")):
+            if said.get(key) is not None and model not in given:
+                missing.append(
+                    f"{model}: the bundle does not hold {said[key]}; give {option} {model}=PATH"
+                )
+    if missing:
+        raise UserError("\n".join(missing))
+    chosen = _stacks(audit, scratch, overrides)
+    refuse_missing(chosen.values())
+    _refuse_lost(chosen)
+    folder = job.folder(f"replay-{audit.spec.name}", {})
+    references: dict[str, tuple[str, list[str]]] = {
+        n: (str((folder / PROFILES / f"{n}.yaml").resolve()), []) for n in chosen
+    }
+    sources = {model: (cards.get(model), data.get(model)) for model in audit.spec.models}
+    return Sitting(audit, chosen, references, sources, folder, options)
+
+
+def _given(option: str, written: Sequence[str], audit: Audit) -> dict[str, Path]:
+    """Read ``[MODEL=]PATH``; a path without a name is for all models."""
+    found: dict[str, Path] = {}
+    for one in written:
+        model, path = _parted(one)
+        if model is None:
+            found |= {name: Path(path) for name in audit.spec.models if name not in found}
+        elif model not in audit.spec.models:
+            raise UserError(f"{option} {one}: {unknown('model', model, audit.spec.models)}")
+        else:
+            found[model] = Path(path)
+    return found
+
+
+def _absolute(written: Sequence[str]) -> list[str]:
+    """Spell paths out, so that the run can be resumed from anywhere."""
+    parted = ((model, str(Path(path).resolve())) for model, path in map(_parted, written))
+    return [path if model is None else f"{model}={path}" for model, path in parted]
+
+
+def _parted(written: str) -> tuple[str | None, str]:
+    """The model, None where none is named, and the path of ``[MODEL=]PATH``."""
+    model, equals, path = written.partition("=")
+    return (model, path) if equals and "/" not in model else (None, written)
+
+
+def _stacks(audit: Audit, scratch: Path, overrides: Sequence[str] = ()) -> dict[str, Chosen]:
+    names = (TRAIN, *audit.spec.deploy)
+    return stacks_of({n: str(scratch / PROFILES / f"{n}.yaml") for n in names}, overrides)
+
+
+def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
+    """Refuse recordings that are not here: a bundle holds none."""
+    lost = []
+    for name, own in chosen.items():
+        for stage in (Stage.DECODE, Stage.RUNTIME):
+            try:
+                recording(*own, stage)
+            except DataError as error:
+                lost.append(
+                    f"{name}: {error}; the bundle does not hold recordings; give --set "
+                    f"{name}.{stage}.recording=PATH"
+                )
+    if lost:
+        raise UserError("\n".join(lost))
+
+
+def _doubts(packed: Archive, audit: Audit, scratch: Path) -> tuple[dict[Key, list[str]], list[str]]:
+    """Return which fields of the audit's summary do not follow from the rest of the bundle."""
+
+    @cache
+    def read(place: str) -> Mapping[str, Any]:
+        return bundle.read_json(packed, f"{place}/{SUMMARY}")
+
+    stated = bundle.read_json(packed, SUMMARY)
+    return misstated(stated, read, audit, _stacks(audit, scratch))
+
+
+def _summary(
+    packed: Archive,
+    sitting: Sitting,
+    sha256: str,
+    sessions: Mapping[str, Session],
+    doubts: tuple[Mapping[Key, Sequence[str]], Sequence[str]],
+) -> dict[str, Any]:
+    spec, (of_pairs, others) = sitting.audit.spec, doubts
+    pairs = []
+    for model, session in sessions.items():
+        truths = {item.name: item.truth for item in session.dataset.items}
+        for deploy in spec.deploy:
+            place = f"{PAIRS}/{model}/{deploy}"
+            folder, where = sitting.folder / place, f"{packed.path}: {place}"
+            files = {name: (folder / name).read_bytes() for name in (MANIFEST, SUMMARY, RECORDS)}
+            new = _pair(files, place)
+            old = _pair(
+                {
+                    MANIFEST: packed.read(f"{place}/{MANIFEST}", MOST_TEXT),
+                    SUMMARY: packed.read(f"{place}/{SUMMARY}", MOST_TEXT),
+                    RECORDS: packed.read(f"{place}/{RECORDS}", MOST_RECORDS),
+                },
+                where,
+                of_pairs.get((model, deploy), ()),
+            )
+            measure = Measure(session.card.task, truths, session.seed, where)
+            found = verdict.compare(old, new, measure)
+            pairs.append({"model": model, "deploy": deploy, **found})
+    same = all(pair["verdict"] != verdict.DIFFERENT for pair in pairs)
+    return {
+        "schema": 1,
+        "command": "replay",
+        "name": spec.name,
+        "bundle": {"path": str(packed.path), "sha256": sha256},
+        "pairs": pairs,
+        "not_replayed": [one.rule.text for one in sitting.audit.tail_rules],
+        "contradictions": [
+            f"the audit's summary does not follow from its pairs and document: {one}"
+            for one in others
+        ],
+        "gate": {"passed": same and not others, "rules": []},
+    }
+
+
+def _pair(content: Mapping[str, bytes], where: str, doubts: Sequence[str] = ()) -> PairRun:
+    manifest, summary = (
+        bundle.parse(content[name], f"{where}/{name}") for name in (MANIFEST, SUMMARY)
+    )
+    answers = read_answers(content[RECORDS], manifest, where)
+    return PairRun(manifest, summary, answers, doubts)

@@ -1,0 +1,286 @@
+"""The audit: several deployment stacks and models, and the rules by which they may be shipped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import yaml
+
+from simulator.audit import bundle, document, figures, junit, locations, markdown
+from simulator.audit.document import TRAIN, Asked, Audit, load_audit
+from simulator.audit.manifest import check_same, manifest, resolved
+from simulator.errors import ProfileError, RunError, UserError
+from simulator.experiments.common import refuse_missing, stacks_of
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.pairs import Wanted, is_complete, refuse_changed, run_pairs
+from simulator.experiments.session import Session
+from simulator.experiments.summary import template
+from simulator.latency import tail
+from simulator.pipeline.stack import Chosen
+from simulator.results.store import (
+    MANIFEST,
+    PAIRS,
+    SUMMARY,
+    TAILS,
+    check_free,
+    clear,
+    write_json,
+)
+
+SAID = ("data", "limit", "seed")
+"""Options that an audit's document says."""
+
+
+def audit(document: str | Path, **options: Unpack[Options]) -> Result:
+    """Run an audit.
+
+    Args:
+        document: the audit's YAML document.
+        options: see :class:`simulator.Options`; images, limit and seed are the document's to say.
+
+    Returns:
+        The summary, and where the run was written: ``audit.md``, ``junit.xml``, ``bundle.zip``,
+        the run of each pair in ``pairs/MODEL/STACK``, and of its rounds in ``tail/MODEL/STACK``.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    job = Job("audit", None, options)
+    refuse_said(options)
+    asked = load_audit(Path(document))
+    references = {name: (str(path), own) for name, (path, own) in asked.profiles().items()}
+    chosen = _opened(asked, references)
+    refuse_missing(chosen.values())
+    sitting = Sitting(
+        asked,
+        chosen,
+        references,
+        {model: (asked.card(model), asked.data(model)) for model in asked.spec.models},
+        job.folder(f"audit-{asked.spec.name}", {}),
+        options,
+    )
+    request = {"command": "audit", "arguments": {"document": str(asked.path.resolve())}}
+    with sitting.sessions() as sessions, sitting.writing(request, sessions) as start:
+        sitting.copy_inputs(sessions)
+        run_all(job, sitting, sessions)
+        times(sitting)
+        summary = figures.summary(sitting.folder, asked, chosen)
+        summary["seconds"] = job.seconds()
+        finish(sitting.folder, start, summary)
+    return Result(summary, sitting.folder)
+
+
+def refuse_said(options: Options) -> None:
+    """Refuse options that the document says."""
+    for name in SAID:
+        if options.get(name) is not None:
+            raise UserError(f"{name}: an audit's document says it; change it there")
+
+
+def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> dict[str, Chosen]:
+    """Load every stack, and find the cards and images; all mistakes at once, in their locations."""
+    problems = [*locations.missing(asked)]
+    chosen: dict[str, Chosen] = {}
+    for name, (reference, own) in references.items():
+        try:
+            chosen |= stacks_of({name: reference}, [f"{name}.{one}" for one in own])
+        except UserError as error:
+            problems += [locations.placed(asked, line) for line in str(error).splitlines()]
+    if problems:
+        raise ProfileError(list(dict.fromkeys(problems)))
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """An audit that is going on.
+
+    Attributes:
+        audit: what was asked.
+        chosen: the stacks; the training stack is called ``train``.
+        references: for each stack its profile and the ``KEY=VALUE`` that are set otherwise.
+        sources: for each model its card and its images; None are the built-in ones.
+        folder: where the run goes.
+        options: what the caller gave.
+    """
+
+    audit: Audit
+    chosen: Mapping[str, Chosen]
+    references: Mapping[str, tuple[str, list[str]]]
+    sources: Mapping[str, tuple[Path | None, Path | None]]
+    folder: Path
+    options: Options
+
+    @contextmanager
+    def sessions(self) -> Iterator[dict[str, Session]]:
+        """Open every model with its images, and hold the rules against what they will give."""
+        spec, given = self.audit.spec, self.options
+        if not self._goes_on():
+            if self.folder.resolve() in self.audit.path.resolve().parents:
+                raise UserError(f"{self.folder} holds the document; choose another --out")
+            check_free(self.folder, given.get("overwrite", False))
+        with ExitStack() as held:
+            found = {}
+            for model, (card, data) in self.sources.items():
+                session = Session(
+                    card, data, spec.limit, spec.seed,
+                    given.get("workers"), given.get("memory"), given.get("progress"),
+                )  # fmt: skip
+                found[model] = held.enter_context(session)
+                self._check(model, session)
+            yield found
+
+    def _check(self, model: str, session: Session) -> None:
+        spec = self.audit.spec
+        stacks = [name for name in spec.deploy if self.audit.timed(name)]
+        rules = [one for one in self.audit.rules if one.models is None or model in one.models]
+        document.check(rules, lambda: template(session.card.task))
+        if spec.tail and stacks:
+            session.require_truth()
+            deadlines = spec.tail.deadlines_ms
+            timed = [o for o in self.audit.tail_rules if o.models is None or model in o.models]
+            sides = (TRAIN, "deploy")
+            document.check(timed, lambda: tail.template(session, sides, deadlines))
+
+    @contextmanager
+    def writing(
+        self, request: Mapping[str, Any], sessions: Mapping[str, Session]
+    ) -> Iterator[dict[str, Any]]:
+        """Begin the run's folder, or go on with it; what stops the audit is told there.
+
+        Yields:
+            The manifest, less its status.
+
+        Raises:
+            RunError: the folder cannot be written, or is of another audit.
+        """
+        start = manifest(request, self.audit, self.chosen, self.sources, sessions)
+        try:
+            self._begin(start, sessions)
+            try:
+                yield start
+            except BaseException:
+                with suppress(OSError):
+                    write_json(self.folder / MANIFEST, {"status": "interrupted", **start})
+                raise
+        except OSError as error:
+            why = error.strerror or error
+            raise RunError(f"{self.folder}: cannot be written: {why}") from error
+
+    def _begin(self, start: dict[str, Any], sessions: Mapping[str, Session]) -> None:
+        """Mark the run as going on; one that is refused stays as it is."""
+        if self._goes_on():
+            start["created"] = check_same(self.folder, start)
+            for model, session in sessions.items():
+                runs = (
+                    (self.folder / kind / model / deploy, self.sides(deploy))
+                    for kind in (PAIRS, TAILS)
+                    for deploy in self.audit.spec.deploy
+                )
+                refuse_changed(session, [one for one in runs if is_complete(one[0])])
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(self.folder / MANIFEST, {"status": "running", **start})
+            clear(self.folder)
+        write_json(self.folder / MANIFEST, {"status": "running", **start})
+
+    def _goes_on(self) -> bool:
+        """Whether the folder has an audit that is to be resumed."""
+        return bool(self.options.get("resume")) and (self.folder / MANIFEST).is_file()
+
+    def copy_inputs(self, sessions: Mapping[str, Session]) -> None:
+        """Put the document, the profiles as resolved and the model cards into the run."""
+        for inner in (bundle.PROFILES, bundle.CARDS):
+            (self.folder / inner).mkdir(exist_ok=True)
+        target = self.folder / bundle.DOCUMENT
+        if self.audit.path.resolve() != target.resolve():
+            shutil.copyfile(self.audit.path, target)
+        for name, chosen in self.chosen.items():
+            text = yaml.safe_dump(resolved(chosen), sort_keys=False, allow_unicode=True)
+            place = self.folder / bundle.PROFILES / f"{name}.yaml"
+            place.write_text(text, encoding="utf-8", newline="\n")
+        for model, session in sessions.items():
+            shutil.copyfile(session.card.path, self.folder / bundle.CARDS / f"{model}.yaml")
+
+    def rules(self, model: str, deploy: str) -> list[Asked]:
+        """Return the rules on a pair."""
+        return [one for one in self.audit.rules if one.is_for(model, deploy)]
+
+    def sides(self, deploy: str) -> dict[str, Chosen]:
+        """Return the profiles of a pair."""
+        return {"train": self.chosen[TRAIN], "deploy": self.chosen[deploy]}
+
+    def pair(self, deploy: str) -> dict[str, Any]:
+        """Return how another job is asked for a pair: its profiles and overrides."""
+        sides = {"train": self.references[TRAIN], "deploy": self.references[deploy]}
+        return {
+            **{side: reference for side, (reference, _) in sides.items()},
+            "overrides": [f"{side}.{one}" for side, (_, own) in sides.items() for one in own],
+        }
+
+
+def run_all(job: Job, sitting: Sitting, sessions: Mapping[str, Session]) -> None:
+    """Run every pair that is not finished: for each model one plan."""
+    for model, session in sessions.items():
+        card, data = sitting.sources[model]
+        spec = sitting.audit.spec
+        inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
+        alone = Job("run", card, inner)
+        wanted = []
+        for deploy in spec.deploy:
+            rules = [one.rule for one in sitting.rules(model, deploy)]
+            request = alone.request(
+                **sitting.pair(deploy), fail_on=[rule.text for rule in rules], strict=False
+            )
+            wanted.append(
+                Wanted(
+                    sitting.sides(deploy),
+                    sitting.pair(deploy)["overrides"],
+                    rules,
+                    sitting.folder / PAIRS / model / deploy,
+                    request,
+                )
+            )
+        run_pairs(job, session, wanted)
+
+
+def times(sitting: Sitting) -> None:
+    """Go through the rounds of every stack that has a tail, one after another."""
+    spec, given = sitting.audit.spec, sitting.options
+    if spec.tail is None:
+        return
+    for model, (card, data) in sitting.sources.items():
+        for deploy in filter(sitting.audit.timed, spec.deploy):
+            folder = sitting.folder / TAILS / model / deploy
+            if is_complete(folder):
+                continue
+            rules = [one for one in sitting.audit.tail_rules if one.is_for(model, deploy)]
+            tail.tail(
+                **sitting.pair(deploy),
+                model=card,
+                deadlines_ms=spec.tail.deadlines_ms,
+                rounds=spec.tail.rounds,
+                max_rounds=spec.tail.max_rounds,
+                max_minutes=spec.tail.max_minutes,
+                fail_on=[one.rule.text for one in rules],
+                data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
+                workers=given.get("workers"), memory=given.get("memory"),
+                progress=given.get("progress"),
+            )  # fmt: skip
+
+
+def finish(folder: Path, start: Mapping[str, Any], summary: dict[str, Any]) -> None:
+    """Write what an audit leaves besides the runs of its pairs, and mark it complete."""
+    whole = {"status": "complete", **start, "seconds": summary["seconds"]}
+    write_json(folder / SUMMARY, summary)
+    (folder / bundle.JUNIT).write_bytes(junit.document(summary, str(start["created"])))
+    digest = bundle.write(folder, {MANIFEST: (json.dumps(whole, indent=2) + "\n").encode()})
+    text = markdown.comment(summary, digest)
+    (folder / bundle.MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
+    write_json(folder / MANIFEST, whole)

@@ -1,0 +1,107 @@
+"""Open tables: things of one kind, found by entry point. Listing them imports nothing.
+
+Every kind of thing that a package may add has a table: backends, stages, modalities, conditions,
+tasks, data formats, graph passes, executors, report sections. Ours are in it like anyone else's.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from simulator.errors import UserError, one_line, unknown
+
+T = TypeVar("T")
+
+
+class Table(Generic[T]):
+    """The entry points of one group.
+
+    Args:
+        group: of the entry points, for example ``simulator.conditions``.
+        what: one thing of this kind, for messages.
+        is_one: whether an object is of this kind.
+    """
+
+    def __init__(self, group: str, what: str, is_one: Callable[[Any], bool]) -> None:
+        self.group, self.what, self._is_one = group, what, is_one
+        self._loaded: dict[str, T] = {}
+
+    @cached_property
+    def points(self) -> dict[str, importlib.metadata.EntryPoint]:
+        """Every entry point by name, sorted.
+
+        Raises:
+            UserError: two installed packages use the same name.
+        """
+        found: dict[str, importlib.metadata.EntryPoint] = {}
+        for point in importlib.metadata.entry_points(group=self.group):
+            known = found.get(point.name)
+            if known is not None and known.value != point.value:
+                raise UserError(
+                    f"two {self.what}s are called {point.name!r}: {known.value} and "
+                    f"{point.value}; uninstall one of the packages that bring them"
+                )
+            found[point.name] = point
+        return dict(sorted(found.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, sorted."""
+        return tuple(self.points)
+
+    def require(self, name: str) -> None:
+        """Refuse a name that is not in the table.
+
+        Raises:
+            UserError: naming the nearest.
+        """
+        if name not in self.points:
+            raise UserError(unknown(self.what, name, self.points))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.points
+
+    def __getitem__(self, name: str) -> T:
+        """Import one thing.
+
+        Raises:
+            UserError: there is none of this name, or its package is broken.
+        """
+        if name not in self._loaded:
+            self.require(name)
+            self._loaded[name] = self._load(self.points[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[T]:
+        """Every thing in the table, by name; each is imported.
+
+        Raises:
+            UserError: one of them does not load.
+        """
+        return (self[name] for name in self.points)
+
+    def package(self, name: str) -> str:
+        """Return the package that brings a thing, with its version."""
+        dist = self.points[name].dist
+        return f"{dist.name} {dist.version}" if dist else ""
+
+    def _load(self, point: importlib.metadata.EntryPoint) -> T:
+        try:
+            loaded = point.load()
+        except Exception as error:  # whatever the package's own code raises
+            raise UserError(
+                f"the {self.what} {point.name!r} ({point.value}) does not load: "
+                f"{one_line(error)}; fix or uninstall the package that brings it"
+            ) from error
+        own = getattr(loaded, "name", point.name)
+        if not self._is_one(loaded) or own != point.name:
+            article = "an" if self.what[0] in "aeiou" else "a"
+            raise UserError(
+                f"the entry point {point.name!r} ({point.value}) is not {article} {self.what} of "
+                "that name; fix the package that brings it"
+            )
+        found: T = loaded
+        return found

@@ -1,0 +1,1 @@
+"""What can be asked of stacks, one file a command."""

@@ -1,0 +1,123 @@
+"""The proof that a profile runs here: one image, or none, through every stage of its stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator import registry
+from simulator.contract import Frame, Stage
+from simulator.data import example
+from simulator.data.folder import Dataset, Item, read
+from simulator.errors import DataError, ModelError, SampleError
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
+from simulator.pipeline import recorded
+from simulator.pipeline.inference import Inferred
+from simulator.pipeline.plan import Sample
+from simulator.pipeline.stack import Chosen, Stack, StackBuilder
+from simulator.profile.implementations import Choices
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of one image.
+
+    Attributes:
+        card: the model's name.
+        image: the image's name.
+        gave: each stage with what it gave, in words.
+        stack: the stack, closed again; what is in force and what to know about it.
+    """
+
+    card: str
+    image: str
+    gave: tuple[tuple[str, str], ...]
+    stack: Stack
+
+
+def absent(choices: Choices) -> list[str]:
+    """Return what is not installed, a line a backend with its remedy; nothing is imported."""
+    lines = []
+    for choice in choices.values():
+        backend = choice.backend
+        found = registry.home(backend.name) is not None or all(
+            library.present for library in backend.libraries
+        )
+        if not found or None in registry.versions(backend).values():
+            lines.append(f"{backend.name}: {registry.remedy(backend)}")
+    return list(dict.fromkeys(lines))
+
+
+def is_recorded(own: Chosen) -> bool:
+    """Whether a part of a stack is a recording, which has no answer for an image of ours.
+
+    Raises:
+        DataError: the recording cannot be used.
+    """
+    found = [recorded.recording(*own, stage) for stage in (Stage.DECODE, Stage.RUNTIME)]
+    return any(recording is not None for recording in found)
+
+
+def prove(own: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
+    """Run one built-in image through every stage.
+
+    INT8 is calibrated on that one image: that it can be made is proved, not how good it is.
+
+    Args:
+        own: the profile and its implementations.
+        model: a model card; the built-in model by default.
+        say: told what is being made.
+
+    Raises:
+        MissingLibrary: a library, a device or the built-in example is not here.
+        UserError: a stage refuses, with the reason.
+    """
+    for choice in own[1].values():
+        registry.require(choice.backend)
+    card = Card(Path(model) if model else example.model_card())
+    images = example.images()
+    item = Item(images.items[0].name, images.items[0].path, None)
+    builder = StackBuilder(card, check(card), Dataset(images.root, (item,)), 0, say)
+    try:
+        stack = builder.stack("here", own, {"train": own, "deploy": own})
+        return Proof(card.spec.name, item.name, tuple(_through(stack, item)), stack)
+    finally:
+        builder.close()
+
+
+def _through(stack: Stack, item: Item) -> list[tuple[str, str]]:
+    sample = Sample(item, read(item))
+    value: Any = sample.image
+    gave = []
+    for step in stack.steps:
+        try:
+            value = step.apply(value, sample)
+        except SampleError as error:
+            raise DataError(f"{step.stage}: {item.name}: {error}") from error
+        if isinstance(value, Inferred):
+            _refuse_nonsense(value)
+        gave.append((step.stage, _words(value)))
+    return gave
+
+
+def _refuse_nonsense(found: Inferred) -> None:
+    bad = [name for name, array in found.outputs.items() if not np.isfinite(array).all()]
+    if bad:
+        raise ModelError(f"infer: {', '.join(bad)} of the built-in image is not finite")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Frame):
+        return f"{value.width}x{value.height} {value.format}"
+    if isinstance(value, Inferred):
+        return ", ".join(f"{name} {_shape(array)}" for name, array in value.outputs.items())
+    return _shape(value) if isinstance(value, np.ndarray) else "an answer"
+
+
+def _shape(array: Any) -> str:
+    return f"{'x'.join(map(str, array.shape))} {array.dtype}"

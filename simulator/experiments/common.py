@@ -1,0 +1,216 @@
+"""What all jobs share: loading a pair, writing a run's manifest and records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from simulator import machine, registry
+from simulator.contract import Stage
+from simulator.data.folder import Item
+from simulator.errors import MissingLibrary, ProfileError, UserError
+from simulator.experiments.session import Session
+from simulator.experiments.summary import SIDES
+from simulator.pipeline import recorded
+from simulator.pipeline.executor import Done, Outcome
+from simulator.pipeline.in_force import as_dict
+from simulator.pipeline.plan import Plan
+from simulator.pipeline.stack import Chosen, Stack
+from simulator.profile import axes
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
+from simulator.profile.schema import AXES
+from simulator.results.store import STAGES, Rows, RunWriter
+from simulator.tasks.task import Task
+
+TRAIN = "train"
+"""What records call the stack that the others are held against."""
+COMBINED = "combined"
+"""The column, and its one option, that a suite's ``combined`` becomes."""
+
+
+def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
+    """Load both sides of a pair; see :func:`stacks_of`."""
+    return stacks_of(dict(zip(SIDES, (train, deploy), strict=True)), overrides)
+
+
+def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[str, Chosen]:
+    """Load profiles by the names of their stacks, each with its overrides; all problems at once.
+
+    Raises:
+        ProfileError: what is wrong with any of them.
+        UserError: an override is for none of them.
+    """
+    mine: dict[str, list[str]] = {side: [] for side in references}
+    for override in overrides:
+        side, _, rest = override.partition(".")
+        if side not in mine or not rest:
+            raise UserError(
+                f"--set {override}: STACK.KEY=VALUE expected with STACK {' or '.join(references)}, "
+                f"for example {list(references)[-1]}.resize.backend=opencv"
+            )
+        mine[side].append(rest)
+    found: dict[str, Chosen] = {}
+    problems: list[str] = []
+    for side, reference in references.items():
+        try:
+            profile = load(reference, mine[side], side)
+            choices = choose(profile)
+            problems += axes.claims_problem(profile, choices)
+            found[side] = profile, choices
+        except ProfileError as error:
+            problems += error.problems
+    if problems:
+        raise ProfileError(list(dict.fromkeys(problems)))
+    return found
+
+
+def chosen(reference: str, changes: Sequence[str]) -> Chosen:
+    """Load one profile with its overrides, and choose its implementations.
+
+    Raises:
+        ProfileError: what is wrong with it.
+    """
+    profile = load(reference, changes)
+    return profile, choose(profile)
+
+
+def refuse_missing(stacks: Iterable[Chosen]) -> None:
+    """Make sure that every backend can run, and name all that cannot at once."""
+    problems = []
+    backends = {c.backend.name: c.backend for _, choices in stacks for c in choices.values()}
+    for backend in backends.values():
+        try:
+            registry.require(backend)
+        except MissingLibrary as error:
+            problems.append(str(error))
+    if problems:
+        raise MissingLibrary("\n".join(dict.fromkeys(problems)))
+
+
+Digests = Mapping[Path, str | None]
+"""SHA-256 by file; None of one that cannot be read."""
+
+
+def digests_of(stacks: Iterable[Stack], session: Session) -> Digests:
+    """Return the digests of the images and of the stacks' artifacts."""
+    paths = {item.path for item in session.dataset.items} | {one.artifact.path for one in stacks}
+    with ThreadPoolExecutor(session.workers) as pool:
+        return dict(zip(paths, pool.map(machine.sha256, paths), strict=True))
+
+
+def manifest(
+    stacks: Sequence[Stack],
+    session: Session,
+    overrides: Sequence[str],
+    known: Digests | None = None,
+) -> dict[str, Any]:
+    """Return what is known of a run before its first sample.
+
+    Args:
+        stacks: of the run.
+        session: the model and the images.
+        overrides: ``STACK.KEY=VALUE``, which are in *stacks* already.
+        known: the digests, where several runs share them.
+    """
+    card, dataset = session.card, session.dataset
+    digests = digests_of(stacks, session) if known is None else known
+    return {
+        "schema": 1,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "machine": machine.describe({k: v for stack in stacks for k, v in stack.versions.items()}),
+        "model": {
+            "card": str(card.path.resolve()),
+            "spec": card.spec.model_dump(by_alias=True, exclude_none=True),
+            "sha256": session.source.digest,
+            "labels": card.labels.names if card.labels else None,
+        },
+        "data": {
+            "root": str(dataset.root.resolve()),
+            "images": {item.name: digests[item.path] for item in dataset.items},
+            "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
+        },
+        "seed": session.seed,
+        "batch": 1,
+        "limit": session.limit,
+        "overrides": list(overrides),
+        "stacks": {
+            stack.side: {
+                "profile": stack.profile.spec.model_dump(by_alias=True, exclude_none=True),
+                "choices": [choice.identity() for choice in stack.choices.values()],
+                "artifact": {
+                    "key": stack.artifact.key,
+                    "sha256": digests[stack.artifact.path],
+                },
+                "recordings": _recordings(stack),
+                "effective": as_dict(stack.effective),
+                "axes": {axis: _axis(stack, axis) for axis in AXES},
+            }
+            for stack in stacks
+        },
+    }
+
+
+def _recordings(stack: Stack) -> dict[str, str]:
+    """The SHA-256 of every recording that plays a stage of a stack."""
+    own = stack.profile, stack.choices
+    found = {stage: recorded.recording(*own, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
+    return {str(stage): one.digest for stage, one in found.items() if one}
+
+
+def _axis(stack: Stack, axis: str) -> dict[str, Any]:
+    """What a stack says on an axis, and how that is known."""
+    kind, source = axes.evidence(stack.profile, stack.choices, axis)
+    values = axes.flat(axes.value(stack.profile, stack.choices, axis))
+    claimed = axes.is_claimed(stack.profile, axis)
+    return {"values": values, "evidence": str(kind), "source": source, "claimed": claimed}
+
+
+def run_and_keep(
+    session: Session, merged: Plan, run: RunWriter, names: Sequence[str], timed: bool
+) -> list[Done]:
+    """Run a plan and write its records, after those that an earlier attempt has written."""
+    items, task = session.dataset.items, session.card.task
+    before = [done_of(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
+    return session.run(merged, lambda result: run.add(rows_of(result, names, timed)), before)
+
+
+def rows_of(done: Done, names: Sequence[str], timed: bool) -> Rows:
+    """Return a sample's records, one per stack.
+
+    Args:
+        done: the sample.
+        names: the stacks, in the plan's order.
+        timed: whether latencies are kept; they differ from run to run.
+    """
+    shared = {"sample": done.item.name, "skipped": done.skipped}
+    if done.skipped is not None:
+        return [{**shared, "side": side} for side in names]
+    return [
+        {
+            **shared,
+            **outcome.record,
+            "side": side,
+            "digest": outcome.digest,
+            **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES if timed},
+        }
+        for side, outcome in zip(names, done.outcomes, strict=True)
+    ]
+
+
+def done_of(task: Task, item: Item, rows: Rows) -> Done:
+    """Read a sample's records back."""
+    if rows[0]["skipped"] is not None:
+        return Done(item, (), rows[0]["skipped"])
+    outcomes = [
+        Outcome(
+            {column.name: row[column.name] for column in task.columns},
+            row["digest"],
+            {s: row[f"{s}_ns"] for s in STAGES if row[f"{s}_ns"] is not None},
+        )
+        for row in rows
+    ]
+    return Done(item, tuple(outcomes))

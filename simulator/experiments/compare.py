@@ -1,0 +1,115 @@
+"""The main job: two stacks, one model, one honest answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from simulator.analysis import gate
+from simulator.errors import UserError
+from simulator.experiments import controls
+from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.flip_pictures import draw
+from simulator.experiments.gallery import keep
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.session import Session, Variant
+from simulator.experiments.summary import SIDES, summarize, template
+from simulator.pipeline.executor import Done
+from simulator.pipeline.plan import Plan
+from simulator.pipeline.stack import Stack, notes
+from simulator.profile import axes
+from simulator.results.store import RunWriter
+
+
+def simulate(
+    train: str,
+    deploy: str,
+    *,
+    model: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    strict: bool = False,
+    **options: Unpack[Options],
+) -> Result:
+    """Run the same model on the same images through two stacks, and compare.
+
+    Args:
+        train: the training stack: a profile's path, or a built-in name.
+        deploy: the deployment stack, likewise.
+        model: a model card; the built-in model by default.
+        overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
+        fail_on: gate rules; a rule whose condition holds fails the gate.
+        strict: a difference between what was asked for and what is in force is an error.
+        options: see :class:`simulator.Options`.
+
+    Returns:
+        The summary, and where the run was written.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    job = Job("run", model, options)
+    rules = [gate.parse(rule) for rule in fail_on]
+    sides = pair_of(train, deploy, overrides)
+    refuse_missing(sides.values())
+    folder = job.folder("", sides)
+    job.refuse_taken(folder)
+    with job.session() as session:
+        gate.check(rules, template(session.card.task))
+        stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
+        if strict:
+            _refuse_differences(stacks)
+        merged = session.plan(stacks)
+        start = manifest(stacks, session, overrides) | {
+            "shared_stages": merged.shared(),
+            "request": job.request(
+                train=train, deploy=deploy, overrides=overrides, fail_on=fail_on, strict=strict
+            ),
+        }
+        with job.writer(folder, start, session) as run:
+            done = run_and_keep(session, merged, run, SIDES, timed=True)
+            summary = conclude(session, stacks, merged, done, rules, run)
+            took = {"seconds": job.seconds(), "workers": session.workers}
+            summary |= took
+            run.finish(summary, took)
+    return Result(summary, folder)
+
+
+def conclude(
+    session: Session,
+    stacks: Sequence[Stack],
+    merged: Plan,
+    done: Sequence[Done],
+    rules: Sequence[gate.Rule],
+    run: RunWriter,
+) -> dict[str, Any]:
+    """Return ``summary.json`` of a pair that has been run, and draw its worst flips into the run.
+
+    Args:
+        session: the model and the images.
+        stacks: train and deploy.
+        merged: the plan of the two.
+        done: every sample.
+        rules: of the gate.
+        run: where the pictures go.
+    """
+    session.show.say("controls")
+    differing = axes.differing(*((stack.profile, stack.choices) for stack in stacks))
+    same = controls.self_check(merged, done, session.workers)
+    effects = controls.axis_effects(
+        differing, stacks[0], stacks[1], session.card, session.source, done, session.workers
+    )
+    summary = summarize(
+        stacks, done, session.card, differing, effects, same, session.notes, session.seed
+    )
+    draw(session, stacks, merged, summary, run)
+    keep(session, stacks, differing, done, summary, run)
+    summary["gate"] = gate.evaluate(rules, summary)
+    return summary
+
+
+def _refuse_differences(stacks: Sequence[Stack]) -> None:
+    lines = [w for w in notes(told for s in stacks for told in s.told) if "was asked for" in w]
+    if lines:
+        raise UserError("\n".join(f"--strict: {line}" for line in lines))

@@ -1,0 +1,210 @@
+"""Explain a pair: run every mixture of its two stacks, and blame each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from simulator.analysis import attribute
+from simulator.analysis.attribute import Game, Subset
+from simulator.errors import ProfileError, UserError
+from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.session import Answers, Variant, answers
+from simulator.pipeline.stack import Chosen, Pair, notes
+from simulator.profile import axes
+from simulator.profile.axes import swap
+from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
+from simulator.tasks.score import flip_rate
+
+BLAME = "blame.parquet"
+TOGETHER = ("precision", "runtime")
+"""Axes that are swapped as one where a mixture could not run with either of them alone."""
+
+
+def explain(
+    train: str,
+    deploy: str,
+    *,
+    model: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> Result:
+    """Say which axis of a pair costs what: alone, repaired, in order, and in fair shares.
+
+    Args:
+        train: the training stack.
+        deploy: the deployment stack.
+        model: a model card; the built-in model by default.
+        overrides: ``SIDE.KEY=VALUE``.
+        options: see :class:`simulator.Options`.
+
+    Returns:
+        The summary, and where the run was written; ``blame.parquet`` there says for each
+        flipped image which axes flip it alone.
+
+    Raises:
+        UserError: anything that the caller can fix.
+    """
+    job = Job("explain", model, options)
+    pair = pair_of(train, deploy, overrides)
+    refuse_missing(pair.values())
+    names, mixtures = _mixtures(pair)
+    folder = job.folder("explain", pair)
+    job.refuse_taken(folder)
+    with job.session() as session:
+        variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
+        stacks = session.stacks(variants)
+        merged = session.plan(stacks)
+        start = manifest(stacks, session, overrides) | {
+            "request": job.request(train=train, deploy=deploy, overrides=overrides)
+        }
+        with job.writer(folder, start, session) as run:
+            labels = [variant.name for variant in variants]
+            done = run_and_keep(session, merged, run, labels, timed=False)
+            session.show.say("attribution")
+            found = answers(session.card.task, labels, done)
+            summary = _summary(pair, names, found, session.seed, session.card.spec.name)
+            summary["stacks"] = len(variants)
+            summary["unique_steps"] = len(merged.nodes)
+            sides = [s for s in stacks if s.side in ("train", "deploy")]
+            summary["warnings"] = [*notes(told for s in sides for told in s.told), *session.notes]
+            run.write_table(BLAME, _blame_table(names, found))
+            summary["seconds"] = job.seconds()
+            run.finish(summary, {"seconds": summary["seconds"], "workers": session.workers})
+    return Result(summary, folder)
+
+
+def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
+    """Every mixture; where one cannot run, precision and runtime are swapped as one axis."""
+    axes.refuse_recorded(*(profile for profile, _ in pair.values()))
+    separate = axes.differing(pair["train"], pair["deploy"])
+    if not separate:
+        raise UserError("the two profiles describe the same stack; there is nothing to explain")
+    try:
+        return separate, _swapped(pair, [[axis] for axis in separate])
+    except ProfileError:
+        groups = [[axis] for axis in separate if axis not in TOGETHER]
+        groups.append([axis for axis in separate if axis in TOGETHER])
+        return ["+".join(group) for group in groups], _swapped(pair, groups)
+
+
+def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, Chosen]:
+    named = {"+".join(group): group for group in groups}
+    mixtures: dict[Subset, Chosen] = {}
+    for chosen in attribute.subsets(list(named)):
+        members = [axis for name in named if name in chosen for axis in named[name]]
+        if not members:
+            mixtures[chosen] = pair["train"]
+        elif len(chosen) == len(named):
+            mixtures[chosen] = pair["deploy"]
+        else:
+            mixtures[chosen] = swap(pair["train"][0], pair["deploy"][0], members)
+    return mixtures
+
+
+def _label(chosen: Subset, names: Sequence[str]) -> str:
+    if not chosen:
+        return "train"
+    if len(chosen) == len(names):
+        return "deploy"
+    return "train with " + " ".join(name for name in names if name in chosen)
+
+
+def _summary(
+    pair: Pair, names: Sequence[str], found: Answers, seed: int, model: str
+) -> dict[str, Any]:
+    task = found.task
+    draws = Resamples(len(found.items), seed, task.resamples)
+
+    def flips(chosen: Subset) -> Floats:
+        return flip_rate(found.of(_label(chosen, names)), draws)
+
+    @cache
+    def headline(chosen: Subset) -> Floats | None:
+        figure = found.score(_label(chosen, names)).figure
+        return draws.of(figure) if figure else None
+
+    games: dict[str, Any] = {}
+    if not np.isnan(flips(frozenset())[0]):
+        games["flip_rate"] = cache(flips)
+    if headline(frozenset()) is not None:
+        games[task.headline] = headline
+    return {
+        "schema": 1,
+        "command": "explain",
+        "model": model,
+        "task": task.name,
+        "metric": task.headline,
+        "unit": task.unit,
+        "train": {"profile": pair["train"][0].name},
+        "deploy": {"profile": pair["deploy"][0].name},
+        "samples": len(found.items),
+        "skipped": found.skipped,
+        "axes": list(names),
+        "null": [name for name in names if _same(found, name, names)],
+        "blame": {metric: _blame(names, game, seed) for metric, game in games.items()},
+        "gate": {"passed": True, "rules": []},
+    }  # fmt: skip
+
+
+def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
+    """Whether an axis alone leaves every output as it was, to the bit, and every answer."""
+    alone = _label(frozenset({name}), names)
+    train = found.digests[found.row("train")]
+    same = (found.digests[found.row(alone)] == train).all()
+    return bool(same) and found.of(alone) == found.of("train")
+
+
+def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
+    shares = attribute.shapley(names, game, seed=seed)
+    pairs = attribute.interactions(names, game)
+    total = game(frozenset(names)) - game(frozenset())
+    residual = float(np.nanmax(abs(shares.values.sum(axis=0) - total)))
+    if residual > 1e-9:
+        raise AssertionError(f"Shapley values miss the total by {residual}")
+    blocks = {
+        "swap_in": attribute.swap_in(names, game),
+        "swap_out": attribute.swap_out(names, game),
+        "waterfall": attribute.waterfall(names, game),
+        "shapley": shares.values,
+    }
+    result: dict[str, Any] = {"total": asdict(effect(total))}
+    for block, rows in blocks.items():
+        result[block] = {name: asdict(effect(row)) for name, row in zip(names, rows, strict=True)}
+    adjusted = attribute.holm({name: result["shapley"][name]["p"] for name in names})
+    for name in names:
+        result["shapley"][name]["p_holm"] = adjusted[name]
+    found = {pair: asdict(effect(figure)) for pair, figure in pairs.items()}
+    claims = attribute.holm({" x ".join(pair): effect["p"] for pair, effect in found.items()})
+    result["interactions"] = [
+        {"axes": list(pair), **effect, "p_holm": claims[" x ".join(pair)]}
+        for pair, effect in found.items()
+    ]
+    result["family"] = len(names)
+    result["sampling_error"] = shares.error
+    result["residual"] = residual if residual > ROUNDING else 0.0
+    return result
+
+
+def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:
+    flipped = np.flatnonzero(found.changed("deploy"))
+    alone = {name: found.changed(_label(frozenset({name}), names)) for name in names}
+    deploy = found.of("deploy")
+    return pa.table(
+        {
+            "sample": [found.items[i].name for i in flipped],
+            "changed": pa.array([deploy[i]["changed"] for i in flipped], pa.int64()),
+            "units": pa.array([deploy[i]["units"] for i in flipped], pa.int64()),
+            "alone": pa.array(
+                [[name for name in names if alone[name][i]] for i in flipped],
+                pa.list_(pa.string()),
+            ),
+        }
+    )

@@ -1,0 +1,220 @@
+"""Feature maps: what the network makes of a picture where an axis of its graph first counts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from simulator.contract import U8, Array, Runtime, Stage
+from simulator.errors import ModelError, UserError, one_line
+from simulator.experiments.pixels import WINDOW
+from simulator.experiments.session import Session
+from simulator.model.card import tensor_shape
+from simulator.model.graph import edit
+from simulator.model.graph.rewrite import REWRITES, rewrite
+from simulator.model.onnxfile import load
+from simulator.pipeline.stack import Stack
+from simulator.profile.graph import Graph
+from simulator.profile.implementations import Choice, implementation
+
+AXES = ("pooling", "upsample")
+ONE_SIDE = (213, 94, 0)
+"""Where one map has a value and the other has none; of the palette of Okabe and Ito (2008)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A graph of the training stack, and the same with one axis taken from the deployment stack.
+
+    Attributes:
+        axis: ``pooling`` or ``upsample``.
+        by: the backend that runs both, in FP32.
+        input: the name of their input.
+        outputs: by the names of the outputs that are looked at, what people call the nodes: the
+            first one that the axis changes, and the last one that gives a map, if it is another.
+        sides: both graphs, opened.
+    """
+
+    axis: str
+    by: str
+    input: str
+    outputs: Mapping[str, str]
+    sides: tuple[Runtime, Runtime]
+
+    def of(self, tensor: Array) -> Iterator[tuple[str, Array, Array]]:
+        """Yield each node with both maps of one input tensor, (C, H, W) float64.
+
+        Raises:
+            ModelError: an output is no batch of one map.
+        """
+        before, after = (side.run({self.input: tensor}) for side in self.sides)
+        for name, label in self.outputs.items():
+            pair = before[name], after[name]
+            if any(out.ndim != 4 or len(out) != 1 for out in pair):
+                raise ModelError(f"{label} gives {pair[0].shape}, which is no picture")
+            yield label, *(out[0].astype(np.float64) for out in pair)
+
+
+@contextmanager
+def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pair | None]:
+    """Open both graphs, up to the last map; None where the axis changes no node of this model.
+
+    Raises:
+        UserError: the graphs cannot be made, or no runtime of the stacks opens them.
+    """
+    graphs = [stack.profile.spec.graph for stack in stacks]
+    path, shape = session.source.path, tensor_shape(session.card.spec.input)
+    first = _first(path, shape, axis, graphs)
+    if first is None:
+        yield None
+        return
+    train = graphs[0]
+    mixed = train.model_copy(update={axis: getattr(graphs[1], axis)})
+    models = [_rewritten(path, shape, graph) for graph in (train, mixed)]
+    outputs = _outputs(models, first)
+    choice = _choice(stacks)
+    with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder, ExitStack() as closing:
+        sides: list[Runtime] = []
+        for number, model in enumerate(models):
+            place = Path(folder) / f"{number}.onnx"
+            onnx.save(_until(model, outputs), str(place))
+            sides.append(choice.make(place))
+            closing.callback(sides[-1].close)
+        yield Pair(axis, choice.backend.name, session.source.input, outputs, (sides[0], sides[1]))
+
+
+def compared(before: Array, after: Array) -> tuple[dict[str, Any], dict[str, U8]]:
+    """Compare two maps where both have values, from the first row and column on.
+
+    Args:
+        before: (C, H, W).
+        after: the same channels, of any size.
+
+    Returns:
+        ``train_size`` and ``deploy_size`` in rows and columns; ``window``, the rows and columns
+        in the pictures, None where those show all; ``low`` and ``high``, what is black and white
+        in the means; ``peak``, what is white in the difference; over all channels
+        ``values_changed`` as a share, ``mean`` and ``max`` absolute difference. And the pictures:
+        ``train`` and ``deploy``, the means over the channels, gray; ``difference``, the mean of
+        the absolute difference: gray, and of the color :data:`ONE_SIDE` where one has no value.
+
+    Raises:
+        ModelError: the channels differ.
+    """
+    if len(before) != len(after):
+        raise ModelError(f"{len(before)} channels against {len(after)}")
+    rows, columns = (min(a, b) for a, b in zip(before.shape[1:], after.shape[1:], strict=True))
+    levels = np.abs(before[:, :rows, :columns] - after[:, :rows, :columns])
+    means = [side.mean(axis=0) for side in (before, after)]
+    low, high = min(m.min() for m in means), max(m.max() for m in means)
+    whole = tuple(max(a, b) for a, b in zip(before.shape[1:], after.shape[1:], strict=True))
+    painted = np.full((*whole, 3), ONE_SIDE, np.uint8)
+    difference = levels.mean(axis=0)
+    peak = float(difference.max())
+    painted[:rows, :columns] = _gray(difference, 0.0, peak)[..., None]
+    pictures = {"train": _gray(means[0], low, high), "deploy": _gray(means[1], low, high)}
+    pictures["difference"] = painted if whole != (rows, columns) else painted[..., 0]
+    origin = _origin(whole, whole != (rows, columns))
+    shown = {
+        name: picture[origin[0] : origin[0] + WINDOW, origin[1] : origin[1] + WINDOW]
+        for name, picture in pictures.items()
+    }
+    numbers = {
+        "train_size": list(before.shape[1:]),
+        "deploy_size": list(after.shape[1:]),
+        "window": list(shown["difference"].shape[:2]) if max(whole) > WINDOW else None,
+        "low": float(low),
+        "high": float(high),
+        "peak": peak,
+        "values_changed": float(np.mean(levels > 0)),
+        "mean": float(levels.mean()),
+        "max": float(levels.max()),
+    }
+    return numbers, shown
+
+
+def _gray(values: Array, low: float, high: float) -> U8:
+    span = high - low
+    found: U8 = np.rint((values - low) * (255 / span if span > 0 else 0.0)).astype(np.uint8)
+    return found
+
+
+def _origin(size: Sequence[int], at_the_end: bool) -> tuple[int, int]:
+    """First row and column of the window: its end is the map's where sizes differ, else centred."""
+    rows, columns = (max(side - WINDOW, 0) // (1 if at_the_end else 2) for side in size)
+    return rows, columns
+
+
+def _first(path: Path, shape: Sequence[int], axis: str, graphs: Sequence[Graph]) -> str | None:
+    """The output of the first node that is not the same in both graphs."""
+    train, deploy = (
+        REWRITES[axis](_pinned(path, shape), getattr(graph, axis)).after for graph in graphs
+    )
+    return next((name for name, seen in train.items() if seen.effect != deploy[name].effect), None)
+
+
+def _pinned(path: Path, shape: Sequence[int]) -> onnx.ModelProto:
+    model = load(path)
+    edit.pin(model, shape)
+    return model
+
+
+def _rewritten(path: Path, shape: Sequence[int], graph: Graph) -> onnx.ModelProto:
+    model = _pinned(path, shape)
+    rewrite(model, graph)
+    return model
+
+
+def _outputs(models: Sequence[onnx.ModelProto], first: str) -> dict[str, str]:
+    """The first node and the last one whose output is a map in both models, by their outputs."""
+    train, mixed = (edit.shapes_of(model) for model in models)
+    labels = {node.output[0]: edit.label(node) for node in models[0].graph.node}
+    if first not in labels:
+        raise ModelError(f"another rewrite has taken the place of the node that gives {first!r}")
+    later = list(labels)[list(labels).index(first) :]
+    seen = [name for name in later if _is_map(train.get(name)) and _is_map(mixed.get(name))]
+    return {name: labels[name] for name in (first, *seen[-1:])}
+
+
+def _is_map(shape: Sequence[int] | None) -> bool:
+    return shape is not None and len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
+
+
+def _until(model: onnx.ModelProto, outputs: Iterable[str]) -> onnx.ModelProto:
+    """The model from its input to the nodes that give *outputs*, and no further."""
+    kinds = edit.dtypes_of(model)
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kinds[name]), None)
+        for name in outputs
+    ]
+    del model.graph.output[:]
+    model.graph.output.extend(values)
+    edit.splice(model, {})
+    return edit.inferred(model)
+
+
+def _choice(stacks: Sequence[Stack]) -> Choice:
+    """A stack's own runtime in FP32, with what else it is asked for."""
+    reasons = []
+    for stack in stacks:
+        own = stack.choices[Stage.RUNTIME]
+        kept = {name: value for name, value in own.options.items() if name not in own.facts}
+        try:
+            found = implementation(
+                Stage.RUNTIME, own.backend, kept | {"storage": "fp32", "compute": "fp32"}
+            )
+        except UserError as error:
+            reasons.append(f"{own.backend.name}: {one_line(error)}")
+            continue
+        if found.offer.make.takes == "onnx" and found.offer.make.compiled_by is None:
+            return found
+        reasons.append(f"{own.backend.name} does not open an ONNX file as it is")
+    raise ModelError(f"no runtime for feature maps: {'; '.join(dict.fromkeys(reasons))}")

@@ -1,0 +1,65 @@
+"""Options of a suite that a model has no use for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simulator.errors import ModelError, UserError
+from simulator.experiments.common import COMBINED
+from simulator.experiments.session import Session
+from simulator.model.artifact import graph_difference, start
+from simulator.pipeline.inference import settings_of
+from simulator.pipeline.stack import Chosen
+from simulator.profile import axes
+
+
+def absent_options(
+    session: Session, base: Chosen, options: Mapping[tuple[str, str], Chosen]
+) -> dict[tuple[str, str], str]:
+    """Return the options that change nothing in this model, or cannot be run with it, and why.
+
+    Args:
+        session: the model.
+        base: the training stack.
+        options: by column and option.
+
+    Raises:
+        UserError: none is left.
+    """
+    absent = {}
+    for key, own in options.items():
+        try:
+            start(session.card, session.source, *own)
+            why = _without_effect(session, base, own)
+        except ModelError as error:
+            absent[key] = str(error)
+        else:
+            if why and key[0] != COMBINED:
+                absent[key] = why
+    if len(absent) == len(options):
+        why = "; ".join(dict.fromkeys(absent.values()))
+        raise UserError(f"{session.card.spec.name}: no option of this suite changes it: {why}")
+    return absent
+
+
+def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:
+    """Why an option changes nothing in this model, where only the model can tell; else None.
+
+    Raises:
+        ModelError: a graph axis does not fit the model.
+    """
+    differing = axes.differing(base, own)
+    graphs = base[0].spec.graph, own[0].spec.graph
+    changes = [
+        graph_difference(session.card, session.source, axis, *graphs)
+        for axis in differing
+        if axis in axes.GRAPH_AXES
+    ]
+    settings = [settings_of(profile, session.card).identity() for profile, _ in (base, own)]
+    others = set(differing) - {*axes.GRAPH_AXES, *axes.POST_AXES}
+    if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
+        return None
+    words = [words for _, words in changes]
+    if set(differing) & set(axes.POST_AXES):
+        words.append("changes nothing here: the card says so already, or has no use for it")
+    return "; ".join(words)

@@ -1,0 +1,175 @@
+"""One call of a job: what it was asked, where its run goes, and what it found."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from simulator.errors import unknown
+from simulator.experiments.session import Progress, Session
+from simulator.pipeline.stack import Chosen
+from simulator.profile.load import find
+from simulator.profile.suite import load_suite
+from simulator.results.store import RunWriter, check_free
+
+
+class Options(TypedDict, total=False):
+    """What every job takes besides its own arguments, by keyword.
+
+    Attributes:
+        data: a folder of images, or a data card; the built-in images by default.
+        limit: take a random subset of this many images.
+        seed: of the subset, the calibration images and the bootstrap; 0 by default.
+        out: the run folder; a new one below ``runs/`` by default.
+        overwrite: replace a run that is already in *out*.
+        resume: go on with the run that is in *out*.
+        workers: samples in flight; the number of cores by default.
+        memory: MiB that the samples in flight may need together; 2048 by default.
+        progress: told how the run goes.
+    """
+
+    data: str | Path | None
+    limit: int | None
+    seed: int
+    out: str | Path | None
+    overwrite: bool
+    resume: bool
+    workers: int | None
+    memory: int | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run found.
+
+    Attributes:
+        summary: the content of ``summary.json``.
+        folder: the run folder.
+    """
+
+    summary: dict[str, Any]
+    folder: Path
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate rule failed."""
+        return bool(self.summary["gate"]["passed"])
+
+
+class Job:
+    """One call of a job, from its options to its run folder.
+
+    Attributes:
+        command: as ``simulate resume`` knows it.
+
+    Args:
+        command: likewise.
+        model: a model card; the built-in model by default.
+        options: what the caller gave.
+
+    Raises:
+        TypeError: there is no such option.
+    """
+
+    def __init__(self, command: str, model: str | Path | None, options: Options) -> None:
+        for name in options:
+            if name not in Options.__annotations__:
+                raise TypeError(unknown("option", name, Options.__annotations__))
+        self._started = time.time()
+        self.command, self._model, self._options = command, model, options
+        self._seed = options.get("seed", 0)
+        self._resume = options.get("resume", False)
+        self._overwrite = options.get("overwrite", False)
+
+    def folder(self, label: str, sides: Mapping[str, Chosen], below: str | None = None) -> Path:
+        """Return where the run goes.
+
+        Args:
+            label: what a new folder below ``runs/`` is called before the two sides.
+            sides: the stacks.
+            below: the folder in *out*, where that is to hold several runs; a run that is resumed
+                is in *out* itself.
+        """
+        out = self._options.get("out")
+        if not out:
+            return _free_folder(label, sides, self._started)
+        return Path(out) / below if below and not self._resume else Path(out)
+
+    def refuse_taken(self, folder: Path) -> None:
+        """Make sure that a run may go into a folder, before there is anything to write.
+
+        Raises:
+            RunError: it holds a run that is neither to be replaced nor to be resumed.
+        """
+        if not self._resume:
+            check_free(folder, self._overwrite)
+
+    def session(self) -> Session:
+        """Open the model and the images.
+
+        Raises:
+            UserError: one of them cannot be used.
+        """
+        given = self._options
+        return Session(
+            self._model, given.get("data"), given.get("limit"), self._seed,
+            given.get("workers"), given.get("memory"), given.get("progress"),
+        )  # fmt: skip
+
+    def request(self, **own: Any) -> dict[str, Any]:
+        """Return what was asked for, in a form that another process can ask again.
+
+        Args:
+            own: the arguments that only this job has.
+        """
+        given = self._options
+        arguments = own | {
+            "model": self._model,
+            "data": given.get("data"),
+            "limit": given.get("limit"),
+            "seed": self._seed,
+        }
+        places: dict[str, Callable[[str], Path]] = {
+            "train": find,
+            "deploy": find,
+            "suite": lambda name: load_suite(name).path,
+            "model": Path,
+            "data": Path,
+        }
+        for name, place in places.items():
+            if arguments.get(name) is not None:
+                arguments[name] = str(place(str(arguments[name])).resolve())
+        if "profiles" in arguments:
+            arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
+        return {"command": self.command, "arguments": arguments}
+
+    def writer(self, folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
+        """Open the run for writing; *start* is its manifest."""
+        columns = session.card.task.columns
+        return RunWriter(folder, start, columns, self._overwrite, self._resume)
+
+    def seconds(self) -> float:
+        """Return how long the job has been going on."""
+        return round(time.time() - self._started, 3)
+
+
+def safe_name(name: str) -> str:
+    """Make a folder name of what a document calls itself."""
+    return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:80] or "unnamed"
+
+
+def _free_folder(label: str, sides: Mapping[str, Chosen], started: float) -> Path:
+    """A folder below ``runs/`` that is not there yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
+    names = "-vs-".join(safe_name(profile.name) for profile, _ in sides.values())
+    base = Path("runs") / "-".join(filter(None, (stamp, label and safe_name(label), names)))
+    folder, count = base, 1
+    while folder.exists():
+        count += 1
+        folder = base.with_name(f"{base.name}-{count}")
+    return folder

@@ -1,0 +1,226 @@
+"""Sessions: many stacks over the same images, in one plan and one pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.data import example
+from simulator.data.folder import Dataset, Item, subset
+from simulator.errors import DataError, UserError
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
+from simulator.pipeline.executor import DEFAULT_MEMORY, Done, execute
+from simulator.pipeline.plan import Plan, plan
+from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder
+from simulator.tasks.score import Record, Score
+from simulator.tasks.task import Task
+
+
+class Progress(Protocol):
+    """What a caller may show while a run goes on."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def planned(self, plan: Plan) -> None:
+        """Tell the plan, before it is run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def say(self, what: str) -> None:
+        """Tell the stage of the run."""
+
+    def planned(self, plan: Plan) -> None:
+        """Tell the plan, before it is run."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Tell how many samples are through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One stack of a session.
+
+    Attributes:
+        name: what tables and records call it.
+        own: its profile and implementations.
+        pair: the profiles that calibration through ``train`` or ``deploy`` means.
+    """
+
+    name: str
+    own: Chosen
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What every stack said about every sample that went through all of them.
+
+    Attributes:
+        task: what the answers mean.
+        names: the stacks.
+        items: the samples.
+        records: for each stack a record per sample.
+        digests: (stacks, samples) digests of the network's output bytes.
+        skipped: how many samples did not go through.
+    """
+
+    task: Task
+    names: tuple[str, ...]
+    items: tuple[Item, ...]
+    records: tuple[tuple[Record, ...], ...]
+    digests: NDArray[np.str_]
+    skipped: int
+
+    def of(self, name: str) -> tuple[Record, ...]:
+        """Return a stack's records."""
+        return self.records[self.row(name)]
+
+    def row(self, name: str) -> int:
+        """Return the index of a stack."""
+        return self.names.index(name)
+
+    def changed(self, name: str) -> NDArray[np.bool_]:
+        """Return (samples,) whether a stack's answer differs from the first stack's."""
+        return np.array([record["changed"] > 0 for record in self.of(name)])
+
+    def score(self, name: str) -> Score:
+        """Measure a stack."""
+        return self.task.score(self.of(name), [item.truth for item in self.items])
+
+
+class Session:
+    """One model and one data set, opened for any number of stacks; a context manager.
+
+    Args:
+        model: a model card; the built-in model by default.
+        data: the images, as the task wants them; the built-in images by default.
+        limit: take a random subset of this many images.
+        seed: of the subset and of the calibration images.
+        workers: samples in flight; the number of cores by default.
+        memory: MiB that the samples in flight may need together; 2048 by default.
+        progress: told how it goes.
+
+    Raises:
+        UserError: the model or the data cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None,
+        data: str | Path | None,
+        limit: int | None,
+        seed: int,
+        workers: int | None,
+        memory: int | None,
+        progress: Progress | None,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise UserError(f"workers must be at least 1, got {workers}")
+        if memory is not None and memory < 1:
+            raise UserError(f"memory must be at least 1 MiB, got {memory}")
+        self.show = progress or Silent()
+        self.show.say("preparing the model and the images")
+        self.card = Card(Path(model)) if model else Card(example.model_card())
+        self.source = check(self.card)
+        whole = self.card.task.load(Path(data)) if data else self.card.task.example()
+        self.notes = whole.notes
+        self.dataset: Dataset = subset(whole, limit, seed)
+        self.seed, self.limit = seed, limit
+        self.workers = workers or os.cpu_count() or 1
+        self.memory = memory * 2**20 if memory else DEFAULT_MEMORY
+        self._builder = StackBuilder(self.card, self.source, self.dataset, seed, self.show.say)
+
+    def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
+        """Build every stack; equal artifacts and runtimes are made once."""
+        self.show.say("preparing the stacks")
+        return [self.stack(variant) for variant in variants]
+
+    def stack(self, variant: Variant) -> Stack:
+        """Build one stack.
+
+        Raises:
+            ModelError: the model does not go with it.
+        """
+        return self._builder.stack(variant.name, variant.own, variant.pair)
+
+    def require_truth(self) -> None:
+        """Refuse images that nobody has annotated, before anything is run.
+
+        Raises:
+            UserError: the headline metric of the task cannot be measured on them.
+        """
+        bare = [item.name for item in self.dataset.items if item.truth is None]
+        if bare:
+            raise UserError(
+                f"{self.dataset.root}: {len(bare)} of {len(self.dataset.items)} images have no "
+                f"label, the first is {bare[0]}; {self.card.task.headline} needs one for each"
+            )
+
+    def plan(self, stacks: Sequence[Stack]) -> Plan:
+        """Merge the stacks into one plan."""
+        merged = plan([stack.steps for stack in stacks], self.card.task.records)
+        self.show.planned(merged)
+        return merged
+
+    def run(
+        self, merged: Plan, keep: Callable[[Done], None], before: Sequence[Done] = ()
+    ) -> list[Done]:
+        """Run every sample through a plan.
+
+        Args:
+            merged: the plan of all stacks.
+            keep: told every new result, in order.
+            before: the results of the first samples, from an earlier attempt.
+
+        Raises:
+            DataError: not one sample went through.
+        """
+        done = list(before)
+        for result in execute(merged, self.dataset.items[len(done) :], self.workers, self.memory):
+            keep(result)
+            done.append(result)
+            self.show.advance(len(done), len(self.dataset.items))
+        if all(result.skipped for result in done):
+            raise DataError(
+                f"{self.dataset.root}: none of {len(done)} images could go through every stack; "
+                f"the first: {done[0].item.name}: {done[0].skipped}"
+            )
+        return done
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._builder.close()
+
+
+def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:
+    """Bring the answers of several stacks together."""
+    ran = [d for d in done if d.skipped is None]
+    return Answers(
+        task,
+        tuple(names),
+        tuple(d.item for d in ran),
+        tuple(tuple(d.outcomes[i].record for d in ran) for i in range(len(names))),
+        np.array([[d.outcomes[i].digest for d in ran] for i in range(len(names))]),
+        len(done) - len(ran),
+    )

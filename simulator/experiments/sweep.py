@@ -1,0 +1,221 @@
+"""Sweep a suite: every option of every axis against the training stack, for any models."""
+
+from __future__ import annotations
+
+import math
+import statistics as st
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+from simulator.errors import ModelError, UserError
+from simulator.experiments.common import (
+    COMBINED,
+    TRAIN,
+    chosen,
+    manifest,
+    refuse_missing,
+    run_and_keep,
+)
+from simulator.experiments.inapplicable import absent_options
+from simulator.experiments.job import Job, Options, Result, safe_name
+from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.pipeline.stack import Chosen, Pair, notes
+from simulator.profile import axes
+from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.statistics.bootstrap import Resamples
+
+
+def sweep(
+    suite: str,
+    *,
+    train: str | None = None,
+    models: Sequence[str | Path | None] = (None,),
+    **options: Unpack[Options],
+) -> list[Result]:
+    """Run a suite for one or more models, each in one pass over the images.
+
+    Args:
+        suite: a suite's path, or a built-in name.
+        train: the training stack; the suite's own by default.
+        models: model cards; None is the built-in model.
+        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
+            folder per model, but with *resume* it is the run of one model.
+
+    Returns:
+        One result per model.
+
+    Raises:
+        UserError: anything that the caller can fix.
+    """
+    loaded = load_suite(suite)
+    against = train or loaded.spec.train
+    base = chosen(against, [])
+    axes.refuse_recorded(base[0])
+    tried = {
+        (column, option): chosen(against, changes) for column, option, changes in loaded.options()
+    }
+    if loaded.spec.combined:
+        tried[COMBINED, COMBINED] = chosen(against, overrides(loaded.spec.combined))
+    refuse_missing([base, *tried.values()])
+    results: list[Result] = []
+    for model in models:
+        job = Job("sweep", model, options)
+        with job.session() as session:
+            name = session.card.spec.name
+            label, sides = f"{loaded.spec.name}-{name}", {"train": base, "deploy": base}
+            folder = job.folder(label, sides, below=safe_name(name))
+            if folder in (result.folder for result in results):
+                raise UserError(f"two model cards are called {name!r}; rename one")
+            job.refuse_taken(folder)
+            session.require_truth()
+            asked = job.request(suite=suite, train=train)
+            results.append(_Sweep(job, session, loaded, base, tried, asked).run(folder))
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """One model's part of a sweep."""
+
+    job: Job
+    session: Session
+    suite: Suite
+    base: Chosen
+    options: Mapping[tuple[str, str], Chosen]
+    asked: dict[str, Any]
+
+    def run(self, folder: Path) -> Result:
+        absent = absent_options(self.session, self.base, self.options)
+        self.session.show.say("preparing the stacks")
+        stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
+        kept: list[tuple[str, str]] = []
+        for key, own in self.options.items():
+            if key in absent:
+                continue
+            try:
+                stacks.append(self.session.stack(Variant("/".join(key), own, self._pair(own))))
+            except ModelError as error:
+                absent[key] = str(error)
+            else:
+                kept.append(key)
+        names = [stack.side for stack in stacks]
+        merged = self.session.plan(stacks)
+        start = manifest(stacks, self.session, []) | {"request": self.asked}
+        with self.job.writer(folder, start, self.session) as run:
+            done = run_and_keep(self.session, merged, run, names, timed=False)
+            self.session.show.say("working out the figures")
+            summary = table(
+                answers(self.session.card.task, names, done), kept, self.session.seed
+            ) | {
+                "schema": 1,
+                "command": "sweep",
+                "suite": self.suite.spec.name,
+                "model": self.session.card.spec.name,
+                "train": {"profile": self.base[0].name},
+                "order": list(dict.fromkeys(column for column, _ in self.options)),
+                "absent": {"/".join(key): why for key, why in absent.items()},
+                "warnings": [
+                    *notes(told for stack in stacks for told in stack.told),
+                    *self.session.notes,
+                ],
+                "unique_steps": len(merged.nodes),
+                "seconds": self.job.seconds(),
+                "gate": {"passed": True, "rules": []},
+            }
+            took = {"seconds": summary["seconds"], "workers": self.session.workers}
+            run.finish(summary, took)
+        return Result(summary, folder)
+
+    def _pair(self, own: Chosen) -> Pair:
+        return {"train": self.base, "deploy": own}
+
+
+def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
+    """Work out every figure of a sweep.
+
+    Args:
+        found: the answers; the first stack is the training stack.
+        keys: (column, option) of the other stacks, in order.
+        seed: of the bootstrap, where the task needs one.
+
+    Returns:
+        ``metric``, the task's headline, and under its name the training stack's value; per
+        column its options with that metric, ``drop`` (trained minus option, as SysNoise's Δ), its
+        interval, and flips; ``mean_drop`` and ``max_drop`` of a column; and RobustMQ's systematic
+        metrics over all options: ``SR`` each option's metric, ``SNI`` = (ACC - mean SR) / ACC,
+        ``std`` with ddof = 1.
+
+    Raises:
+        UserError: nobody has annotated the images.
+    """
+    task = found.task
+    metric = task.headline
+    columns: dict[str, dict[str, Any]] = {}
+    draws = Resamples(len(found.items), seed, task.resamples)
+    train = found.score(TRAIN)
+    trained = train.metrics[metric]
+    if trained is None:
+        raise UserError(f"a sweep's table is made of {metric}; give images with labels")
+    for key in keys:
+        column, option = key
+        compared = task.compare(train, found.score("/".join(key)), draws)
+        columns.setdefault(column, {"options": {}})["options"][option] = _entry(compared, metric)
+    for figures in columns.values():
+        drops = [entry["drop"] for entry in figures["options"].values()]
+        rates = [entry["flip_rate"] for entry in figures["options"].values()]
+        figures |= {
+            "mean_drop": st.fmean(drops),
+            "max_drop": max(drops),
+            "mean_flip_rate": st.fmean(rates),
+            "max_flip_rate": max(rates),
+        }
+    return {
+        "samples": len(found.items),
+        "skipped": found.skipped,
+        "task": task.name,
+        "metric": metric,
+        "unit": task.unit,
+        metric: trained,
+        "columns": columns,
+        "systematic": _systematic(trained, columns, metric),
+    }
+
+
+def _entry(compared: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """An option's figures, from the comparison with the training stack."""
+    delta, flips = compared["delta"][metric], dict(compared["flips"])
+    low, high = delta["ci95"]
+    return {
+        **compared["deploy"]["metric"],
+        "drop": 0.0 - delta["value"],
+        "drop_ci95": [0.0 - high, 0.0 - low],
+        "p": delta["p"],
+        "flips": flips.pop("count"),
+        "units": flips.pop("units"),
+        "flip_rate": _known(flips.pop("rate")),
+        "flip_ci95": flips.pop("ci95"),
+        **flips,
+    }
+
+
+def _known(rate: float) -> float:
+    """A rate; 0 where there is nothing that could flip."""
+    return 0.0 if math.isnan(rate) else rate
+
+
+def _systematic(trained: float, columns: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    rates = [
+        entry[metric]
+        for column, figures in columns.items()
+        if column != COMBINED
+        for entry in figures["options"].values()
+    ]
+    mean = st.fmean(rates) if rates else None
+    return {
+        "mean_SR": mean,
+        "SNI": (trained - mean) / trained if trained and mean is not None else None,
+        "std": st.stdev(rates) if len(rates) > 1 else None,
+        "ACC_of": TRAIN,
+    }

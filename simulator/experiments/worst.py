@@ -1,0 +1,220 @@
+"""The worst case of a suite: the combination of options that loses most."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from simulator.errors import RunError, UserError
+from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
+from simulator.experiments.inapplicable import absent_options
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.pipeline.stack import Chosen, notes
+from simulator.profile import axes
+from simulator.profile.suite import load_suite
+from simulator.results.store import MANIFEST, RECORDS, SUMMARY, read_manifest, write_json
+
+EXHAUSTIVE = 64
+"""So many combinations are all tried; with more, only the greedy path is."""
+
+Picks = tuple[tuple[str, str], ...]
+"""(column, option) in the order in which they were combined."""
+
+
+def worst(
+    suite: str,
+    *,
+    train: str | None = None,
+    model: str | Path | None = None,
+    **options: Unpack[Options],
+) -> Result:
+    """Combine a suite's options step by step, each time the one that loses most.
+
+    Args:
+        suite: a suite's path, or a built-in name.
+        train: the training stack; the suite's own by default.
+        model: a model card; the built-in model by default.
+        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
+            folder per step.
+
+    Returns:
+        The run's records are those of the first step: the trained stack, and every option alone.
+        ``path``: what was added at each step, with the headline metric and its drop after it;
+        ``exhaustive``: the worst of all combinations, where there are at most 64, else None.
+
+    Source:
+        SysNoise, section 4.4 and Figure 3 (step-by-step combination).
+    """
+    job = Job("worst", model, options)
+    loaded = load_suite(suite)
+    base = train or loaded.spec.train
+    columns: dict[str, dict[str, list[str]]] = {}
+    for column, option, changes in loaded.options():
+        columns.setdefault(column, {})[option] = changes
+    with job.session() as session:
+        first = _combined(base, columns, ())
+        folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
+        asked = job.request(suite=suite, train=train)
+        job.refuse_taken(folder)
+        _mark(folder, {"request": asked}, "running")
+        session.require_truth()
+        absent = _drop_absent(session, base, columns)
+        search = _Search(job, session, base, columns, folder)
+        path = search.greedy()
+        count = math.prod(len(of) + 1 for of in columns.values())
+        best = search.exhaustive() if count <= EXHAUSTIVE else None
+    summary = {
+        "schema": 1,
+        "command": "worst",
+        "suite": loaded.spec.name,
+        "model": session.card.spec.name,
+        "train": {"profile": first[0].name},
+        "samples": search.samples,
+        "task": session.card.spec.task,
+        "metric": session.card.task.headline,
+        session.card.task.headline: search.trained,
+        "path": path,
+        "combinations": count,
+        "exhaustive": best,
+        "absent": absent,
+        "warnings": [*notes(search.warnings), *session.notes],
+        "skipped": search.skipped,
+        "seconds": job.seconds(),
+        "gate": {"passed": True, "rules": []},
+    }
+    alone = folder / "step-1"
+    _mark(folder, read_manifest(alone) | {"request": asked}, "complete", summary, alone / RECORDS)
+    return Result(summary, folder)
+
+
+def _mark(
+    folder: Path,
+    start: dict[str, Any],
+    status: str,
+    summary: dict[str, Any] | None = None,
+    records: Path | None = None,
+) -> None:
+    """Write the manifest of all steps; at the end the summary, and the records of the first."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if summary is not None and records is not None:
+            shutil.copyfile(records, folder / RECORDS)
+            write_json(folder / SUMMARY, summary)
+        write_json(folder / MANIFEST, {**start, "status": status})
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+class _Search:
+    def __init__(
+        self,
+        job: Job,
+        session: Session,
+        base: str,
+        columns: Mapping[str, Mapping[str, list[str]]],
+        folder: Path,
+    ) -> None:
+        self.job, self.session, self.folder = job, session, folder
+        self.base, self.columns = base, columns
+        self.runs = 0
+        self.samples = 0
+        self.trained = 0.0
+        self.skipped = 0
+        self.warnings: list[tuple[str, str]] = []
+
+    def greedy(self) -> list[dict[str, Any]]:
+        taken: Picks = ()
+        path = []
+        while candidates := [
+            (*taken, (column, option))
+            for column, of in self.columns.items()
+            for option in of
+            if self._compatible((*taken, (column, option)))
+        ]:
+            value = self._values(candidates)
+            taken = min(candidates, key=lambda picks: value[picks])
+            path.append(self._step(taken, value[taken]))
+        return path
+
+    def exhaustive(self) -> dict[str, Any]:
+        choices = [[None, *((column, o) for o in of)] for column, of in self.columns.items()]
+        combinations = [
+            tuple(pick for pick in picks if pick is not None)
+            for picks in itertools.product(*choices)
+        ]
+        value = self._values([p for p in combinations if p and self._compatible(p)])
+        found = min(value, key=lambda picks: value[picks])
+        return {**self._step(found, value[found]), "picks": ["/".join(p) for p in found]}
+
+    def _compatible(self, picks: Picks) -> bool:
+        """Whether no two options write the same axis of the profile."""
+        written = [
+            {axes.axis_of(change.partition("=")[0]) for change in self.columns[column][option]}
+            for column, option in picks
+        ]
+        return sum(map(len, written)) == len(set().union(*written))
+
+    def _step(self, picks: Picks, value: float) -> dict[str, Any]:
+        metric = self.session.card.task.headline
+        return {"added": "/".join(picks[-1]), metric: value, "drop": self.trained - value}
+
+    def _values(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
+        """Run the training stack and all candidates in one plan."""
+        train = _combined(self.base, self.columns, ())
+        own = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
+        refuse_missing(own)
+        names = [TRAIN, *(" ".join("/".join(p) for p in picks) for picks in candidates)]
+        variants = [
+            Variant(name, stack, {"train": train, "deploy": stack})
+            for name, stack in zip(names, own, strict=True)
+        ]
+        stacks = self.session.stacks(variants)
+        merged = self.session.plan(stacks)
+        self.runs += 1
+        folder = self.folder / f"step-{self.runs}"
+        start, task = manifest(stacks, self.session, []), self.session.card.task
+        with self.job.writer(folder, start, self.session) as run:
+            done = run_and_keep(self.session, merged, run, names, timed=False)
+            found = answers(task, names, done)
+            values = [self._headline(found, name) for name in names]
+            run.finish({task.headline: dict(zip(names, values, strict=True))}, {})
+        self.warnings += [told for stack in stacks for told in stack.told]
+        self.skipped = max(self.skipped, found.skipped)
+        self.samples, self.trained = len(found.items), values[0]
+        return dict(zip(candidates, values[1:], strict=True))
+
+    @staticmethod
+    def _headline(found: Answers, name: str) -> float:
+        value = found.score(name).metrics[found.task.headline]
+        if value is None:
+            raise UserError(
+                f"the worst case is the largest loss of {found.task.headline}; give images with "
+                "labels"
+            )
+        return value
+
+
+def _combined(base: str, columns: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:
+    return chosen(base, [change for column, option in picks for change in columns[column][option]])
+
+
+def _drop_absent(
+    session: Session, base: str, columns: dict[str, dict[str, list[str]]]
+) -> dict[str, str]:
+    """Take out the options that the model has no use for; return why."""
+    own = {
+        (column, option): _combined(base, columns, ((column, option),))
+        for column, of in columns.items()
+        for option in of
+    }
+    absent = absent_options(session, _combined(base, columns, ()), own)
+    for column, option in absent:
+        del columns[column][option]
+        if not columns[column]:
+            del columns[column]
+    return {"/".join(key): why for key, why in absent.items()}

@@ -1,0 +1,199 @@
+"""Which format a document has, and from there to a profile that loads and can be chosen."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import ProfileError, unknown
+from simulator.importers.accuracy_checker import read as read_accuracy_checker
+from simulator.importers.deepstream import read as read_deepstream
+from simulator.importers.draft import Draft
+from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.timm import read as read_timm
+from simulator.importers.values import plain
+from simulator.profile import axes, document
+from simulator.profile.implementations import choose
+from simulator.profile.load import Profile, find, load, name_of
+
+MAX_BYTES = 4_000_000
+_NAME = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One kind of document.
+
+    Attributes:
+        summary: what it is.
+        base: the built-in profile that fills in what such a document does not say.
+        tool: what the document is called in comments.
+        read: fills a draft; *entry* is which of several models of the file is meant, from 1.
+    """
+
+    summary: str
+    base: str
+    tool: str
+    read: Callable[[Path, Any, Draft, int | None], None]
+
+
+FORMATS: dict[str, Format] = {
+    "deepstream": Format(
+        "NVIDIA DeepStream's config_infer_*.txt (Gst-nvinfer)",
+        "tensorrt_fp16", "config_infer", read_deepstream,
+    ),
+    "accuracy_checker": Format(
+        "OpenVINO Accuracy Checker's YAML",
+        "pillow_fp32", "accuracy_checker", read_accuracy_checker,
+    ),
+    "huggingface": Format(
+        "Hugging Face Transformers' preprocessor_config.json",
+        "pillow_fp32", "preprocessor_config", read_huggingface,
+    ),
+    "timm": Format(
+        "timm's config.json or pretrained_cfg",
+        "pillow_fp32", "timm", read_timm,
+    ),
+}  # fmt: skip
+
+
+def convert(
+    path: Path,
+    format: str | None = None,
+    name: str | None = None,
+    base: str | None = None,
+    entry: int | None = None,
+) -> str:
+    """Make a profile of another tool's configuration.
+
+    Args:
+        path: the file.
+        format: a key of FORMATS; found out from the file where it is None.
+        name: of the profile; made from the file's name where it is None.
+        base: the profile to extend, a path or a built-in name; the format's own where it is None.
+        entry: which of several models of the file, from 1.
+
+    Returns:
+        A commented YAML document, which loads and can be chosen; each value with its origin.
+
+    Raises:
+        ProfileError: a line for everything that a profile cannot say.
+    """
+    raw = _text(path)
+    if format is None:
+        format = _guess(path, raw)
+    elif format not in FORMATS:
+        raise ProfileError([unknown("format", format, FORMATS)])
+    kind = FORMATS[format]
+    parent = load(base or kind.base)
+    draft = Draft(parent, kind.tool)
+    kind.read(path, _parsed(format, path, raw), draft, entry)
+    if draft.problems:
+        raise ProfileError(draft.problems)
+    stem = path.resolve().parent.name if path.stem in _COMMON else path.stem
+    title = name or _NAME.sub("_", draft.name or stem).strip("_") or "imported"
+    written = draft.render(title, path.name, _extends(base or kind.base))
+    _prove(path, written)
+    return written
+
+
+_COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_primary")
+
+
+def _extends(base: str) -> str:
+    """How the base is written: a name, or a path that holds wherever the file goes."""
+    place = find(base)
+    return name_of(place) or str(place.resolve())
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise ProfileError([f"{path}: at most {MAX_BYTES:,} bytes can be imported"])
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ProfileError([f"{path}:{line}: not UTF-8 text (byte {error.start})"]) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
+
+
+def _guess(path: Path, raw: str) -> str:
+    if path.suffix == ".json" or raw.lstrip().startswith("{"):
+        keys = set(_json(path, raw))
+        if keys & {"image_processor_type", "feature_extractor_type", "do_resize", "do_normalize"}:
+            return "huggingface"
+        if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
+            return "timm"
+    elif re.search(r"^\s*\[property\]", raw, re.MULTILINE):
+        return "deepstream"
+    elif re.search(r"^models\s*:", raw, re.MULTILINE):
+        return "accuracy_checker"
+    elif re.search(r"^property\s*:", raw, re.MULTILINE):
+        raise ProfileError(
+            [f"{path}: DeepStream's YAML form; write it as [property] and key=value"]
+        )
+    known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
+    raise ProfileError([f"{path}: none of the formats that can be imported: {known}"])
+
+
+def _parsed(format: str, path: Path, raw: str) -> Any:
+    if format == "deepstream":
+        return raw
+    return document.read(path) if format == "accuracy_checker" else _json(path, raw)
+
+
+def _json(path: Path, raw: str) -> dict[str, Any]:
+    problems: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in items:
+            if key in found:
+                problems.append(f"{path}: {plain(key)[:80]}: given twice in one place")
+            found[key] = value
+        return found
+
+    def constant(word: str) -> None:
+        problems.append(f"{path}: {word}: no number; JSON has none of that name")
+
+    try:
+        found = json.loads(raw, object_pairs_hook=pairs, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        raise ProfileError([f"{path}:{error.lineno}: not JSON: {error.msg}"]) from error
+    except ValueError as error:  # more digits than Python counts
+        raise ProfileError([f"{path}: a number of too many digits"]) from error
+    except RecursionError as error:
+        raise ProfileError([f"{path}: nested too deeply"]) from error
+    if not isinstance(found, dict):
+        problems.append(f"{path}:1: a JSON object expected")
+    if problems:
+        raise ProfileError(list(dict.fromkeys(problems)))
+    return dict(found)
+
+
+def _prove(path: Path, written: str) -> None:
+    """Load and choose the document, as ``simulate profiles check`` does.
+
+    Raises:
+        ProfileError: it cannot run as it is written.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "imported.yaml"
+        file.write_text(written, encoding="utf-8")
+        try:
+            profile: Profile = load(str(file))
+            problems = axes.claims_problem(profile, choose(profile))
+        except ProfileError as error:
+            problems = list(error.problems)
+    if problems:
+        prefix = f"{path}: as a profile"
+        raise ProfileError([line.replace(str(file), prefix) for line in problems])

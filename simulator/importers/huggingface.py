@@ -1,0 +1,300 @@
+"""Hugging Face Transformers: ``preprocessor_config.json`` of an image processor.
+
+Sources, of huggingface/transformers 5: ``image_processing_backends.py`` (``resize``,
+``center_crop``, ``_fuse_mean_std_and_rescale_factor``), ``image_transforms.py``
+(``get_resize_output_image_size``: int(size * long / short); ``center_crop``: rounded down),
+``image_utils.py`` (``pil_torch_interpolation_mapping``), ``image_processing_utils.py``
+(``convert_to_size_dict``), ``models/*/image_processing_*.py`` of the processors below.
+
+A default of the library that has changed between its versions is not filled in: the file must say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import unknown
+from simulator.importers import values
+from simulator.importers.draft import Draft, Keys, together
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """An image processor.
+
+    Attributes:
+        crops: ``do_center_crop`` where the file does not say; None: it has changed.
+        square: whether a ``size`` that is one number is both sides, or the short side.
+    """
+
+    crops: bool | None
+    square: bool
+
+
+_TYPES = {
+    "ViT": _Type(False, True), "Siglip": _Type(False, False), "Beit": _Type(None, True),
+    "CLIP": _Type(True, False), "Bit": _Type(True, False), "DeiT": _Type(True, True),
+    "MobileNetV1": _Type(True, False), "MobileNetV2": _Type(True, False),
+    "MobileViT": _Type(True, False), "ConvNext": _Type(False, False),
+    "EfficientNet": _Type(False, True),
+}  # fmt: skip
+_SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
+_PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+_TORCH = {0: "nearest_exact", 2: "bilinear", 3: "bicubic"}
+_CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
+_LAYOUT = "the axes of the tensor are the model card's: input.layout"
+_ASIDE = {
+    "image_processor_type": "which class it is", "feature_extractor_type": "which class it is",
+    "processor_class": "which class it is", "_processor_class": "which class it is",
+    "auto_map": "where the class is found", "_valid_processor_keys": "a list of arguments",
+    "data_format": _LAYOUT, "input_data_format": _LAYOUT, "return_tensors": _LAYOUT,
+    "disable_grouping": "how images are batched", "device": "where torchvision works",
+    "do_reduce_labels": "of the label maps, not of the image: the data card's",
+    "reduce_labels": "of the label maps, not of the image: the data card's",
+    "do_convert_rgb": "every decoder here gives RGB",
+    "num_channels": "every image has 3 channels here", "name_or_path": "where the file comes from",
+}  # fmt: skip
+
+
+def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the parsed JSON."""
+    keys = Keys(draft, found, lambda _: str(path))
+    if entry not in (None, 1):
+        draft.problems.append(f"{path}: entry {entry}: there is one processor in the file")
+    name, suffix = _type(keys)
+    if name is None:
+        return
+    draft.whole |= {"color", "resize", "geometry"}
+    draft.claim(
+        "decode",
+        "assumed",
+        f"preprocessor_config does not say who decodes; {draft.base.spec.decode.backend} is "
+        f"{draft.base.name}'s. transformers.image_utils.load_image: Pillow, EXIF applied",
+    )
+    _color(keys, name)
+    _resample(keys, suffix)
+    _geometry(keys, name)
+    _statistics(keys, name)
+    for key in (
+        "do_pad",
+        "pad_size",
+        "size_divisor",
+        "do_thumbnail",
+        "do_align_long_axis",
+        "max_size",
+    ):
+        if keys.values.get(key):
+            keys.refuse(
+                key,
+                "a step of its own before or after the crop; a profile has resize, crop "
+                "or pad, normalize",
+            )
+        keys.take(key, lambda value: value, None)
+    keys.aside(_ASIDE)
+    keys.rest(_ASIDE)
+
+
+def _type(keys: Keys) -> tuple[str | None, str]:
+    key = "image_processor_type" if "image_processor_type" in keys else "feature_extractor_type"
+    if key not in keys:
+        keys.problem(
+            "image_processor_type",
+            "not written; without it the steps are not known: write for example ViTImageProcessor",
+        )
+        return None, ""
+    written = keys.take(key, values.text, "")
+    for suffix in _SUFFIXES:
+        name = written.removesuffix(suffix)
+        if written.endswith(suffix) and name in _TYPES:
+            return name, suffix
+    if written:
+        known = unknown("processor", values.show(written), [f"{n}ImageProcessor" for n in _TYPES])
+        keys.refuse(key, f"its steps are not known here, and are not guessed: {known}")
+    return None, ""
+
+
+def _color(keys: Keys, name: str) -> None:
+    order, origin = "rgb", "Transformers opens images as RGB"
+    if name == "MobileViT":
+        flips = keys.take("do_flip_channel_order", values.boolean, True)
+        origin = keys.origin("do_flip_channel_order", "true is MobileViT's default")
+        order = "bgr" if flips else "rgb"
+    keys.draft.write("color", "format", "rgb", "Transformers opens images as RGB")
+    keys.draft.write("color", "order", order, origin)
+
+
+def _resample(keys: Keys, suffix: str) -> None:
+    draft, torch = keys.draft, suffix == "ImageProcessorFast"
+    offered: Mapping[int, str] = _TORCH if torch else _PILLOW
+    if "resample" not in keys:
+        keys.problem("resample", f"not written; {_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic")
+    interpolation = keys.choice("resample", offered, "bilinear")
+    named = keys.origin("image_processor_type", "a processor of Transformers 4")
+    draft.write("resize", "backend", "pytorch" if torch else "pillow", named)
+    draft.write("resize", "interpolation", interpolation, keys.origin("resample"))
+    if torch and interpolation != "nearest_exact":
+        draft.write("resize", "antialias", True, "tvF.resize is called with antialias=True")
+    draft.write("resize", "domain", "rgb", "images are RGB")
+    if torch:
+        source = "TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias=True"
+        draft.claim("resize", "native", source)
+    elif suffix == "ImageProcessor":
+        source = (
+            "PIL.Image.resize, as Transformers 4 runs a processor of this name; Transformers 5 "
+            "takes torchvision where that is installed (then backend: pytorch, antialias: true)"
+        )
+        draft.claim("resize", "assumed", source)
+    else:
+        draft.claim("resize", "native", "image_transforms.resize: PIL.Image.resize")
+
+
+def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
+    def check(value: Any) -> dict[str, int]:
+        if isinstance(value, dict):
+            if set(value) not in ({"height", "width"}, {"shortest_edge"}):
+                raise ValueError(
+                    "only {height, width} and {shortest_edge} end at one size; with "
+                    "another rule the network's input changes from image to image"
+                )
+            return {name: values.pixels(side) for name, side in value.items()}
+        if isinstance(value, list) and len(value) == 2:
+            return {"height": values.pixels(value[0]), "width": values.pixels(value[1])}
+        side = values.pixels(value)
+        return {"height": side, "width": side} if square else {"shortest_edge": side}
+
+    return keys.need(key, check, {}, "without it nothing says to which size images are brought")
+
+
+def _geometry(keys: Keys, name: str) -> None:
+    kind = _TYPES[name]
+    if not keys.need("do_resize", values.boolean, True, _CHANGES):
+        keys.refuse(
+            "do_resize",
+            "images stay as large as they are; a profile brings every image to the network's size",
+        )
+        keys.take("size", lambda value: value, None)
+        keys.take("crop_size", lambda value: value, None)
+        return
+    size = _size(keys, "size", kind.square)
+    if kind.crops is None and "do_center_crop" not in keys:
+        keys.problem("do_center_crop", f"not written; {_CHANGES}")
+    crops = keys.take("do_center_crop", values.boolean, bool(kind.crops))
+    if name == "ConvNext":
+        _convnext(keys, size, crops)
+        return
+    if not crops:
+        keys.aside({"crop_size": "do_center_crop is false"})
+    crop = _size(keys, "crop_size", True) if crops else size
+    if not size or not crop:
+        return
+    if "shortest_edge" in crop:
+        key = "crop_size" if crops else "size"
+        keys.refuse(
+            key,
+            "the other side is left as it comes, and the network's input changes from "
+            "image to image; only with do_center_crop and a {height, width}",
+        )
+    elif "shortest_edge" in size:
+        _short_side(keys, size["shortest_edge"], crop, keys.origin("size"))
+    elif size == crop:
+        origin = keys.origin("size")
+        keys.draft.write("geometry", "kind", "squash", origin)
+        _card(keys, crop, origin)
+    else:
+        keys.refuse(
+            "crop_size",
+            f"a crop out of an image squashed to size={values.show(size)}; a "
+            "profile squashes, or crops what kept its proportions",
+        )
+
+
+def _short_side(keys: Keys, short_side: int, crop: dict[str, int], origin: str) -> None:
+    if short_side < max(crop.values()):
+        keys.refuse(
+            "crop_size",
+            f"larger than the short side of {short_side}: Transformers pads with "
+            "zeros, a profile's crop does not",
+        )
+        return
+    draft = keys.draft
+    draft.write("geometry", "kind", "short_side_crop", origin)
+    draft.write(
+        "geometry", "rounding", "floor", "int(size * long / short); the crop starts rounded down"
+    )
+    draft.write("geometry", "short_side", short_side, origin)
+    draft.claim("geometry", "emulated", "transformers get_resize_output_image_size and center_crop")
+    _card(keys, crop, keys.origin("crop_size", "as size says"))
+
+
+def _card(keys: Keys, size: dict[str, int], origin: str) -> None:
+    sides = f"height: {size['height']}, width: {size['width']}"
+    keys.draft.card.append(f"input: {sides} ({origin.removeprefix('from ')})")
+
+
+def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
+    """ConvNextImageProcessor.resize: below 384 int(size / crop_pct) and a crop, else a squash."""
+    fraction = keys.take("crop_pct", values.above_zero, Fraction(224, 256))
+    default = "224 / 256 is ConvNext's default"
+    origin = together(keys.origin("size"), keys.origin("crop_pct", default))
+    if crops:
+        keys.refuse(
+            "do_center_crop", "ConvNext crops within its resize; a second crop has no place"
+        )
+    keys.take("crop_size", lambda value: value, None)
+    edge = size.get("shortest_edge")
+    if edge is None:
+        if size:
+            keys.refuse("size", "ConvNextImageProcessor wants {shortest_edge}")
+        return
+    both = {"height": edge, "width": edge}
+    if edge >= 384:
+        keys.draft.write("geometry", "kind", "squash", f"{origin}; 384 and more is squashed")
+        _card(keys, both, origin)
+        return
+    short_side = int(edge / float(fraction))
+    if short_side > values.PIXELS:
+        keys.refuse("crop_pct", f"the short side becomes {short_side} pixels")
+        return
+    _short_side(keys, short_side, both, f"{origin}; int(size / crop_pct)")
+
+
+def _statistics(keys: Keys, name: str) -> None:
+    """(x * factor - offset - mean) / std as (x - mean') / std', on 0-255."""
+    rescales = keys.take("do_rescale", values.boolean, True)
+    factor = keys.take("rescale_factor", values.factor, Fraction(1, 255))
+    scale = factor if rescales else Fraction(1)
+    normalizes = _normalizes(keys, name)
+    mean = keys.take("image_mean", values.three, [Fraction(0)] * 3)
+    std = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
+    if normalizes:
+        for key in ("image_mean", "image_std"):
+            if key not in keys:
+                keys.problem(key, f"not written; {_CHANGES}")
+    else:
+        mean, std = [Fraction(0)] * 3, [Fraction(1)] * 3
+    own = std
+    if name == "EfficientNet":
+        if keys.need("rescale_offset", values.boolean, False, _CHANGES) and rescales:
+            mean = [m + 1 for m in mean]
+        if keys.need("include_top", values.boolean, False, _CHANGES):
+            own = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
+            std = [a * b for a, b in zip(std, own, strict=True)]
+    about = [keys.origin("do_normalize", "false"), keys.origin("do_rescale", "true")]
+    about.append(keys.origin("rescale_factor", "1 / 255"))
+    keys.draft.normalize(
+        [m / scale for m in mean],
+        [s / scale for s in std],
+        lambda key: together(keys.origin(f"image_{key}", "none"), *about),
+    )
+
+
+def _normalizes(keys: Keys, name: str) -> bool:
+    if name != "MobileViT":
+        return keys.need("do_normalize", values.boolean, True, _CHANGES)
+    if keys.take("do_normalize", values.boolean, False):
+        keys.refuse("do_normalize", "MobileViTImageProcessor has no such step")
+    return False

@@ -1,0 +1,157 @@
+"""timm: the ``pretrained_cfg`` of a model, alone or in the ``config.json`` of the Hugging Face Hub.
+
+Sources, of huggingface/pytorch-image-models: ``timm/data/transforms_factory.py``
+(``transforms_imagenet_eval``), ``timm/models/_pretrained.py`` (``PretrainedCfg``),
+``timm/models/_hub.py`` (``_parse_model_cfg``), ``timm/data/config.py`` (defaults).
+
+The evaluation transform works on PIL images: ``Resize`` of the short side to
+floor(size / crop_pct), ``CenterCrop``, division by 255, ``Normalize``.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from simulator.importers import values
+from simulator.importers.draft import Draft, Keys, together
+
+_PILLOW = {name: name for name in ("bicubic", "bilinear", "nearest", "lanczos", "box", "hamming")}
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_LABELS = "the classes are the model card's: labels, output"
+_MODEL = "which network it is; the card names an ONNX file"
+_WEIGHTS = "where the weights come from; the card names an ONNX file"
+_TEXT = "says nothing about pixels"
+_TEST = "a second evaluation of the same weights; a card and a short_side of its own"
+_OUTER = {
+    "architecture": _MODEL, "num_features": _MODEL, "global_pool": _MODEL,
+    "num_classes": _LABELS, "label_names": _LABELS, "label_descriptions": _LABELS,
+    "labels": _LABELS,
+}  # fmt: skip
+_INNER = {
+    **_OUTER,
+    "url": _WEIGHTS, "file": _WEIGHTS, "hf_hub_id": _WEIGHTS, "hf_hub_filename": _WEIGHTS,
+    "source": _WEIGHTS, "tag": _WEIGHTS, "custom_load": _WEIGHTS,
+    "first_conv": _MODEL, "classifier": _MODEL, "pool_size": _MODEL, "test_pool_size": _MODEL,
+    "fixed_input_size": "whether the network takes other sizes; the card has one",
+    "min_input_size": "whether the network takes other sizes; the card has one",
+    "test_input_size": _TEST, "test_crop_pct": _TEST,
+    "label_offset": "a background class: output.background of the card",
+    "license": _TEXT, "description": _TEXT, "origin_url": _TEXT, "paper_name": _TEXT,
+    "paper_ids": _TEXT, "notes": _TEXT,
+}  # fmt: skip
+
+
+def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the parsed JSON."""
+    top = Keys(draft, found, lambda _: str(path))
+    if entry not in (None, 1):
+        draft.problems.append(f"{path}: entry {entry}: there is one model in a pretrained_cfg")
+    cfg = top
+    if "pretrained_cfg" in found:
+        inner: dict[str, Any] = top.take("pretrained_cfg", values.mapping, {})
+        cfg = Keys(draft, inner, lambda _: str(path), "pretrained_cfg.")
+    draft.name = str(found.get("architecture") or cfg.values.get("architecture") or "")
+    size = _size(top, cfg)
+    draft.whole |= {"color", "resize", "geometry"}
+    mode = "timm feeds RGB, as PIL has it"
+    draft.write("color", "format", "rgb", mode)
+    draft.write("color", "order", "rgb", mode)
+    draft.write("resize", "backend", "pillow", "timm resizes PIL images")
+    default = "bicubic is timm's default"
+    interpolation = cfg.choice("interpolation", _PILLOW, "bicubic")
+    draft.write("resize", "interpolation", interpolation, cfg.origin("interpolation", default))
+    draft.write("resize", "domain", "rgb", "PIL images are RGB")
+    if size:
+        _geometry(cfg, size)
+    mean = cfg.take("mean", values.three, [values.number(v) for v in _MEAN])
+    std = cfg.take("std", values.three_above_zero, [values.number(v) for v in _STD])
+    draft.normalize(
+        [m * 255 for m in mean],
+        [s * 255 for s in std],
+        lambda key: cfg.origin(key, "ImageNet's are timm's default") + ", times 255",
+    )
+    draft.claim(
+        "resize", "native", "torchvision.transforms.Resize on a PIL image (timm create_transform)"
+    )
+    draft.claim("geometry", "emulated", "timm transforms_imagenet_eval; torchvision CenterCrop")
+    top.aside(_OUTER)
+    cfg.aside(_INNER)
+    for keys in {id(top): top, id(cfg): cfg}.values():
+        keys.rest(_INNER)
+
+
+def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
+    """The network's (height, width); ``model_args`` of the file may only agree with it."""
+
+    def sides(value: Any) -> tuple[int, int]:
+        if not isinstance(value, list) or len(value) != 3 or value[0] != 3:
+            raise ValueError("[3, height, width] expected: a profile's images have 3 channels")
+        return values.pixels(value[1]), values.pixels(value[2])
+
+    why = "without it nothing says to which size images are cut"
+    size: tuple[int, int] | None = cfg.need("input_size", sides, (0, 0), why)
+    arguments: dict[str, Any] = top.take("model_args", values.mapping, {})
+    same = (3, None, size and size[0], list(size or ()))
+    for key in ("in_chans", "img_size"):
+        value = arguments.get(key)
+        if (key == "in_chans" and value not in (None, 3)) or (
+            key == "img_size" and value not in same
+        ):
+            top.refuse("model_args", f"its {key} changes input_size; write one size in the file")
+    if arguments:
+        top.draft.aside.append(f"model_args={values.show(arguments)}: {_MODEL}")
+    if not size or size == (0, 0):
+        return None
+    origin = cfg.origin("input_size").removeprefix("from ")
+    cfg.draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({origin})")
+    return size
+
+
+def _geometry(cfg: Keys, size: tuple[int, int]) -> None:
+    draft = cfg.draft
+    fraction = cfg.take("crop_pct", values.above_zero, Fraction(7, 8))
+    origin = cfg.origin("crop_pct", "0.875 is timm's default")
+    modes = {mode: mode for mode in ("center", "squash")}
+    mode = cfg.take("crop_mode", values.text, "center")
+    if mode == "border":
+        cfg.refuse(
+            "crop_mode",
+            "timm rounds the resized sides half to even and fills each channel with its "
+            "mean; a profile's letterbox has neither. Write the geometry by hand",
+        )
+        return
+    mode = cfg.choice("crop_mode", modes, "center")
+    how = cfg.origin("crop_mode", "center is timm's default")
+    if mode == "squash":
+        if fraction != 1:
+            cfg.refuse(
+                "crop_pct",
+                "with crop_mode squash the squashed image is cropped again, and a "
+                "profile's squash has no crop; only crop_pct 1.0 can be imported",
+            )
+        draft.write("geometry", "kind", "squash", together(how, origin))
+        return
+    if size[0] != size[1]:
+        cfg.refuse(
+            "input_size",
+            "crop_mode center of an oblong size has two scales; a profile's "
+            "short_side_crop has one short side",
+        )
+        return
+    short_side = math.floor(size[0] / float(fraction))
+    if short_side < size[0]:
+        cfg.refuse(
+            "crop_pct",
+            f"the short side becomes {short_side}, and timm pads it with zeros to "
+            f"{size[0]}; a profile's crop does not pad",
+        )
+        return
+    if short_side > values.PIXELS:
+        cfg.refuse("crop_pct", f"the short side becomes {short_side} pixels")
+        return
+    draft.write("geometry", "kind", "short_side_crop", how)
+    draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
+    draft.write("geometry", "short_side", short_side, f"{origin}; floor({size[0]} / crop_pct)")

@@ -1,0 +1,173 @@
+"""What stacks take: percentiles that the samples carry, ratios, spread, the size of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from simulator.latency.single_stream import Ints, Round
+from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.statistics.percentiles import (
+    PERCENTILES,
+    early_stopping,
+    interval,
+    name,
+    percentile,
+    samples_needed,
+)
+
+Floats = NDArray[np.float64]
+MS = 1e6
+"""Nanoseconds in a millisecond."""
+
+
+def table(times: Mapping[str, Times]) -> dict[str, Any]:
+    """Return ``latency_ms``: for each stack and stage its percentiles, mean, least and largest.
+
+    Milliseconds of all answers of all rounds; a percentile that they cannot carry is None.
+    """
+    return {
+        side: {stage: figures(found.answered(stage)) for stage in (TOTAL, *found.stages)}
+        for side, found in times.items()
+    }
+
+
+def figures(ns: Ints) -> dict[str, float | None]:
+    """Return percentiles, mean, least and largest in ms, from (m,) ns; None what m cannot carry."""
+    if not ns.size:
+        return dict.fromkeys((*map(name, PERCENTILES), "mean", "min", "max"))
+    found: dict[str, float | None] = {name(p): percentile(ns, p) for p in PERCENTILES}
+    found |= {"mean": float(ns.mean()), "min": int(ns.min()), "max": int(ns.max())}
+    return {key: None if value is None else value / MS for key, value in found.items()}
+
+
+def missing(times: Mapping[str, Times]) -> dict[str, str]:
+    """Return why figures of :func:`table` are None, by their path in the summary."""
+    why: dict[str, str] = {}
+    for side, found in times.items():
+        came = found.answered().size
+        own = {name(p): cannot_carry(came, p) for p in PERCENTILES if came < samples_needed(p)}
+        if not came:
+            own |= dict.fromkeys(("mean", "min", "max"), "no answer came")
+        for stage in (TOTAL, *found.stages):
+            why |= {f"latency_ms.{side}.{stage}.{key}": reason for key, reason in own.items()}
+    return why
+
+
+def cannot_carry(samples: int, p: float) -> str:
+    """Return the sentence on a percentile that so few samples cannot carry."""
+    needed = samples_needed(p)
+    return f"{samples:,} samples cannot carry {name(p)}; it needs {needed - samples:,} more"
+
+
+def percentiles(times: Mapping[str, Times]) -> dict[str, Any]:
+    """Return of each stack's percentiles of the total time what can be known of them.
+
+    Each has ``ms``, ``ci95`` from order statistics, ``early_stopping_ms`` (LoadGen's estimate,
+    above the true percentile with 99 % confidence) and ``needs``, how many more samples it takes
+    to carry it; the first three are None where that is not 0, or where no interval is possible.
+    """
+    return {side: _bounds(found.answered()) for side, found in times.items()}
+
+
+def _bounds(ns: Ints) -> dict[str, Any]:
+    ranked = np.sort(ns)
+    found = {}
+    for p in PERCENTILES:
+        value, bound, ends = percentile(ranked, p), early_stopping(ranked, p), interval(ranked, p)
+        carried = value is not None
+        found[name(p)] = {
+            "ms": None if value is None else value / MS,
+            "ci95": [end / MS for end in ends] if ends and carried else None,
+            "early_stopping_ms": None if bound is None else bound / MS,
+            "needs": max(0, samples_needed(p) - len(ns)),
+        }
+    return found
+
+
+def ratios(times: Mapping[str, Times]) -> dict[str, Any]:
+    """Compare the time that stacks take for a round with the first stack's time for the same round.
+
+    Stacks take turns within a round, so that what slows the machine down slows both.
+
+    Returns:
+        For each further stack ``value``, the geometric mean over rounds of its time by the first
+        one's, its interval ``ci95`` (None with one round) and ``rounds``. Samples that failed in
+        either are left out. Empty where stacks were not measured together.
+
+    Source:
+        Student's t on the logarithms; rounds are the units, because neighbouring samples are not
+        independent: Georges, Buytaert and Eeckhout, OOPSLA 2007, section 3.
+    """
+    (first, base), *others = times.items()
+    found = {}
+    for side, other in others:
+        if not _together(base, other):
+            continue
+        both = (base.total != NEVER) & (other.total != NEVER)
+        sums = [np.where(both, one.total, 0).sum(axis=1, dtype=np.float64) for one in (base, other)]
+        kept = (sums[0] > 0) & (sums[1] > 0)
+        logs = np.log(sums[1][kept] / sums[0][kept])
+        if logs.size:
+            found[side] = {
+                "to": first,
+                "value": float(np.exp(logs.mean())),
+                "ci95": _student(logs),
+                "rounds": int(logs.size),
+            }
+    return found
+
+
+def spread(times: Mapping[str, Times]) -> dict[str, Any]:
+    """Return how far rounds differ, as clocks, heat and other programs make them.
+
+    Returns:
+        For each stack ``medians_ms`` of its rounds, and ``range``, the largest less the least by
+        the median of them; None with one round, or where that median is 0.
+    """
+    found = {}
+    for side, one in times.items():
+        rounds = [row[row != NEVER] for row in one.total]
+        medians = np.array([np.median(row) for row in rounds if row.size]) / MS
+        known = len(medians) > 1 and np.median(medians) > 0
+        wide = float(np.ptp(medians) / np.median(medians)) if known else None
+        found[side] = {"medians_ms": medians.tolist(), "range": wide}
+    return found
+
+
+def conditions(rounds: Sequence[Round]) -> dict[str, Any] | None:
+    """Add up what may have disturbed the rounds; None where nothing was measured here.
+
+    ``collections`` of Python's garbage collector (``count``, ``ms``, ``longest_ms``, ``samples``
+    that they hit), ``preempted``, and the least and the largest ``load`` and ``mhz``.
+    """
+    if not rounds:
+        return None
+    told = [one.conditions for one in rounds]
+    pauses = [one["collections"] for one in told]
+    mhz = [value for one in told for value in one["mhz"]]
+    loads = [one["load"] for one in told]
+    return {
+        "collections": {
+            **{key: sum(one[key] for one in pauses) for key in ("count", "ms", "samples")},
+            "longest_ms": max(one["longest_ms"] for one in pauses),
+        },
+        "preempted": sum(one["preempted"] for one in told),
+        "load": [min(loads), max(loads)],
+        "mhz": [min(mhz), max(mhz)] if mhz else None,
+    }
+
+
+def _together(one: Times, other: Times) -> bool:
+    return one.measured and other.measured and one.rounds == other.rounds
+
+
+def _student(logs: Floats) -> list[float] | None:
+    if logs.size < 2:
+        return None
+    half = stats.t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size)
+    return [float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half))]

@@ -1,0 +1,128 @@
+"""How the input sways the latency: its size, and the instance itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from simulator.latency.figures import MS, Floats
+from simulator.latency.times import Times
+from simulator.statistics.density import fit, pairwise
+
+COMPARED = 24
+"""Instances whose distributions are held against each other."""
+ROUNDS_NEEDED = 5
+"""Rounds that a distribution of one instance is drawn from, at the least."""
+MEGA = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The samples, as their files are.
+
+    Attributes:
+        names: n.
+        widths: columns.
+        heights: rows.
+        bytes: of the files.
+    """
+
+    names: Sequence[str]
+    widths: Sequence[int]
+    heights: Sequence[int]
+    bytes: Sequence[int]
+
+    @property
+    def pixels(self) -> Floats:
+        """(n,) width times height."""
+        return np.array(self.widths, np.float64) * np.array(self.heights, np.float64)
+
+
+def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
+    """Return, for each stack, what the input does to its latency.
+
+    Source:
+        The questions of figures 2 to 4 of Yang et al., arXiv 2212.13925.
+    """
+    return {
+        side: {
+            "size": regression(inputs.pixels, medians(found)),
+            "equal_size": equal_size(found, inputs),
+            "instances": instances(found, inputs),
+        }
+        for side, found in times.items()
+    }
+
+
+def medians(times: Times) -> Floats:
+    """Return (n,) the median of each sample over the rounds, ms."""
+    found: Floats = np.median(times.finite(), axis=0) / MS
+    return found
+
+
+def regression(pixels: Floats, ms: Floats) -> dict[str, Any] | None:
+    """Fit a line to the samples' medians; None where all images have one size, or two are all.
+
+    Returns:
+        ``ms_per_megapixel`` with ``ci95``, ``intercept_ms``, ``r2`` (the share of the variance that
+        the size explains) and ``p`` of no slope; 0 and 1 where times are constant.
+
+    Source:
+        Least squares, ``scipy.stats.linregress``.
+    """
+    if len(pixels) < 3 or not np.ptp(pixels):
+        return None
+    if not np.ptp(ms):
+        return {
+            "ms_per_megapixel": 0.0, "ci95": [0.0, 0.0], "intercept_ms": float(ms[0]), "r2": 0.0,
+            "p": 1.0,
+        }  # fmt: skip
+    line = stats.linregress(pixels / MEGA, ms)
+    half = stats.t.ppf(0.975, len(ms) - 2) * line.stderr
+    return {
+        "ms_per_megapixel": float(line.slope),
+        "ci95": [float(line.slope - half), float(line.slope + half)],
+        "intercept_ms": float(line.intercept),
+        "r2": float(line.rvalue**2),
+        "p": float(line.pvalue),
+    }
+
+
+def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
+    """Return how far instances of the most frequent size differ: what size does not explain.
+
+    Returns:
+        ``width``, ``height``, ``instances``, and of their medians the ``min_ms``, ``median_ms`` and
+        ``max_ms``; None where no two images have one size.
+    """
+    sizes = np.stack([inputs.widths, inputs.heights], axis=1)
+    known, which, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+    most = int(counts.argmax())
+    if counts[most] < 2:
+        return None
+    among = medians(times)[which.ravel() == most]
+    width, height = known[most].tolist()
+    return {
+        "width": width, "height": height, "instances": int(counts[most]),
+        "min_ms": float(among.min()), "median_ms": float(np.median(among)),
+        "max_ms": float(among.max()),
+    }  # fmt: skip
+
+
+def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
+    """Return how far the distributions of instances are apart, two by two.
+
+    Returns:
+        ``samples``, up to 24 of them evenly spread over the sizes, small to large, and ``rjsd``,
+        their root Jensen-Shannon divergences in base 2; None with fewer than 5 rounds.
+    """
+    if times.rounds < ROUNDS_NEEDED:
+        return None
+    order = np.argsort(inputs.pixels, kind="stable")
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, COMPARED).astype(np.int64))]
+    apart = pairwise(fit(times.finite()[:, chosen]))
+    return {"samples": [inputs.names[at] for at in chosen], "rjsd": apart.round(4).tolist()}

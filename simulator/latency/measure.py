@@ -1,0 +1,106 @@
+"""Latency side by side, in MLPerf's scenarios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+from simulator.contract import Load, Scenario
+from simulator.errors import UserError, unknown
+from simulator.experiments.job import Job, Options, Result
+from simulator.latency import job as timing
+from simulator.latency.figures import MS
+from simulator.latency.in_rounds import InRounds
+from simulator.latency.pace import Fixed
+from simulator.latency.under_load import UnderLoad
+
+QUERIES = 1024
+"""MLPerf's ``min_query_count`` of SingleStream; it carries a p99 (662)."""
+ROUNDS = 5
+"""Rounds at the least: a ratio's interval and the spread are those of rounds."""
+
+
+def latency(
+    profiles: Sequence[str] = (),
+    *,
+    train: str | None = None,
+    deploy: str | None = None,
+    model: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    scenario: str = Scenario.SINGLE_STREAM,
+    queries: int = QUERIES,
+    seconds: float = 0.0,
+    qps: float | None = None,
+    deadline_ms: float | None = None,
+    fail_on: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> Result:
+    """Measure what stacks take.
+
+    Args:
+        profiles: the stacks: profiles' paths or built-in names.
+        train: instead of *profiles*, a pair.
+        deploy: likewise.
+        model: a model card; the built-in model by default.
+        overrides: ``STACK.KEY=VALUE``; STACK is ``deploy`` where there is one profile.
+        scenario: MLPerf's ``SingleStream``, one sample at a time; or ``Offline``, all at once, or
+            ``Server``, arrivals of a Poisson process, which LoadGen drives.
+        queries: inferences of each stack at the least. Without ``limit``, so few images are drawn
+            that each is seen in five rounds.
+        seconds: Offline and Server: how long the load lasts at the least.
+        qps: Server: arrivals per second. Offline: the rate that is expected, needed with seconds.
+        deadline_ms: Server: what LoadGen holds the p99 against.
+        fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
+        options: see :class:`simulator.Options`.
+
+    Returns:
+        The summary, and where the run was written.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    if queries < 1:
+        raise UserError(f"--queries must be at least 1, got {queries}")
+    if scenario not in list(Scenario):
+        raise UserError(unknown("scenario", scenario, list(Scenario)))
+    way: timing.Way
+    if scenario == Scenario.SINGLE_STREAM:
+        if qps is not None or deadline_ms is not None or seconds:
+            raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
+        way = InRounds(lambda samples: Fixed(max(ROUNDS, math.ceil(queries / samples))), None)
+    else:
+        way = UnderLoad(_load(Scenario(scenario), queries, seconds, qps, deadline_ms))
+    sides = timing.named(profiles, train, deploy, overrides)
+    if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
+        options["limit"] = max(1, queries // ROUNDS)
+    return timing.timed_job(
+        Job("latency", model, options),
+        sides,
+        overrides,
+        fail_on,
+        way,
+        {
+            "profiles": list(profiles), "train": train, "deploy": deploy, "scenario": scenario,
+            "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
+        },
+    )  # fmt: skip
+
+
+def _load(
+    scenario: Scenario, queries: int, seconds: float, qps: float | None, deadline_ms: float | None
+) -> Load:
+    given = {"--seconds": seconds or None, "--qps": qps, "--deadline-ms": deadline_ms}
+    for option, value in given.items():
+        if value is not None:
+            timing.positive(option, value)
+    if scenario is Scenario.SERVER:
+        if missing := [option for option in ("--qps", "--deadline-ms") if given[option] is None]:
+            raise UserError(f"Server needs {' and '.join(missing)}")
+    elif deadline_ms is not None:
+        raise UserError("--deadline-ms is for Server: in Offline all samples are asked for at once")
+    elif seconds and qps is None:
+        raise UserError("Offline with --seconds needs --qps, the rate that is expected")
+    deadline = None if deadline_ms is None else max(1, round(deadline_ms * MS))
+    return Load(scenario, 1, queries, seconds, 0, qps, deadline)

@@ -1,0 +1,317 @@
+"""How latencies are distributed, and which stages they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from simulator.latency.reading import TimedRun, of_rounds
+from simulator.latency.single_stream import Ints
+from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.report.sections.section import Panel, Section, Table, part
+from simulator.report.sections.style import Look, band, figure, looks, milliseconds, text, upright
+from simulator.results.store import STAGES
+
+POINTS, ALL_POINTS = 2000, 20_000
+"""Of a stack's distribution at the most, and of those of all stacks."""
+BINS = 60
+_FEW = 20
+"""Answers of which each has a point."""
+MS = 1e6
+_PARTS = {
+    1.0: "all",
+    0.5: "50 % (p50)",
+    0.1: "10 % (p90)",
+    0.05: "5 % (p95)",
+    0.01: "1 % (p99)",
+} | {10.0**-k: f"{100 * 10.0**-k:.10g} % (p{100 - 100 * 10.0**-k:.10g})" for k in range(3, 9)}
+"""Shares of slower answers that the axis names."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """The answers of one stack, the fastest first.
+
+    Attributes:
+        ms: what they took.
+        place: where they are in the table of rounds and samples, flat.
+    """
+
+    ms: Floats
+    place: Ints
+
+    @classmethod
+    def of(cls, times: Times) -> Ranked:
+        """Sort all answers that came."""
+        total = times.total.ravel()
+        came = np.flatnonzero(total != NEVER)
+        place = came[np.argsort(total[came], kind="stable")]
+        return cls(total[place] / MS, place)
+
+
+@part(order=120)
+@of_rounds
+def latencies(run: TimedRun) -> Section:
+    """Draw the histogram of each stack, and which share of its answers takes longer than what."""
+    known = looks(run.summary)
+    ranked = {side: Ranked.of(times) for side, times in run.times.items()}
+    ranked = {side: one for side, one in ranked.items() if one.ms.size}
+    low, high = _frame([one.ms for one in ranked.values()], _marked(run.summary))
+    most = min(POINTS, ALL_POINTS // max(1, len(known)))
+    traces: list[Any] = []
+    for side, look in known.items():
+        if side in ranked:
+            traces.append(_histogram(ranked[side].ms, look, _edges(ranked, low, high)))
+            traces.append(_slower(ranked[side], run.names, look, most))
+        traces.append(_marks(run.summary["percentiles"][side], look))
+    drawn = figure(traces, 620, "latency, ms", "answers that take longer")
+    drawn.update_layout(
+        xaxis={"anchor": "y"}, yaxis={"domain": [0, 0.62], **_tail_axis(ranked, run.summary)},
+        yaxis2={
+            "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": ".0%",
+            "rangemode": "tozero", "zeroline": False, "automargin": True,
+            "gridcolor": drawn.layout.yaxis.gridcolor,
+        },
+        **_lines(run.summary),
+    )  # fmt: skip
+    drawn.update_xaxes(**milliseconds(low, high))
+    return Section(
+        "latency",
+        "Latency: how long answers take, ms, and how many take longer",
+        "What does a stack take mostly, and how far does its tail reach?",
+        panels=[Panel(drawn)] if any(len(trace.x) for trace in traces) else [],
+        notes=_notes(run, known, ranked, low, most),
+        tables=[_percentiles(run.summary["percentiles"], known)],
+    )
+
+
+def _percentiles(rows: Mapping[str, Any], known: Mapping[str, Look]) -> Table:
+    """The percentiles, and of those that the samples cannot carry how many more it takes."""
+    names = list(next(iter(rows.values())))
+    cells = [[name, *(_carried(rows[side][name]) for side in known)] for name in names]
+    caption = "Latency in ms, 95 % interval; ≤ what LoadGen's early stopping vouches for"
+    return Table(["percentile", *(look.name for look in known.values())], cells, caption, 1)
+
+
+def _carried(row: Mapping[str, Any]) -> str:
+    if row["ms"] is None:
+        return f"needs {row['needs']:,} more" if row["needs"] else "–"
+    words = f"{row['ms']:.2f}"
+    if row["ci95"]:
+        words += " ({:.2f} to {:.2f})".format(*row["ci95"])
+    vouched = row["early_stopping_ms"]
+    return words if vouched is None else f"{words} ≤{vouched:.2f}"
+
+
+def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
+    """An outline, in the upper axes."""
+    part = np.histogram(ms, edges)[0] / len(ms)
+    return go.Scatter(
+        x=edges[[0, *range(len(edges))]], y=[0, *part, 0], yaxis="y2", mode="lines",
+        line=look.line | {"width": 1.5, "shape": "hv"}, fill="tozeroy", fillcolor=band(look.color),
+        legendgroup=look.name, showlegend=False,
+        hovertemplate=f"from %{{x:.2f}} ms on: %{{y:.1%}} of the answers"
+        f"<extra>{look.label}</extra>",
+    )  # fmt: skip
+
+
+def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> go.Scatter:
+    """The share of answers that are not faster, in the lower axes."""
+    n = len(ranked.ms)
+    ranks = thinned(n, most)
+    rounds, samples = np.divmod(ranked.place[ranks], len(names))
+    return go.Scatter(
+        x=ranked.ms[ranks], y=(n - ranks) / n, name=look.label,
+        mode="lines" if n > _FEW else "lines+markers",
+        line=look.line | {"width": 1.5, "shape": "vh"}, legendgroup=look.name,
+        marker={"color": look.color, "size": 4},
+        customdata=[
+            [text(names[at]), row + 1] for row, at in zip(rounds.tolist(), samples, strict=True)
+        ],
+        hovertemplate="%{y:.2%} take %{x:.3f} ms or longer<br>%{customdata[0]}, round "
+        f"%{{customdata[1]}}<extra>{look.label}</extra>",
+    )  # fmt: skip
+
+
+def thinned(n: int, most: int) -> Ints:
+    """Return at most *most* ranks of *n*, the first and the slowest ones all among them."""
+    if n <= most:
+        return np.arange(n)
+    even = np.linspace(0, n - 1, most // 2)
+    tail = n - np.geomspace(1, n, most // 2)
+    return np.unique(np.concatenate([even, tail]).astype(np.int64))
+
+
+def _marks(rows: Mapping[str, Any], look: Look) -> go.Scatter:
+    """The percentiles that the samples carry, with their intervals."""
+    carried = {name: row for name, row in rows.items() if row["ms"] is not None}
+    ms = np.array([row["ms"] for row in carried.values()], np.float64)
+    ends = np.array([row["ci95"] or (np.nan, np.nan) for row in carried.values()], np.float64)
+    ends = ends.reshape(-1, 2)
+    return go.Scatter(
+        x=ms, y=[1 - float(name[1:]) / 100 for name in carried], mode="markers", marker=look.marker,
+        error_x={
+            "type": "data", "symmetric": False, "array": ends[:, 1] - ms,
+            "arrayminus": ms - ends[:, 0], "color": look.color, "thickness": 1.5, "width": 3,
+        },
+        name=look.label, legendgroup=look.name, showlegend=False, customdata=[
+            [name, _interval(row)] for name, row in carried.items()
+        ],
+        hovertemplate=f"%{{customdata[0]}}: %{{x:.3f}} ms%{{customdata[1]}}"
+        f"<extra>{look.label}</extra>",
+    )  # fmt: skip
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    words = ""
+    if row["ci95"]:
+        words = "<br>95 % interval {:.3f} to {:.3f}".format(*row["ci95"])
+    if row["early_stopping_ms"] is not None:
+        words += f"<br>LoadGen's early stopping vouches for {row['early_stopping_ms']:.3f}"
+    return words
+
+
+def _marked(summary: Mapping[str, Any]) -> list[float]:
+    rows = summary["percentiles"].values()
+    return [row["ms"] for one in rows for row in one.values() if row["ms"] is not None]
+
+
+def _frame(ranked: list[Floats], marks: list[float]) -> tuple[float, float]:
+    """What is in view, ms: not what is ten times faster than the median."""
+    if not ranked and not marks:
+        return 0.0, 1.0
+    high = max([*(float(ms[-1]) for ms in ranked), *marks])
+    middle = min([*(float(np.median(ms)) for ms in ranked), *marks])
+    low = min([*(float(ms[0]) for ms in ranked), *marks])
+    return max(low, middle / 10), high
+
+
+def _edges(ranked: Mapping[str, Ranked], low: float, high: float) -> Floats:
+    """(bins + 1,) ms, the same for all stacks."""
+    if high == low:
+        return np.array([0.99 * low, 1.01 * low]) if low else np.array([0.0, 1e-3])
+    fewest = min(len(one.ms) for one in ranked.values())
+    bins = int(np.clip(np.sqrt(fewest) * 2, 10, BINS))
+    log = milliseconds(low, high)["type"] == "log"
+    edges: Floats = (np.geomspace if log else np.linspace)(low, high, bins + 1)
+    # Rounding must not leave the fastest and the slowest out.
+    edges[0], edges[-1] = low, high
+    return edges
+
+
+def _tail_axis(ranked: Mapping[str, Ranked], summary: Mapping[str, Any]) -> dict[str, Any]:
+    counts = [len(one.ms) for one in ranked.values()]
+    rows = summary["percentiles"].values()
+    far = [1 - float(name[1:]) / 100 for one in rows for name in one if one[name]["ms"] is not None]
+    least = min([0.05, *(1 / n for n in counts), *far])
+    return {
+        "type": "log", "range": [float(np.log10(least)) - 0.15, 0.08],
+        "tickvals": list(_PARTS), "ticktext": list(_PARTS.values()),
+    }  # fmt: skip
+
+
+def _lines(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's deadlines."""
+    under = next(iter((summary.get("tail") or {"": {"thresholds": {}}}).values()))["thresholds"]
+    shapes = [upright(one["ms"], name) for name, one in under.items() if name.endswith("ms")]
+    return {"shapes": shapes}
+
+
+def _notes(
+    run: TimedRun, known: Mapping[str, Look], ranked: Mapping[str, Ranked], low: float, most: int
+) -> list[str]:
+    notes = ["Symbols: percentiles that the samples carry, with their 95 % intervals."]
+    needs: dict[str, list[str]] = {}
+    for side, rows in run.summary["percentiles"].items():
+        short = ", ".join(f"{p} ({row['needs']:,} more)" for p, row in rows.items() if row["needs"])
+        needs.setdefault(short, []).append(known[side].name)
+    notes += [
+        f"{', '.join(names)}: more samples are needed for {short}."
+        for short, names in needs.items()
+        if short
+    ]
+    for side, look in known.items():
+        if failed := run.times[side].failed:
+            notes.append(f"{look.name}: samples that failed, and are not in it: {failed:,}.")
+    for side, one in ranked.items():
+        name, n = known[side].name, len(one.ms)
+        if n > most:
+            notes.append(
+                f"{name}: the curve has {len(thinned(n, most)):,} of {n:,} latencies, the slowest "
+                "all among them."
+            )
+        if outside := int(np.searchsorted(one.ms, low)):
+            notes.append(f"{name}: answers under {low:.3g} ms, left of the frame: {outside:,}.")
+    return notes
+
+
+@part(order=130)
+@of_rounds
+def stages(run: TimedRun) -> Section:
+    """Draw how the latencies of every stage are distributed."""
+    values = {
+        side: {kind: times.answered(kind) / MS for kind in (*times.stages, TOTAL)}
+        for side, times in run.times.items()
+    }
+    return Section(
+        "stages",
+        "Stages: the latency of each, ms",
+        "Which stage takes the time, and in which do the stacks differ?",
+        panels=[Panel(drawn)] if (drawn := boxes(values, looks(run.summary))) else [],
+        notes=[BOX],
+    )
+
+
+BOX = (
+    "Box: median and quartiles; whiskers: the fastest and the slowest answer. Medians of stages "
+    "need not add up to the total's."
+)
+
+
+def boxes(
+    values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]
+) -> go.Figure | None:
+    """Draw the latencies of stages.
+
+    Args:
+        values: ms by stack and stage, in any order.
+        known: how stacks are drawn.
+
+    Returns:
+        None where no stage took any time.
+    """
+    own = {side: {kind: ms for kind, ms in of.items() if ms.size} for side, of in values.items()}
+    kinds = [kind for kind in (*STAGES, TOTAL) if any(kind in of for of in own.values())]
+    if not kinds:
+        return None
+    drawn = figure(
+        [_box(own[side], look) for side, look in known.items() if own.get(side)],
+        130 + len(kinds) * (14 + 18 * len(known)),
+        "latency, ms",
+        "",
+    )
+    every = np.concatenate([ms for of in own.values() for ms in of.values()])
+    above = every[every > 0] if (every > 0).any() else np.ones(1)
+    drawn.update_layout(boxmode="group", boxgap=0.25)
+    drawn.update_yaxes(
+        type="category", categoryorder="array", categoryarray=kinds, autorange="reversed"
+    )
+    drawn.update_xaxes(**milliseconds(float(above.min()), float(above.max())))
+    return drawn
+
+
+def _box(of: Mapping[str, Floats], look: Look) -> go.Box:
+    ends = np.array([np.quantile(ms, [0, 0.25, 0.5, 0.75, 1]) for ms in of.values()])
+    least, q1, middle, q3, most = ends.T
+    return go.Box(
+        y=list(of), lowerfence=least, q1=q1, median=middle, q3=q3, upperfence=most,
+        orientation="h", name=look.label, fillcolor=band(look.color),
+        line={"color": look.color, "width": 1.5}, hoverinfo="x",
+    )  # fmt: skip

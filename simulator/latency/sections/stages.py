@@ -1,0 +1,101 @@
+"""Latencies that are not of rounds: of a pair, as they came along, and under LoadGen's load."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from simulator.latency.sections import distributions
+from simulator.latency.times import TOTAL
+from simulator.report.reading import Run
+from simulator.report.sections.section import Badge, Cell, Panel, Section, Table, part
+from simulator.report.sections.style import looks
+from simulator.report.words import SIDES
+from simulator.results.store import STAGES
+
+
+@part(order=220)
+def stages(run: Run) -> Section | None:
+    """Show what stages took in a comparison, and what the samples cannot carry."""
+    if run.command != "run":
+        return None
+    summary, rows = run.summary, run.summary["latency_ms"]
+    known = looks({"stacks": {side: summary[side] for side in SIDES}})
+    values = {side: _columns(run.side(side)) for side in SIDES}
+    drawn = distributions.boxes(values, known)
+    if drawn is None:
+        return None
+    cells = [
+        [f"{side}, {kind}", *(_ms(value) for value in rows[side][kind].values())]
+        for kind in (*STAGES, TOTAL)
+        for side in SIDES
+        if rows[side][kind]["p50"] is not None
+    ]
+    why = sorted({reason for path, reason in summary["missing"].items() if ".total." in path})
+    return Section(
+        "latency",
+        "Latency: each stage, ms",
+        "Which stage takes the time, and in which do the stacks differ?",
+        [
+            f"Wall clock with {summary['workers']} samples in flight, each run once: good for a "
+            "comparison of stages. simulate latency measures one sample at a time."
+        ],
+        [Panel(drawn)],
+        [distributions.BOX, *why],
+        tables=[Table(["stack and stage", *rows["train"][TOTAL]], cells, "Latency, ms", 1)],
+    )
+
+
+def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
+    """The ms of each stage, and of all stages of the samples that were inferred."""
+    ns = {
+        stage: records[f"{stage}_ns"] for stage in STAGES if f"{stage}_ns" in records.column_names
+    }
+    found = {stage: one.drop_null().to_numpy() / distributions.MS for stage, one in ns.items()}
+    if "infer" in ns:
+        whole = np.sum([one.fill_null(0).to_numpy() for one in ns.values()], axis=0)
+        found[TOTAL] = whole[ns["infer"].is_valid().to_numpy()] / distributions.MS
+    return found
+
+
+@part(order=70)
+def served(run: Run) -> Section | None:
+    """Show what LoadGen found under its load."""
+    found = run.summary.get("served")
+    if found is None:
+        return None
+    load, latency = run.summary["load"], run.summary["latency_ms"]
+    rows: list[list[Cell]] = [
+        [
+            side, f"{one['qps']:.1f}", f"{one['queries']:,}", f"{one['failed']:,}",
+            *(_ms(latency[side][TOTAL][key]) for key in ("p50", "p90", "p99", "max")),
+            Badge("VALID", "good") if one["valid"] else Badge("INVALID", "bad"),
+        ]
+        for side, one in found.items()
+    ]  # fmt: skip
+    head = [
+        "stack",
+        "answers a second",
+        "answered",
+        "failed",
+        "p50",
+        "p90",
+        "p99",
+        "max",
+        "verdict",
+    ]
+    words = []
+    if "deadline_ns" in load:
+        words = [f"{load['qps']:g} arrivals a second; p99 within {load['deadline_ns'] / 1e6:g} ms."]
+    return Section(
+        "served",
+        f"Under load: {run.summary['scenario']}",
+        "How many answers a second, and does MLPerf's LoadGen find them fast enough?",
+        words,
+        notes=["LoadGen's own logs are in the run's folder, below loadgen/."],
+        tables=[Table(head, rows, "Answers under LoadGen's load; latencies in ms", 1)],
+    )
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

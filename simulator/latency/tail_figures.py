@@ -1,0 +1,286 @@
+"""Quality at the tail: how good a stack is when a late answer counts as a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from simulator.latency.figures import MS, Floats, cannot_carry
+from simulator.latency.quality import BATCH, Mask, Quality
+from simulator.latency.stopping import Rule, Stopping
+from simulator.latency.times import Times
+from simulator.statistics.bootstrap import ROUNDING
+from simulator.statistics.density import divergence, fit, pooled_divergence
+from simulator.statistics.percentiles import mlperf_queries, percentile
+
+TAILS = (0.99, 0.95, 0.9)
+"""The percentiles of the latency whose values are thresholds, as in the paper's Table 3."""
+SHARES = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(0.0001, 0.02, 12)])
+"""Quantiles of a stack's latencies at which the curve of quality against deadline has points."""
+
+
+def tail(
+    times: Mapping[str, Times],
+    qualities: Mapping[str, Quality],
+    deadlines_ms: Sequence[float],
+    seed: int,
+    number: int,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Work out Algorithm 2 for every stack.
+
+    Args:
+        times: by stack.
+        qualities: likewise.
+        deadlines_ms: thresholds of the user's own.
+        seed: of the forecast.
+        number: of simulated rounds that the forecast draws.
+
+    Returns:
+        ``tail`` of the summary, and why some of its figures are None, by their paths. For each
+        stack: ``quality`` without a deadline; ``thresholds``, see :func:`under`, whose names are
+        ``99``, ``95``, ``90`` (of the latencies of all rounds together) and ``12ms`` for a
+        deadline; ``tail_quality@NAME``, the worst round under each; ``curve``; and ``split``, see
+        :func:`halves`, None with a single round.
+
+    Source:
+        Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925,
+        Algorithm 2 and Table 3.
+    """
+    limits = {side: thresholds(own, deadlines_ms) for side, own in times.items()}
+    grid = _grid(times.values(), [ms for own in limits.values() for ms in own.values()])
+    found: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    for side, own in times.items():
+        judge = _Judge(qualities[side], seed, number)
+        under = {name: judge.under(own, ms) for name, ms in limits[side].items()}
+        found[side] = {
+            "quality": qualities[side].whole,
+            "thresholds": under,
+            **{f"tail_quality@{name}": one and one["worst"] for name, one in under.items()},
+            "curve": judge.curve(own, grid),
+            "split": judge.halves(own, deadlines_ms),
+        }
+        why |= {f"tail.{side}.{key}": reason for key, reason in _missing(own, found[side]).items()}
+    return found, why
+
+
+def _missing(times: Times, found: Mapping[str, Any]) -> dict[str, str]:
+    """Return why figures of one stack are None."""
+    why: dict[str, str] = {}
+    for p in TAILS:
+        key = _percent(p)
+        reason = cannot_carry(times.answered().size, p)
+        if found["thresholds"][key] is None:
+            why |= dict.fromkeys((f"thresholds.{key}", f"tail_quality@{key}"), reason)
+        if found["split"] and found["split"]["thresholds"][key] is None:
+            train = times.split(0, found["split"]["rounds"])
+            why[f"split.thresholds.{key}"] = cannot_carry(train.answered().size, p)
+    if found["split"] is None:
+        why["split"] = "one round cannot be split into training and test rounds"
+    return why
+
+
+def thresholds(times: Times, deadlines_ms: Sequence[float]) -> dict[str, float | None]:
+    """Return the thresholds in ms by name; None for a percentile that the rounds cannot carry."""
+    answered = times.answered()
+    found: dict[str, float | None] = {}
+    for p in TAILS:
+        ns = percentile(answered, p)
+        found[_percent(p)] = None if ns is None else ns / MS
+    return found | {f"{ms:.15g}ms": ms for ms in deadlines_ms}
+
+
+def _percent(p: float) -> str:
+    return f"{100 * p:g}"
+
+
+def _late(times: Times, ms: float) -> Mask:
+    """Return (R, n) which answers are late: after more whole nanoseconds than the deadline has.
+
+    A percentile in ms is not always its nanoseconds any more: 1.000001 * 1e6 is below 1000001.
+    """
+    return times.late(round(ms * MS))
+
+
+class _Judge:
+    """Judges the rounds of one stack under any threshold."""
+
+    def __init__(self, quality: Quality, seed: int, number: int) -> None:
+        self._quality, self._seed, self._number = quality, seed, number
+
+    def under(self, times: Times, ms: float | None) -> dict[str, Any] | None:
+        """Return ``ms``, the share of ``late`` answers, quality over rounds, and ``forecast``.
+
+        ``best``, ``worst`` and ``mean`` are of the headline metric; ``metrics`` has all of them.
+        """
+        if ms is None:
+            return None
+        late = _late(times, ms)
+        each = {name: _over(values) for name, values in self._quality.each(late).items()}
+        return {
+            "ms": ms,
+            "late": float(late.mean()),
+            **next(iter(each.values())),
+            "metrics": each,
+            "forecast": self._forecast(late, times.rounds),
+        }
+
+    def curve(self, times: Times, grid: Floats) -> dict[str, Any]:
+        """Return best, worst and mean over rounds at each deadline of the grid, ``ms``."""
+        found: dict[str, list[float]] = {"best": [], "worst": [], "mean": []}
+        step = max(1, 10 * BATCH // times.total.size)
+        for at in range(0, len(grid), step):
+            late = np.concatenate([_late(times, ms) for ms in grid[at : at + step]])
+            for values in self._quality.of(late).reshape(-1, times.rounds):
+                for key, value in _over(values).items():
+                    found[key].append(value)
+        return {"ms": grid.tolist(), **found}
+
+    def halves(self, times: Times, deadlines_ms: Sequence[float]) -> dict[str, Any] | None:
+        """Predict the later half of the rounds from the earlier half, and hold it against it.
+
+        Thresholds are those of the training rounds. Both halves have equally many rounds: the worst
+        of more rounds is worse, so that the paper's 70 against 30 biases its delta below zero.
+
+        Returns:
+            ``rounds`` of each half; for each of ``thresholds`` its ``ms``, ``train`` and ``test``
+            (best, worst and mean), ``delta``, test less train, and ``forecast`` from the training
+            rounds, or None where they cannot carry it; and ``rjsd`` of the two halves'
+            distributions, of all latencies ``pooled`` and of instances, their ``median``.
+        """
+        half = times.rounds // 2
+        if not half:
+            return None
+        train, test = times.split(0, half), times.split(times.rounds - half, half)
+        under: dict[str, Any] = {}
+        for name, ms in thresholds(train, deadlines_ms).items():
+            if ms is None:
+                under[name] = None
+                continue
+            old, new = (_over(self._quality.of(_late(part, ms))) for part in (train, test))
+            delta = {key: new[key] - old[key] for key in old}
+            forecast = self._forecast(_late(train, ms), half)
+            under[name] = {
+                "ms": ms, "train": old, "test": new, "delta": delta, "forecast": forecast,
+            }  # fmt: skip
+        one, other = train.finite(), test.finite()
+        pooled = pooled_divergence(*(fit(ns.reshape(-1, 1)) for ns in (one, other)))
+        each = divergence(fit(one), fit(other))
+        return {
+            "rounds": half,
+            "thresholds": under,
+            "rjsd": {"pooled": pooled, "median": float(np.median(each))},
+        }
+
+    def _forecast(self, late: Mask, rounds: int) -> dict[str, Any]:
+        """Return what *rounds* further rounds are expected to give.
+
+        Each instance is late with the share of its rounds in which it was, by itself: what slows a
+        whole round down is not foreseen, and neither is what was never seen, so that the interval
+        is too narrow where rounds differ and where there are few. (A kernel density would take
+        more instances for late than are: it widens each by a tenth of its spread, and by far more
+        where one outlier makes the bandwidth.) Rounds are drawn, and the worst of R of them
+        follows from their order statistics.
+
+        Args:
+            late: (R, n) which answers were late in the rounds that are known.
+            rounds: how many further ones.
+
+        Returns:
+            ``mean``; ``worst``, the median of the worst round's quality, with ``ci95``.
+
+        Source:
+            H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 2.1: of R draws from F the
+            least is below x with the probability 1 - (1 - F(x))**R.
+        """
+        chance = late.mean(axis=0)
+        drawn = np.sort(np.concatenate([self._quality.of(rows) for rows in self._draws(chance)]))
+        low, middle, high = (
+            float(np.quantile(drawn, 1 - (1 - q) ** (1 / rounds), method="inverted_cdf"))
+            for q in (0.025, 0.5, 0.975)
+        )
+        return {"mean": float(drawn.mean()), "worst": middle, "ci95": [low, high]}
+
+    def _draws(self, chance: Floats) -> Iterator[Mask]:
+        """Draw which answers are late, (r, n) a time, by their (n,) chances."""
+        rng = np.random.default_rng(self._seed)
+        unsure = np.flatnonzero((chance > 0) & (chance < 1))
+        step = max(1, BATCH // len(chance))
+        for at in range(0, self._number, step):
+            rows = np.tile(chance == 1, (min(step, self._number - at), 1))
+            rows[:, unsure] = rng.random((len(rows), len(unsure))) < chance[unsure]
+            yield rows
+
+
+def _over(values: Floats) -> dict[str, float]:
+    return {
+        "best": float(values.max()), "worst": float(values.min()), "mean": float(values.mean()),
+    }  # fmt: skip
+
+
+def _grid(times: Iterable[Times], limits: Sequence[float | None]) -> Floats:
+    """Deadlines in ms at which something changes for a stack, and thresholds; the same for all."""
+    own = [
+        np.quantile(one.answered(), SHARES, method="inverted_cdf") / MS
+        for one in times
+        if one.answered().size
+    ]
+    given = np.array([ms for ms in limits if ms is not None], np.float64)
+    return np.unique(np.concatenate([*own, given]))
+
+
+def better(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return for which deadlines which of two stacks has the higher mean quality.
+
+    Args:
+        found: ``tail`` of the summary.
+
+    Returns:
+        Stretches of the curve's deadlines, shortest first: ``stack``, ``from_ms``, ``to_ms`` (None:
+        it stays so) and ``by``, the largest lead; where both are equal neither is better. Empty
+        where there are not two stacks.
+    """
+    if len(found) != 2:
+        return []
+    ms = next(iter(found.values()))["curve"]["ms"]
+    one, other = (np.array(side["curve"]["mean"]) for side in found.values())
+    lead = np.where(np.abs(one - other) < ROUNDING, 0, one - other)
+    stretches: list[dict[str, Any]] = []
+    starts = np.flatnonzero(np.diff(np.sign(lead), prepend=0))
+    for start, end in pairwise([*starts, len(ms)]):
+        if lead[start]:
+            stretches.append(
+                {
+                    "stack": list(found)[0 if lead[start] > 0 else 1],
+                    "from_ms": ms[start],
+                    "to_ms": ms[end - 1] if end < len(ms) else None,
+                    "by": float(np.abs(lead[start:end]).max()),
+                }
+            )
+    return stretches
+
+
+def convergence(times: Mapping[str, Times], rule: Rule) -> dict[str, Any]:
+    """Return how Algorithm 1 judges the rounds, and what MLPerf would have asked for.
+
+    Returns:
+        For each stack ``rounds``, ``instances``, ``settled`` (how many of them), ``done_after``
+        (the rounds after which all were, else None), ``inferences`` and ``mlperf``, the queries
+        that MLPerf's rules ask for a p99.
+    """
+    found = {}
+    for side, one in times.items():
+        stopping = Stopping(rule, one.total.shape[1])
+        done = stopping.add(one.finite())
+        found[side] = {
+            "rounds": one.rounds,
+            "instances": one.total.shape[1],
+            "settled": int(np.count_nonzero(stopping.settled)),
+            "done_after": int(stopping.settled.max()) if done else None,
+            "inferences": int(one.total.size),
+            "mlperf": mlperf_queries(0.99).rounded,
+        }
+    return found

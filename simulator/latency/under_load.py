@@ -1,0 +1,188 @@
+"""Offline and Server: stacks under a load that LoadGen makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from simulator import registry
+from simulator.contract import Load, LoadGenerator, Scenario, Stage
+from simulator.data.folder import Item, read
+from simulator.errors import SampleError, UserError
+from simulator.experiments.common import run_and_keep
+from simulator.experiments.session import Session, answers
+from simulator.latency.figures import MS, cannot_carry
+from simulator.latency.single_stream import SingleStream
+from simulator.latency.summary import head, told
+from simulator.latency.times import TOTAL
+from simulator.pipeline import recorded
+from simulator.pipeline.plan import Sample
+from simulator.pipeline.stack import Chosen, Stack, notes
+from simulator.results.store import LOGS, RunWriter, write_json
+from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
+
+SERVED = "served.json"
+BACKEND = "loadgen"
+FIGURES = (*map(name, PERCENTILES), "mean", "min", "max")
+RATES = ("result_completed_samples_per_sec", "result_samples_per_second")
+"""Answers per second, as Server and Offline call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A stack that answers samples by their numbers, from any thread.
+
+    Attributes:
+        stack: what answers.
+        items: the samples.
+        failed: why samples failed; appended to.
+    """
+
+    stack: Stack
+    items: Sequence[Item]
+    failed: list[str]
+
+    def __call__(self, index: int) -> None:
+        """Run a sample; the answer itself was looked at in the untimed pass."""
+        item = self.items[index]
+        try:
+            sample = Sample(item, read(item))
+            value: Any = sample.image
+            for step in self.stack.steps:
+                value = step.apply(value, sample)
+        except SampleError as error:
+            self.failed.append(f"{item.name}: {error}")
+
+
+class UnderLoad:
+    """Measures under LoadGen's load, one stack after the other.
+
+    Args:
+        load: what is asked for, but for the number of samples and the seed.
+    """
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._generator = _generator()
+
+    def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
+        """Refuse a recorded stack: there is nothing that could be put under load."""
+        for side, own in sides.items():
+            if recorded.recording(*own, Stage.RUNTIME):
+                raise UserError(f"{side}: {self._load.scenario} needs a stack that runs here")
+
+    def shape(self, sides: Iterable[str], session: Session) -> dict[str, Any]:
+        """Return a summary with no meaning, to check gate rules before a run."""
+        return {
+            "samples": 1,
+            "skipped": 0,
+            "latency_ms": {side: {TOTAL: dict.fromkeys(FIGURES, 0.0)} for side in sides},
+            "served": {side: {"qps": 1.0, "queries": 1, "failed": 0} for side in sides},
+        }
+
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> dict[str, Any]:
+        """Run every sample once untimed, then put each stack under load."""
+        names = [stack.side for stack in stacks]
+        done = run_and_keep(session, session.plan(stacks), run, names, timed=False)
+        items = answers(session.card.task, names, done).items
+        served = {stack.side: self._served(session, stack, items, run.folder) for stack in stacks}
+        told_by = [
+            (side, f"LoadGen: {line}") for side, one in served.items() for line in one["why"]
+        ]
+        failures = [
+            (side, f"{one['failed']} inferences failed, the first: {one['first_failed']}")
+            for side, one in served.items()
+            if one["failed"]
+        ]
+        tables = {side: _latency(self._load.scenario, one) for side, one in served.items()}
+        return {
+            **head("latency", str(self._load.scenario), session, done),
+            "stacks": {stack.side: told(stack) for stack in stacks},
+            "load": {key: value for key, value in asdict(self._load).items() if value is not None},
+            "served": served,
+            "latency_ms": {side: {TOTAL: table} for side, (table, _) in tables.items()},
+            "missing": {
+                f"latency_ms.{side}.{TOTAL}.{key}": why
+                for side, (_, missing) in tables.items()
+                for key, why in missing.items()
+            },
+            "warnings": [
+                *notes(line for stack in stacks for line in stack.told),
+                *session.notes,
+                *notes([*told_by, *failures]),
+            ],
+        }
+
+    def _served(
+        self, session: Session, stack: Stack, items: Sequence[Item], folder: Path
+    ) -> dict[str, Any]:
+        """Put a stack under load, unless an earlier attempt did; LoadGen's logs are kept."""
+        place = folder / LOGS / stack.side
+        if (place / SERVED).is_file():
+            kept: dict[str, Any] = json.loads((place / SERVED).read_text(encoding="utf-8"))
+            return kept
+        SingleStream([stack], items, session.seed).warm_up()
+        session.show.say(f"{stack.side}: {self._load.scenario}")
+        load = replace(self._load, samples=len(items), seed=session.seed)
+        answering = Answering(stack, items, [])
+        asked = 0
+        with ThreadPoolExecutor(session.workers, thread_name_prefix="answer") as pool:
+
+            def submit(index: int, finish: Callable[[], None]) -> None:
+                nonlocal asked
+                asked += 1
+                pool.submit(answering, index).add_done_callback(lambda _: finish())
+
+            try:
+                found = self._generator.run(load, submit, place)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        own = {
+            "valid": found.valid,
+            "why": list(found.why),
+            "failed": len(answering.failed),
+            "first_failed": answering.failed[0] if answering.failed else None,
+            "workers": session.workers,
+            "queries": asked,
+            "qps": next(found.figures[key] for key in RATES if key in found.figures),
+            "figures": dict(found.figures),
+            "loadgen": found.version,
+        }
+        write_json(place / SERVED, own)
+        return own
+
+
+def _latency(
+    scenario: Scenario, served: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a stack's latencies in ms, and why some are None."""
+    figures, queries = served["figures"], served["queries"]
+    if scenario is Scenario.OFFLINE:
+        why = "Offline asks for all samples at once: it has a rate, and no latency"
+        return dict.fromkeys(FIGURES), dict.fromkeys(FIGURES, why)
+    found = {key: figures[f"result_{key}_latency_ns"] / MS for key in ("mean", "min", "max")}
+    missing = {}
+    for p in PERCENTILES:
+        if queries < samples_needed(p):
+            found[name(p)], missing[name(p)] = None, cannot_carry(queries, p)
+        else:
+            found[name(p)] = figures[f"result_{100 * p:.2f}_percentile_latency_ns"] / MS
+    return found, missing
+
+
+def _generator() -> LoadGenerator:
+    """Return LoadGen.
+
+    Raises:
+        MissingLibrary: it is not installed; the message says how to install it.
+    """
+    backend = registry.backend(BACKEND)
+    registry.require(backend)
+    (offer,) = backend.of(Stage.LOAD)
+    found: LoadGenerator = offer.make({})
+    return found

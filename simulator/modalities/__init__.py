@@ -1,0 +1,1 @@
+"""What a sample is: one room a modality."""

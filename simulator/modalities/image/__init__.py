@@ -1,0 +1,1 @@
+"""Images: files, frames, geometry, the way to the input tensor."""

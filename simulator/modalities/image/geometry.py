@@ -1,0 +1,205 @@
+"""From an image of any size to the network's size: where pixels go, with which rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Array
+from simulator.contract.encoded import MAX_PIXELS
+from simulator.errors import SampleError
+from simulator.modalities.image.orientation import UPRIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an image came to lie in the network's input; all in whole pixels.
+
+    Attributes:
+        height: rows of the image, as decoded.
+        width: columns of it.
+        rows: of the whole image after it was resampled.
+        columns: likewise.
+        top: row of the network's input in which the resampled image begins; negative where
+            rows of it were cropped away.
+        left: likewise.
+        network_height: rows of the network's input.
+        network_width: columns of it.
+        centered: whether padding was to be shared by both ends.
+        dropped: rows and columns that the stack cut off the end of the image before all that, as it
+            carries colors of pairs of pixels; not in ``height`` and ``width``.
+        orientation: EXIF's, by which the image was turned; 1 where it was not.
+        factor: by which both sides were to be resampled, before anything was rounded; None where
+            there is no one factor (``squash``).
+    """
+
+    height: int
+    width: int
+    rows: int
+    columns: int
+    top: int
+    left: int
+    network_height: int
+    network_width: int
+    centered: bool = False
+    factor: Fraction | None = None
+    dropped: tuple[int, int] = (0, 0)
+    orientation: int = UPRIGHT
+
+    def scales(self, rule: str) -> tuple[Fraction, Fraction]:
+        """Return the network's pixels for one of the image, of rows and of columns.
+
+        Args:
+            rule: ``resized``: by the sides that the image really had after its resize; ``ratio``:
+                by the one factor, where there is one (YOLOv5's ``gain``).
+        """
+        if rule == "ratio" and self.factor is not None:
+            return self.factor, self.factor
+        return Fraction(self.rows, self.height), Fraction(self.columns, self.width)
+
+    def start(self, rule: str) -> tuple[Fraction, Fraction]:
+        """Return the network's row and column in which the image begins.
+
+        Args:
+            rule: ``integer``: where it was put; ``exact``: half of what is left over, with its half
+                pixel, where the padding is centered (YOLOv5's ``pad``).
+        """
+        if rule == "exact" and self.centered:
+            over = self.network_height - self.rows, self.network_width - self.columns
+            return Fraction(over[0], 2), Fraction(over[1], 2)
+        return Fraction(self.top), Fraction(self.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A geometry with every number known: a profile's rule over a model card's sizes.
+
+    Attributes:
+        kind: ``short_side_crop``: scale the short side to ``short_side``, crop the center;
+            ``squash``: scale both sides to the network's size;
+            ``letterbox``: scale the long side to fit, pad the rest with ``value``.
+        height: rows that the network takes.
+        width: columns that the network takes.
+        rounding: ``torchvision``: the long side is int(short · long / short side) and the crop
+            starts at int(round((size - crop) / 2)), ties to even (torchvision
+            ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
+            both round down.
+        short_side: pixels, for ``short_side_crop``.
+        position: ``center`` or ``top_left``, for ``letterbox``.
+        value: gray level of the padding, for ``letterbox``.
+    """
+
+    kind: str
+    height: int
+    width: int
+    rounding: str = "torchvision"
+    short_side: int = 0
+    position: str = "center"
+    value: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this geometry from another."""
+        return asdict(self)
+
+    def resized(self, height: int, width: int) -> tuple[int, int]:
+        """Return (rows, columns) to which an image of this size is resampled.
+
+        Raises:
+            SampleError: a long thin image would become larger than any image may be.
+        """
+        rows, columns = self._resized(height, width)
+        if rows * columns > MAX_PIXELS:
+            raise SampleError(
+                f"{height}x{width} pixels would be resized to {rows}x{columns}, and "
+                f"{MAX_PIXELS:,} are the limit"
+            )
+        return rows, columns
+
+    def _resized(self, height: int, width: int) -> tuple[int, int]:
+        if self.kind == "squash":
+            return self.height, self.width
+        fraction = _SIZE_ROUNDING[self.rounding]
+        if self.kind == "short_side_crop":
+            short, long = sorted((height, width))
+            other = fraction(self.short_side * long / short)
+            return (self.short_side, other) if height <= width else (other, self.short_side)
+        scale = min(self.height / height, self.width / width)
+        return (
+            min(self.height, max(1, fraction(height * scale))),
+            min(self.width, max(1, fraction(width * scale))),
+        )
+
+    def fit(self, rgb: Array) -> Array:
+        """Crop or pad a resampled image to the network's size.
+
+        Args:
+            rgb: (rows, columns, 3) uint8 or float32 of about ``resized`` size.
+
+        Returns:
+            (height, width, 3) of the same dtype; a view where nothing had to be padded.
+
+        Raises:
+            SampleError: the image is smaller than what has to be cropped out of it.
+        """
+        rows, columns = rgb.shape[:2]
+        if (rows, columns) == (self.height, self.width):
+            return rgb
+        top, left = self._start(rows, columns)
+        if self.kind == "letterbox":
+            out = np.full((self.height, self.width, 3), self.value, rgb.dtype)
+            out[top : top + rows, left : left + columns] = rgb
+            return out
+        if rows < self.height or columns < self.width:
+            raise SampleError(
+                f"{rows}x{columns} pixels after resize are too few for {self.height}x{self.width}"
+            )
+        return rgb[-top : -top + self.height, -left : -left + self.width]
+
+    def placement(self, image: tuple[int, int], resampled: tuple[int, int]) -> Placement:
+        """Return where an image comes to lie.
+
+        Args:
+            image: (rows, columns) as decoded.
+            resampled: (rows, columns) that the resizer made of it.
+        """
+        top, left = self._start(*resampled)
+        centered = self.kind == "letterbox" and self.position == "center"
+        network = self.height, self.width
+        return Placement(*image, *resampled, top, left, *network, centered, self._factor(*image))
+
+    def _factor(self, height: int, width: int) -> Fraction | None:
+        if self.kind == "squash":
+            return None
+        if self.kind == "short_side_crop":
+            return Fraction(self.short_side, min(height, width))
+        return min(Fraction(self.height, height), Fraction(self.width, width))
+
+    def _start(self, rows: int, columns: int) -> tuple[int, int]:
+        """The first row and column of a resampled image in the network's input."""
+        if self.kind == "short_side_crop":
+            offset = _OFFSET_ROUNDING[self.rounding]
+            return -offset((rows - self.height) / 2), -offset((columns - self.width) / 2)
+        if self.kind == "letterbox" and self.position == "center":
+            return (self.height - rows) // 2, (self.width - columns) // 2
+        return 0, 0
+
+
+def _half_up(value: float) -> int:
+    return math.floor(value + 0.5)
+
+
+_SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
+    "torchvision": int,
+    "dali": _half_up,
+    "floor": math.floor,
+}
+_OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
+    "torchvision": round,
+    "dali": _half_up,
+    "floor": math.floor,
+}

@@ -1,0 +1,1 @@
+"""Stacks as chains of steps, merged into a plan and walked."""

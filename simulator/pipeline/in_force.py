@@ -1,0 +1,95 @@
+"""What a profile asks for, held against what is in force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from simulator.contract import Effective, Matrix, Range, Stage
+from simulator.model.probe import probe, rounds
+from simulator.profile.implementations import Choice, Choices
+from simulator.profile.load import Profile
+
+
+def probed(choice: Choice, effective: Effective) -> Effective:
+    """Add what a probe model finds; the probe has FP32 weights, so only where the model has."""
+    if choice.options["storage"] != "fp32":
+        return effective
+    found = probe(choice)
+    if found is None:
+        return effective
+    details = {**effective.details, "probe": found.details()}
+    return replace(effective, details=details, probed=found.compute)
+
+
+def warnings(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
+    """Return a line for every difference."""
+    return [
+        *_differences(profile, choices, effective),
+        *_dropped_casts(choices[Stage.RUNTIME], profile),
+        *_wrong_color(choices, profile),
+    ]
+
+
+def as_dict(effective: Effective) -> dict[str, Any]:
+    """Return what is in force, for the manifest."""
+    return {"compute": effective.compute, **effective.options, "details": effective.details}
+
+
+def _differences(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
+    backend = choices[Stage.RUNTIME].backend.name
+    asked = {**choices[Stage.RUNTIME].options, "compute": profile.spec.precision.compute}
+    got = {**effective.options, "compute": effective.compute}
+    lines = [
+        f"{name} {asked[name]} was asked for, {backend} is running {got[name]}"
+        for name in got
+        if name in asked and got[name] is not None and asked[name] != got[name]
+    ]
+    probed, backend_says = effective.probed, effective.compute
+    if probed == "tf32" and asked.get("use_tf32"):
+        probed = backend_says
+    if probed != backend_says and probed is not None:
+        lines.append(
+            f"compute {asked['compute']} was asked for and {backend} says {backend_says}; a probe "
+            f"model finds {probed}"
+        )
+    total = sum(effective.products.values())
+    for kind, count in effective.products.items():
+        if kind not in (effective.compute, asked["compute"]):
+            lines.append(
+                f"compute {asked['compute']} was asked for, {count} of {total} convolutions and "
+                f"matrix products are running in {kind}"
+            )
+    return lines
+
+
+def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
+    """Say when the graph rounds on purpose and the runtime takes that for nothing."""
+    graph = profile.spec.graph
+    asked = {"accumulation": graph.accumulation.dtype, "softmax": graph.activation.softmax}
+    return [
+        f"{name} in {dtype} was asked for, {choice.backend.name} drops the casts that round to it"
+        for name, dtype in asked.items()
+        if dtype != "keep" and not rounds(choice, dtype)
+    ]
+
+
+def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
+    """Say when the converter takes the pixels for something that they are not."""
+    if Stage.CONVERT not in choices:
+        return []
+    encode = choices[Stage.ENCODE].options
+    if profile.spec.color.source == "planes":
+        made = (Matrix.BT601, Range.FULL)  # JFIF 1.02
+    elif "matrix" in encode and "range" in encode:
+        made = (Matrix(encode["matrix"]), Range(encode["range"]))
+    else:
+        return []
+    assumed = choices[Stage.CONVERT].make().assumes
+    if made == assumed:
+        return []
+    name = choices[Stage.CONVERT].backend.name
+    return [
+        f"color: the pixels are {made[0]} {made[1]} range, and {name}"
+        f" takes them for {assumed[0]} {assumed[1]} range"
+    ]

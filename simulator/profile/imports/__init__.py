@@ -1,5 +1,0 @@
-"""Profiles made from other tools' configurations, one file a format."""
-
-from simulator.profile.imports.formats import FORMATS, convert
-
-__all__ = ["FORMATS", "convert"]

@@ -1,0 +1,1 @@
+"""Intervals, tests, percentiles and densities; from numbers to numbers."""

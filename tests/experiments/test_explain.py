@@ -1,0 +1,77 @@
+"""Blame on a network whose answers are known: the strongest of red, green and blue."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from simulator.errors import UserError
+from simulator.experiments.explain import explain
+from simulator.profile.suite import load_suite
+
+SWAPPED = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]
+
+
+@pytest.fixture
+def blame(card, data, cache, tmp_path):
+    return explain(
+        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=SWAPPED, out=tmp_path / "run"
+    )
+
+
+def test_the_guilty_axis_is_charged_with_everything(blame):
+    """Red and blue trade places, green stays: 4 of 6 flip, all of them by color alone."""
+    rate, top1 = (blame.summary["blame"][metric] for metric in ("flip_rate", "top1"))
+
+    assert rate["total"]["value"] == pytest.approx(4 / 6)
+    assert top1["total"]["value"] == pytest.approx(-4 / 6)
+    for block in ("swap_in", "waterfall", "shapley"):
+        assert top1[block]["color"]["value"] == pytest.approx(-4 / 6)
+        assert top1[block]["resize"]["value"] == pytest.approx(0)
+    assert top1["swap_out"]["color"]["value"] == pytest.approx(4 / 6)
+    assert top1["residual"] < 1e-9
+    assert top1["family"] == 2
+
+
+def test_every_flipped_image_names_the_axis_that_flips_it_alone(blame):
+    rows = pq.read_table(blame.folder / "blame.parquet").to_pylist()
+
+    assert {row["sample"].partition("/")[0] for row in rows} == {"red", "blue"}
+    assert all(row["alone"] == ["color"] for row in rows)
+    assert all((row["changed"], row["units"]) == (1, 1) for row in rows)
+
+
+def test_an_axis_that_changes_nothing_is_null(card, data, cache, tmp_path):
+    """Pillow and OpenCV decode JPEGs alike; a resize does change pixels, if not answers."""
+    overrides = ["deploy.decode.backend=opencv", "deploy.resize=opencv-nearest"]
+
+    found = explain(
+        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=overrides,
+        out=tmp_path / "run",
+    )  # fmt: skip
+
+    assert found.summary["null"] == ["decoder"]
+
+
+def test_axes_that_cannot_run_apart_are_swapped_together(card, data, cache, tmp_path):
+    """ONNX Runtime on a CPU computes no BF16, so precision and runtime are one axis."""
+    overrides = [
+        "deploy.runtime={backend: openvino, graph_optimization_level: null}",
+        "deploy.precision.compute=bf16",
+        "deploy.color.order=bgr",
+    ]
+
+    found = explain(
+        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=overrides,
+        out=tmp_path / "run",
+    )  # fmt: skip
+
+    assert found.summary["axes"] == ["color", "precision+runtime"]
+
+
+def test_equal_stacks_leave_nothing_to_explain(card, data, cache, tmp_path):
+    with pytest.raises(UserError, match="nothing to explain"):
+        explain("pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["sysnoise", "robustmq-s"])
+def test_the_built_in_suites_are_valid(name):
+    assert load_suite(name).spec.name == name

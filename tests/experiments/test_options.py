@@ -1,0 +1,147 @@
+"""What every job takes besides its own arguments, and that a run can be asked for again."""
+
+import json
+import pydoc
+
+import pytest
+import tiny_tasks
+import yaml
+from timed_runs import MEASURED, frozen, shape
+
+import simulator
+from simulator import cli
+from simulator.cli import resume
+from simulator.errors import UserError
+from simulator.experiments.explain import explain
+from simulator.experiments.session import Silent
+from simulator.experiments.sweep import sweep
+from simulator.experiments.worst import worst
+from simulator.latency.measure import latency
+from simulator.latency.tail import tail
+
+BGR = {"color.order": "bgr"}
+SUITE = {
+    "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
+    "columns": {"order": {"bgr": BGR}, "resize": {"nearest": {"resize": "opencv-nearest"}}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def jobs(card, cache, tmp_path):
+    """Every job that can be resumed, as a function of the options alone; it returns one result."""
+    suite = tmp_path / "mine.yaml"
+    suite.write_text(yaml.safe_dump(SUITE))
+    pair = {
+        "train": "pillow_fp32",
+        "deploy": "pillow_fp32",
+        "overrides": ["deploy.color.order=bgr"],
+    }
+    calls = {
+        "run": lambda **options: simulator.simulate(**pair, model=card, **options),
+        "explain": lambda **options: explain(**pair, model=card, **options),
+        "sweep": lambda **options: sweep(str(suite), models=[card], **options)[0],
+        "worst": lambda **options: worst(str(suite), model=card, **options),
+        "latency": lambda **options: latency(**pair, model=card, queries=12, **options),
+        "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
+    }
+    assert set(calls) == set(resume.JOBS) - DOCUMENTED
+    with frozen():
+        yield calls
+
+
+DOCUMENTED = {"audit", "replay"}
+"""Jobs whose images, limit and seed a document says: tests/audit."""
+JOBS = pytest.mark.parametrize("command", [job for job in resume.JOBS if job not in DOCUMENTED])
+
+
+class Told(Silent):
+    """Counts the samples, and is interrupted after *stop* of them."""
+
+    def __init__(self, stop=None):
+        self.samples, self.stop = 0, stop
+
+    def advance(self, done, total):
+        self.samples += 1
+        if self.samples == self.stop:
+            raise KeyboardInterrupt
+
+
+@JOBS
+def test_an_unknown_option_is_a_type_error_before_anything_is_done(jobs, command, tmp_path):
+    with pytest.raises(TypeError, match="unknown option 'limt'; did you mean 'limit'"):
+        jobs[command](limt=3, out=tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
+
+
+@JOBS
+def test_every_option_arrives(jobs, command, data, tmp_path):
+    told = Told()
+    options = {
+        "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
+        "resume": False, "workers": 1, "memory": 64, "progress": told,
+    }  # fmt: skip
+    assert set(options) == set(simulator.Options.__annotations__)
+
+    result = jobs[command](**options)
+
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    asked = manifest["request"]["arguments"]
+    assert result.folder.is_relative_to(tmp_path / "out")
+    assert result.summary["samples"] == 4
+    assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
+    assert told.samples >= 4
+    with pytest.raises(UserError, match="overwrite"):
+        jobs[command](**options)
+    assert jobs[command](**options | {"overwrite": True}).summary["samples"] == 4
+
+
+@pytest.mark.parametrize(("option", "value"), [("workers", 0), ("memory", 0), ("limit", 0)])
+@JOBS
+def test_options_that_make_no_sense_are_refused(jobs, command, option, value, data, tmp_path):
+    with pytest.raises(UserError, match=option):
+        jobs[command](data=data, out=tmp_path / "out", **{option: value})
+
+
+@JOBS
+def test_an_interrupted_job_is_asked_again(jobs, command, data, tmp_path, capsys):
+    """Of six images three are through when it stops; what it then says is the same."""
+    options = {"data": data, "limit": 6, "seed": 3}
+    whole = jobs[command](**options, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        jobs[command](**options, out=tmp_path / "out", progress=Told(stop=3))
+    folder = tmp_path / "out" / whole.folder.relative_to(tmp_path / "whole")
+
+    assert cli.main(["resume", str(folder), "--json"]) == 0
+
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    again = json.loads((folder / "summary.json").read_text())
+    expected = json.loads((whole.folder / "summary.json").read_text())
+    passing = MEASURED if command in ("latency", "tail") else {"seconds", "workers", "latency_ms"}
+    assert {k: v for k, v in again.items() if k not in passing} == {
+        k: v for k, v in expected.items() if k not in passing
+    }
+    assert shape(again) == shape(expected)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == ([again] if command == "sweep" else again)
+
+
+def test_help_says_what_the_options_are():
+    assert "simulator.Options" in pydoc.render_doc(simulator.simulate)
+    page = pydoc.plain(pydoc.render_doc(simulator.Options))
+    assert [f"{name}: " in page for name in simulator.Options.__annotations__].count(False) == 0
+
+
+@pytest.mark.parametrize("job", [sweep, worst])
+def test_annotated_images_without_a_single_object_have_no_headline(job, cache, tmp_path):
+    """Nothing is to be found, so mAP is no number, though every image has its annotations."""
+    model = tiny_tasks.card(tmp_path / "model")
+    data = tiny_tasks.data(tmp_path / "data")
+    boxes = data.with_name("boxes.json")
+    boxes.write_text(json.dumps(json.loads(boxes.read_text()) | {"annotations": []}))
+    suite = tmp_path / "mine.yaml"
+    suite.write_text(yaml.safe_dump(SUITE))
+    which = {"models": [model]} if job is sweep else {"model": model}
+
+    with pytest.raises(UserError, match="mAP; give images with labels"):
+        job(str(suite), data=data, out=tmp_path / "out", **which)

@@ -1,0 +1,176 @@
+"""Interrupted runs: what was finished is kept, and the rest comes out as if nothing happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+import tiny
+import yaml
+
+from simulator import cli
+from simulator.errors import RunError
+from simulator.experiments.session import Silent
+from simulator.experiments.sweep import sweep
+from simulator.profile.load import shipped_folder
+from simulator.results import store
+
+
+class StopsAt(Silent):
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, done, total):
+        if done == self.count:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def many(tmp_path):
+    """90 images, more than two chunks of records."""
+    return tiny.data(tmp_path / "many", each=30)
+
+
+def run(card, many, out, **options):
+    return sweep("robustmq-s", models=[card], data=many, out=out, **options)
+
+
+@pytest.mark.parametrize("stop", [1, 32, 70])
+def test_resumed_records_are_byte_equal(card, many, cache, tmp_path, capsys, stop):
+    whole = run(card, many, tmp_path / "whole")[0].folder
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "stopped", progress=StopsAt(stop))
+    folder = tmp_path / "stopped" / "colors"
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
+    assert not (folder / "records.parquet").exists()
+
+    assert cli.main(["resume", str(folder)]) == 0
+
+    assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+    assert not (folder / "parts").exists()
+
+
+def test_a_complete_run_is_left_alone_and_json_is_json(card, many, cache, tmp_path, capsys):
+    folder = run(card, many, tmp_path / "run")[0].folder
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    capsys.readouterr()
+
+    assert cli.main(["resume", str(folder)]) == cli.main(["resume", str(folder), "--json"]) == 0
+
+    said = capsys.readouterr()
+    assert json.loads(said.out) == json.loads((folder / "summary.json").read_text())
+    assert said.err.count("nothing to resume") == 2
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_records_do_not_depend_on_workers_or_memory(card, many, cache, tmp_path, workers):
+    first = run(card, many, tmp_path / "a", workers=2)[0].folder
+    other = run(card, many, tmp_path / "b", workers=workers, memory=1)[0].folder
+
+    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_records_do_not_depend_on_the_chunk(card, many, cache, tmp_path, monkeypatch, chunk):
+    first = run(card, many, tmp_path / "a")[0].folder
+    monkeypatch.setattr(store, "CHUNK", chunk)
+    other = run(card, many, tmp_path / "b")[0].folder
+
+    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+
+
+def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, cache, tmp_path):
+    """The same suite with its columns and options turned round."""
+    spec = yaml.safe_load((shipped_folder("suites") / "robustmq-s.yaml").read_text())
+    columns = reversed(spec["columns"].items())
+    spec["columns"] = {name: dict(reversed(of.items())) for name, of in columns}
+    turned = tmp_path / "turned.yaml"
+    turned.write_text(yaml.safe_dump(spec, sort_keys=False))
+
+    def digests(result):
+        table = pq.read_table(result.folder / "records.parquet").to_pylist()
+        return {(row["sample"], row["side"]): row["digest"] for row in table}
+
+    (there,) = run(card, many, tmp_path / "a")
+    (back,) = sweep(str(turned), models=[card], data=many, out=tmp_path / "b")
+
+    assert digests(there) == digests(back)
+
+
+def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):
+    data = tiny.data(tmp_path / "data", each=150)
+    whole = run(card, data, tmp_path / "whole")[0].folder
+    command = [
+        *(sys.executable, "-m", "simulator.cli", "sweep", "--suite", "robustmq-s"),
+        *("--model", str(card), "--data", str(data), "--out", str(tmp_path / "killed")),
+    ]
+    folder = tmp_path / "killed" / "colors"
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(folder.glob("parts/*.parquet")) and child.poll() is None:
+        time.sleep(0.002)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
+
+    assert cli.main(["resume", str(folder)]) == 0
+
+    assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+
+
+def test_a_run_of_other_images_is_not_resumed(card, many, cache, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "out", progress=StopsAt(40))
+    folder = tmp_path / "out" / "colors"
+    (many / "red" / "red0.jpg").write_bytes(tiny.encoded(tiny.picture((0, 0, 0))))
+
+    with pytest.raises(RunError, match="data changed since it was started"):
+        run(card, many, folder, resume=True)
+
+
+def test_a_run_of_other_labels_is_not_resumed(card, many, cache, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "out", progress=StopsAt(40))
+    (many / "red").rename(many / "was_red")
+    (many / "green").rename(many / "red")
+    (many / "was_red").rename(many / "green")
+
+    with pytest.raises(RunError, match="data changed since it was started"):
+        run(card, many, tmp_path / "out" / "colors", resume=True)
+
+
+FULL = """
+import resource, signal, sys
+import pyarrow as pa
+from pathlib import Path
+from simulator.errors import RunError
+from simulator.results.store import RunWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+columns = [pa.field("prediction", pa.int32())]
+writer = RunWriter(Path(sys.argv[1]), {}, columns, overwrite=False)
+row = {"side": "train", "prediction": 1}
+for i in range(32):
+    writer.add([row | {"sample": str(i)}])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    for i in range(32, 64):
+        writer.add([row | {"sample": str(i)}])
+except RunError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
+    """The kernel refuses to write past 1000 bytes, as a full disk refuses any."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "run")], capture_output=True, text=True
+    )
+
+    assert done.stderr == ""
+    assert "32 samples are safe: make room, then: simulate resume" in done.stdout
+    assert [p.name for p in sorted(tmp_path.glob("run/parts/*.parquet"))] == ["000000000.parquet"]

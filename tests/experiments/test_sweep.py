@@ -1,0 +1,141 @@
+"""Sweeps and worst cases, with figures worked out on paper."""
+
+import io
+import statistics
+
+import pytest
+import yaml
+from rich.console import Console
+
+from simulator.errors import ProfileError, UserError
+from simulator.experiments.sweep import sweep
+from simulator.experiments.worst import worst
+from simulator.profile.suite import load_suite
+from simulator.report import sweep as tables
+
+SUITE = {
+    "schema": 1,
+    "name": "mine",
+    "summary": "two axes",
+    "train": "pillow_fp32",
+    "columns": {
+        "order": {"bgr": {"color.order": "bgr"}},
+        "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
+    },
+    "combined": {"color.order": "bgr", "resize": "opencv-nearest"},
+}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(SUITE, sort_keys=False))
+    return path
+
+
+@pytest.fixture
+def swept(suite, card, data, cache, tmp_path):
+    (result,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs")
+    return result.summary
+
+
+def test_figures_by_hand(swept):
+    """All six are right; BGR loses four of six; two resizers lose none."""
+    order, resize = swept["columns"]["order"], swept["columns"]["resize"]
+
+    assert swept["top1"] == 1
+    assert order["options"]["bgr"]["drop"] == pytest.approx(4 / 6)
+    assert order["options"]["bgr"]["flips"] == 4
+    assert (resize["mean_drop"], resize["max_drop"]) == (0, 0)
+    assert swept["columns"]["combined"]["options"]["combined"]["flips"] == 4
+
+
+def test_systematic_metrics_by_hand(swept):
+    """SR = 1/3, 1, 1: mean 7/9, SNI = (1 - 7/9) / 1 = 2/9, std with ddof 1 = 0.3849."""
+    systematic = swept["systematic"]
+
+    assert systematic["mean_SR"] == pytest.approx(7 / 9)
+    assert systematic["SNI"] == pytest.approx(2 / 9)
+    assert systematic["std"] == pytest.approx(statistics.stdev([1 / 3, 1, 1]))
+    assert systematic["std"] == pytest.approx(0.3849, abs=1e-4)
+
+
+def test_tables_say_the_same_in_every_form(swept):
+    markdown, latex = tables.markdown([swept]), tables.latex([swept])
+
+    assert "| colors | 100.00 | 66.67 / 66.7 % | 0.00 (0.00) / 0.0 (0.0) % |" in markdown
+    assert r"66.67 / 66.7 \%" in latex
+    assert "colors,order,bgr,0.33333" in tables.as_csv([swept])
+
+
+def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cache, tmp_path):
+    path = tmp_path / "pooling.yaml"
+    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}, **SUITE["columns"]}
+    path.write_text(yaml.safe_dump({**SUITE, "columns": columns}))
+
+    (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+
+    assert "ceil_mode" not in result.summary["columns"]
+    assert "does not exist" in result.summary["absent"]["ceil_mode/ceil"]
+
+
+def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_path):
+    path = tmp_path / "pooling.yaml"
+    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
+    path.write_text(yaml.safe_dump({**SUITE, "columns": columns, "combined": None}))
+
+    with pytest.raises(UserError, match=r"colors: no option of this suite changes it: this axis"):
+        sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+
+
+def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_path):
+    """ACC = 0: SNI divides by it."""
+    for old, new in (("red", "tmp"), ("green", "red"), ("blue", "green"), ("tmp", "blue")):
+        (data / old).rename(data / new)
+
+    (result,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs")
+
+    assert result.summary["top1"] == 0
+    assert result.summary["systematic"]["SNI"] is None
+    console = Console(file=io.StringIO())
+    tables.render([result.summary], "text", console)
+    assert "SNI -" in console.file.getvalue()
+
+
+def test_two_cards_of_one_name_are_refused(suite, card, data, cache, tmp_path):
+    with pytest.raises(UserError, match="two model cards are called 'colors'"):
+        sweep(str(suite), models=[card, card], data=data, out=tmp_path / "runs")
+
+
+def test_the_worst_case_starts_with_the_axis_that_loses_most(suite, card, data, cache, tmp_path):
+    found = worst(str(suite), model=card, data=data, out=tmp_path / "run").summary
+
+    assert found["path"][0]["added"] == "order/bgr"
+    assert found["path"][0]["drop"] == pytest.approx(4 / 6)
+    assert [step["added"].partition("/")[0] for step in found["path"]] == ["order", "resize"]
+    assert found["combinations"] == 2 * 3
+    assert found["exhaustive"]["top1"] == pytest.approx(2 / 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colums": {}}, "unknown key 'colums'; did you mean 'columns'"),
+        ({"columns": {}}, "at least one option"),
+        ({"columns": {"resize": {}}}, "at least one option"),
+        ({"train": 3}, "train"),
+    ],
+)
+def test_a_malformed_suite_says_where(tmp_path, change, message):
+    path = tmp_path / "bad.yaml"
+    path.write_text(yaml.safe_dump({**SUITE, **change}, sort_keys=False))
+
+    with pytest.raises(ProfileError, match=r"bad\.yaml:[0-9]+: ") as caught:
+        load_suite(str(path))
+
+    assert message in str(caught.value)
+
+
+def test_an_unknown_suite_names_the_nearest():
+    with pytest.raises(ProfileError, match="did you mean 'sysnoise'"):
+        load_suite("sysnois")

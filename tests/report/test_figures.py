@@ -60,7 +60,10 @@ def test_the_total_is_read_and_a_failed_sample_never_came(tmp_path):
 
     found = read(folder)
 
-    assert timed(found).times["deploy"].total.tolist() == [[1_000_000, 2_000_000], [3_000_000, NEVER]]
+    assert timed(found).times["deploy"].total.tolist() == [
+        [1_000_000, 2_000_000],
+        [3_000_000, NEVER],
+    ]
     assert timed(found).megapixels.tolist() == [0.1875, 0.1875]
 
 

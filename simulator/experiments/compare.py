@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from simulator.analysis import gate
 from simulator.errors import UserError
@@ -12,13 +12,15 @@ from simulator.experiments import controls
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
 from simulator.experiments.flip_pictures import draw
 from simulator.experiments.gallery import keep
-from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.session import Session, Variant
-from simulator.experiments.summary import SIDES, summarize, template
+from simulator.experiments.summary import SIDES, summarize, vocabulary
+from simulator.notices import merged as told_once
 from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
-from simulator.pipeline.stack import Stack, notes
+from simulator.pipeline.stack import Stack
 from simulator.profile import axes
+from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.store import RunWriter
 
 
@@ -31,7 +33,7 @@ def simulate(
     fail_on: Sequence[str] = (),
     strict: bool = False,
     **options: Unpack[Options],
-) -> Result:
+) -> Result[PairSummary]:
     """Run the same model on the same images through two stacks, and compare.
 
     Args:
@@ -56,7 +58,8 @@ def simulate(
     folder = job.folder("", sides)
     job.refuse_taken(folder)
     with job.session() as session:
-        gate.check(rules, template(session.card.task))
+        task = session.card.task
+        gate.check(rules, pair_summary(task.Flips), vocabulary(task))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
@@ -69,9 +72,9 @@ def simulate(
         }
         with job.writer(folder, start, session) as run:
             done = run_and_keep(session, merged, run, SIDES, timed=True)
-            summary = conclude(session, stacks, merged, done, rules, run)
+            found = conclude(session, stacks, merged, done, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary |= took
+            summary = judged(found, rules, took)
             run.finish(summary, took)
     return Result(summary, folder)
 
@@ -81,17 +84,15 @@ def conclude(
     stacks: Sequence[Stack],
     merged: Plan,
     done: Sequence[Done],
-    rules: Sequence[gate.Rule],
     run: RunWriter,
-) -> dict[str, Any]:
-    """Return ``summary.json`` of a pair that has been run, and draw its worst flips into the run.
+) -> PairSummary:
+    """Return what a pair that has been run found, before its gate; draw pictures into the run.
 
     Args:
         session: the model and the images.
         stacks: train and deploy.
         merged: the plan of the two.
         done: every sample.
-        rules: of the gate.
         run: where the pictures go.
     """
     session.show.say("controls")
@@ -105,11 +106,10 @@ def conclude(
     )
     draw(session, stacks, merged, summary, run)
     keep(session, stacks, differing, done, summary, run)
-    summary["gate"] = gate.evaluate(rules, summary)
-    return summary
+    return pair_summary(session.card.task.Flips).model_validate(summary)
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:
-    lines = [w for w in notes(told for s in stacks for told in s.told) if "was asked for" in w]
-    if lines:
+    told = told_once(notice for stack in stacks for notice in stack.told)
+    if lines := [notice for notice in told if notice.is_strict]:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))

@@ -13,6 +13,7 @@ from simulator.data.folder import Item, read
 from simulator.errors import SampleError
 from simulator.experiments.session import Session
 from simulator.modalities.image.orientation import UPRIGHT, stored
+from simulator.notices import Kind, Notice
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import ends
 from simulator.pipeline.plan import Plan
@@ -43,7 +44,9 @@ def draw(
     painter, decoders = _painter(), [d for d in map(decoder, stacks) if d]
     if painter is None or not decoders:
         why = "no installed backend paints" if decoders else "both stacks were recorded"
-        summary["warnings"].append(f"the worst flips are not drawn: {why}")
+        summary["warnings"].append(
+            Notice(Kind.MISSING_PICTURE, f"the worst flips are not drawn: {why}")
+        )
         return
     session.show.say("drawing the worst flips")
     items = {item.name: item for item in session.dataset.items}

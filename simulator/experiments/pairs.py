@@ -15,7 +15,7 @@ from simulator.contract import Encoded
 from simulator.errors import RunError
 from simulator.experiments.common import digests_of, done_of, manifest, rows_of
 from simulator.experiments.compare import conclude
-from simulator.experiments.job import Job
+from simulator.experiments.job import Job, judged
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.pipeline.executor import Done
@@ -116,11 +116,10 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
         for one, pair, own, writer, done in zip(left, pairs, alone, writers, results, strict=True):
             begun = job.seconds()
             session.show.say(f"{one.folder.name}: controls and figures")
-            summary = conclude(session, pair, own, done, one.rules, writer)
+            found = conclude(session, pair, own, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            summary |= took
-            writer.finish(summary, took)
+            writer.finish(judged(found, one.rules, took), took)
             running.left.remove(writer)
 
 

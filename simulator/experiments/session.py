@@ -17,6 +17,7 @@ from simulator.data.folder import Dataset, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import DEFAULT_MEMORY, Done, execute
 from simulator.pipeline.plan import Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder
@@ -137,7 +138,7 @@ class Session:
         self.card = Card(Path(model)) if model else Card(example.model_card())
         self.source = check(self.card)
         whole = self.card.task.load(Path(data)) if data else self.card.task.example()
-        self.notes = whole.notes
+        self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.workers = workers or os.cpu_count() or 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from simulator.modalities.image.front_end import preprocessing
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card, tensor_shape
 from simulator.model.onnxfile import OnnxFile, load, shape_words
+from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.executor import ends
 from simulator.pipeline.inference import answering, inference
@@ -44,7 +45,7 @@ class Stack:
         steps: from a file's bytes to an answer.
         artifact: the model file that its runtime opened.
         effective: what the runtime says is in force.
-        warnings: what the person should know about it.
+        notices: what the person should know about it.
     """
 
     side: str
@@ -53,12 +54,12 @@ class Stack:
     steps: tuple[Step, ...]
     artifact: Artifact
     effective: Effective
-    warnings: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
     @property
-    def told(self) -> Iterator[tuple[str, str]]:
-        """Its warnings, each with its name, for :func:`notes`."""
-        return ((self.side, warning) for warning in self.warnings)
+    def told(self) -> Iterator[Notice]:
+        """Its notices, about itself."""
+        return (notice.of(self.side) for notice in self.notices)
 
     @property
     def versions(self) -> dict[str, str | None]:
@@ -67,29 +68,6 @@ class Stack:
         for choice in self.choices.values():
             found |= registry.versions(choice.backend)
         return found
-
-
-NAMED = 3
-"""Of more stacks that share a warning, only so many are named."""
-
-
-def notes(warnings: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for every warning, each with the stacks that it is about.
-
-    Args:
-        warnings: (stack, warning), in the order in which they are told.
-    """
-    sides: dict[str, dict[str, None]] = {}
-    for side, warning in warnings:
-        sides.setdefault(warning, {})[side] = None
-    return [f"{_several(list(names))}: {warning}" for warning, names in sides.items()]
-
-
-def _several(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    if more > 0:
-        return f"{', '.join(names[:NAMED])} and {more} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 class StackBuilder:
@@ -130,15 +108,15 @@ class StackBuilder:
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, own, found)
         before = self._before(profile, choices)
-        warnings: list[str] = []
+        notices: list[Notice] = []
         feeds = None
         if profile.spec.precision.quantizer:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
-            feeds, warnings = self._feeds(profile, pair)
+            feeds, notices = self._feeds(profile, pair)
         artifact = build(self.card, self.source, profile, choices, feeds)
         runtime, effective = self._runtime(side, choices[Stage.RUNTIME], artifact)
-        warnings += in_force.warnings(profile, choices, effective)
-        warnings += artifact.notes
+        notices += in_force.notices(profile, choices, effective)
+        notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         identity = choices[Stage.RUNTIME].identity()
         names = self._names(artifact, runtime)
         after = (
@@ -146,7 +124,7 @@ class StackBuilder:
             answering(profile, self.card),
         )
         steps = (*before, *after)
-        return Stack(side, profile, choices, steps, artifact, effective, tuple(warnings))
+        return Stack(side, profile, choices, steps, artifact, effective, tuple(notices))
 
     def _before(self, profile: Profile, choices: Choices) -> list[Step]:
         found = recorded.recording(profile, choices, Stage.DECODE)
@@ -170,9 +148,10 @@ class StackBuilder:
         lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
         if not found.stages:
             lines.append("its outputs were recorded without latencies")
+        told = tuple(Notice(Kind.RECORDED, line) for line in lines)
         artifact = Artifact(found.path, found.digest, "recording")
         steps = tuple(recorded.answers(found, own[0], self.card, tuple(wanted)))
-        return Stack(side, *own, steps, artifact, effective, tuple(lines))
+        return Stack(side, *own, steps, artifact, effective, told)
 
     def close(self) -> None:
         """Close every runtime."""
@@ -230,7 +209,7 @@ class StackBuilder:
                 )
         return names
 
-    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
+    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
         quantizer = profile.spec.precision.quantizer
         assert quantizer is not None
         wanted = quantizer.calibration
@@ -251,7 +230,8 @@ class StackBuilder:
         }:
             warnings.append("INT8 is calibrated on images some of which are also evaluated")
         identity = [[sha256(item.path) for item in chosen], [s.identity for s in through]]
-        return Feeds(identity, lambda: self._tensors(through, chosen)), warnings
+        notices = [Notice(Kind.CALIBRATION, line) for line in warnings]
+        return Feeds(identity, lambda: self._tensors(through, chosen)), notices
 
     def _tensors(
         self, through: Sequence[Step], items: Sequence[Item]

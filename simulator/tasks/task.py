@@ -22,6 +22,7 @@ from simulator.errors import DataError, UserError
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.statistics.bootstrap import Resamples, effect
+from simulator.tasks.figures import Flips
 from simulator.tasks.score import Record, Score, flip_rate, total
 
 Shapes = Mapping[str, Sequence[int | None]]
@@ -83,6 +84,7 @@ class Task(ABC):
         titles: of the columns of the worst flips, after the image's name.
         resamples: how often its headline metric is resampled.
         Output: the schema of a card's ``output`` section.
+        Flips: the type of ``flips`` of a comparison.
 
     Args:
         output: that section, checked.
@@ -99,6 +101,7 @@ class Task(ABC):
     titles: ClassVar[tuple[str, str, str]]
     resamples: ClassVar[int]
     Output: ClassVar[type[BaseModel]]
+    Flips: ClassVar[type[Flips]] = Flips
 
     def __init__(self, output: Any, network: Network) -> None:
         self.output, self.network = output, network
@@ -107,6 +110,20 @@ class Task(ABC):
     def headline(self) -> str:
         """The first metric."""
         return self.metrics[0]
+
+    def vocabulary(self) -> dict[str, Sequence[str]]:
+        """Return the names that a comparison's dictionaries have as keys, by kind of name.
+
+        ``metric``: of either stack; ``delta``: those that are compared; ``flips``: kinds of flips;
+        ``class``: the classes. See :class:`simulator.typed.Keys`.
+        """
+        labels = self.network.labels
+        return {
+            "metric": self.metrics,
+            "delta": self.metrics,
+            "flips": tuple(self.kinds),
+            "class": labels.names if labels else (),
+        }
 
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:

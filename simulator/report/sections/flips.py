@@ -17,6 +17,7 @@ from simulator.report.sections.style import figure, text
 from simulator.report.words import SIDES, between, ends, points, share, title
 from simulator.statistics import paired
 from simulator.tasks import named
+from simulator.typed import plain
 
 CLASSES, CONFUSIONS, BINS = 25, 20, 10
 _UNJUDGED = "changed, without a label"
@@ -31,7 +32,7 @@ def answer(run: Run) -> Section | None:
     """Show the metrics of both stacks, and the flips by kind."""
     if run.command != "run":
         return None
-    summary, task = run.summary, named(run.summary["task"])
+    summary, task = plain(run.summary), named(run.summary["task"])
     rows = []
     for metric, delta in summary["delta"].items():
         old, new = (share(summary[side]["metric"][metric], 2) for side in SIDES)
@@ -60,7 +61,7 @@ def worst(run: Run) -> Section | None:
     """Show the worst flips, with their pictures where there are any."""
     if run.command != "run":
         return None
-    flips, task = run.summary["worst_flips"], named(run.summary["task"])
+    flips, task = plain(run.summary)["worst_flips"], named(run.summary["task"])
     pictures, size, left = [], 0, 0
     for flip in flips:
         data = run.file(flip["picture"]) if flip.get("picture") else None

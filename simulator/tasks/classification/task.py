@@ -23,6 +23,7 @@ from simulator.statistics import paired
 from simulator.statistics.bootstrap import RESAMPLES, Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
+from simulator.tasks.classification.figures import ClassificationFlips
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES, Shapes, Task
 
@@ -63,6 +64,7 @@ class Classification(Task):
     titles = ("label", "train (margin)", "deploy (margin)")
     resamples = RESAMPLES
     Output = Output
+    Flips = ClassificationFlips
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("label", pa.int32()),
         pa.field("prediction", pa.int32()),

@@ -30,6 +30,7 @@ from simulator.tasks.segmentation.confusion import (
     tally,
 )
 from simulator.tasks.segmentation.drawing import panels
+from simulator.tasks.segmentation.figures import SegmentationFlips
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.task import CHANGES, Shapes, Task
 
@@ -51,6 +52,7 @@ class Segmentation(Task):
     titles = ("pixels changed", "of these at boundaries", "picture")
     resamples = RESAMPLES
     Output = SegmentationOutput
+    Flips = SegmentationFlips
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("cells", pa.list_(pa.int32())),
         pa.field("pixels", pa.list_(pa.int64())),
@@ -67,6 +69,11 @@ class Segmentation(Task):
     def outputs(self) -> tuple[str, ...]:
         """Return the one output that has the scores."""
         return (self.output.scores,)
+
+    def vocabulary(self) -> dict[str, Sequence[str]]:
+        """Add the IoU of each class."""
+        own = super().vocabulary()
+        return own | {"metric": (*self.metrics, *self._ious())}
 
     def check(self, shapes: Shapes) -> None:
         """Hold the output against the layout, the stride and the classes."""
@@ -119,12 +126,15 @@ class Segmentation(Task):
             return Score(records, len(known), dict.fromkeys(self.metrics), None)
         figures = score(dense(known, self.network.classes))
         metrics = {"mIoU": figures["miou"], **{name: figures[name] for name in self.metrics[1:]}}
-        names = (f"IoU {self.network.label(index)}" for index in range(self.network.classes))
-        metrics |= dict(zip(names, figures["iou"], strict=True))
+        metrics |= dict(zip(self._ious(), figures["iou"], strict=True))
         if not figures["pixels"]:
             return Score(records, len(known), metrics, None)
         images = tally(known, self.network.classes)
         return Score(records, len(known), metrics, mean_iou(images), accuracies(images))
+
+    def _ious(self) -> list[str]:
+        """What the IoU of each class is called."""
+        return [f"IoU {self.network.label(index)}" for index in range(self.network.classes)]
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
         """Return the rates of change at boundaries, inside, and of each class."""

@@ -1,4 +1,7 @@
-"""Artifacts: one concrete model file per (graph x format x precision), cached by content."""
+"""Artifacts: one concrete model file per (graph x format x precision), cached by content.
+
+The phases of the way from the card's file are told in :mod:`simulator.contract.passes`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,32 @@ import hashlib
 import importlib.metadata
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
+from pydantic import BaseModel, ValidationError
 
 from simulator import cache, machine, registry
 from simulator.contract import Array, Runtime, Stage
+from simulator.contract.passes import PASSES, AfterPass, Request
 from simulator.errors import ModelError, SimulatorError, one_line
-from simulator.model.card import Card, tensor_shape
-from simulator.model.graph.change import difference
-from simulator.model.graph.edit import inferred, pin
-from simulator.model.graph.rewrite import REWRITES, rewrite
-from simulator.model.onnxfile import OnnxFile, load
+from simulator.model.card import Card
+from simulator.model.onnxfile import OnnxFile, dims, load, shape_words
+from simulator.model.passes.graph.change import difference
+from simulator.model.passes.graph.edit import inferred, inputs_of, pin
+from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.profile import messages
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
 SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}
+REPORT = "report.json"
+"""Beside an artifact: what the pass that made it tells of its work."""
 RECIPE = 4
 """Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
 
@@ -40,12 +48,14 @@ class Artifact:
         key: the digest of everything that it was made from.
         format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
         notes: what the rewrites did.
+        reports: of the passes of the phase ``after``, in order.
     """
 
     path: Path
     key: str
     format: str
     notes: tuple[str, ...] = ()
+    reports: tuple[BaseModel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +72,20 @@ class Feeds:
 
 
 def build(
-    card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
+    card: Card,
+    source: OnnxFile,
+    profile: Profile,
+    choices: Choices,
+    feeds: Feeds | None,
+    after: Sequence[Request] = (),
+    scratch: Path | None = None,
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
 
     The way of a model: the card's file, graph rewrites (ONNX), export to another format, cast
-    or quantization, and the runtime's own compiled form.
+    or quantization, passes that act on the result, and the runtime's own compiled form. For many
+    artifacts that differ in the last two alone, call :func:`prepare` once and :func:`finish`
+    for each.
 
     Args:
         card: the model card.
@@ -75,13 +93,23 @@ def build(
         profile: says which rewrites and which precision.
         choices: the implementations behind the profile.
         feeds: calibration inputs; needed for INT8.
+        after: see :func:`finish`.
+        scratch: see :func:`finish`.
 
     Raises:
         ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
+    made = prepare(card, source, profile, choices, feeds)
+    return finish(card, made, choices, after, scratch)
+
+
+def prepare(
+    card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
+) -> Artifact:
+    """Do what comes before the phase ``after``; see :func:`build`."""
     made = _rewritten(card, start(card, source, profile, choices), profile)
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
-        made = _fixed(card, made)
+        made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
     if exporter:
         made = _step(
@@ -100,7 +128,35 @@ def build(
             card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
         )  # fmt: skip
-    return _compiled(card, made, choices[Stage.RUNTIME])
+    return made
+
+
+def finish(
+    card: Card,
+    made: Artifact,
+    choices: Choices,
+    after: Sequence[Request] = (),
+    scratch: Path | None = None,
+) -> Artifact:
+    """Apply the passes of the phase ``after``, and let the runtime compile the result.
+
+    Args:
+        card: the model card.
+        made: what :func:`prepare` gave.
+        choices: the implementations behind the profile.
+        after: the passes, in order; what they tell of their work is in the artifact's reports.
+        scratch: an existing folder for what is made for *after*, in place of the cache: the
+            caller deletes it. Without *after* nothing is written there.
+
+    Raises:
+        UserError: there is no such pass.
+        ModelError: a pass cannot act on this file, or has no such option.
+    """
+    runtime = choices[Stage.RUNTIME]
+    place = scratch if after else None
+    for request in after:
+        made = _altered(card, made, runtime, request, place)
+    return _compiled(card, made, runtime, place)
 
 
 def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
@@ -148,12 +204,12 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
             f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
             "which this runtime does not read; use keep"
         )
-    model = _pinned(card, given.path)
+    model = pinned(card, given.path)
     changes = rewrite(model, asked)
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    key = digest([given.key, "graph", differs, list(tensor_shape(card.spec.input)), makers()])
+    key = digest([given.key, "graph", differs, _shapes(card), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 
@@ -166,7 +222,7 @@ def _step(
 ) -> Artifact:
     """Let a maker turn one file into another, once."""
     key = digest([given.key, choice.identity(), more, makers()])
-    with _about(card, choice):
+    with _about(card, f"{choice.backend.name} cannot {choice.stage}"):
         path = _cached(
             card,
             key,
@@ -176,7 +232,40 @@ def _step(
     return Artifact(path, key, format, given.notes)
 
 
-def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
+def _altered(
+    card: Card, given: Artifact, runtime: Choice, request: Request, scratch: Path | None
+) -> Artifact:
+    """Let a pass change the file that the runtime opens."""
+    one = PASSES[request.name]
+    if not isinstance(one, AfterPass):
+        raise ModelError(
+            f"{one.name} is a pass of the phase {one.phase}; a profile's graph.{one.name} asks "
+            "for it, nothing asks for it after quantization"
+        )
+    if given.format not in one.formats:
+        raise ModelError(
+            f"{one.name} changes {' and '.join(one.formats)} files only, and "
+            f"{runtime.backend.name} opens a file of the format {given.format}"
+        )
+    try:
+        options = one.Options.model_validate(request.options)
+    except ValidationError as error:
+        lines = messages.problems(error, one.Options, lambda _: one.name, "options")
+        raise ModelError("\n".join(lines)) from None
+    key = digest([given.key, "after", one.name, options.model_dump(mode="json"), makers()])
+    name = f"model.{SUFFIX[given.format]}"
+
+    def make(draft: Path) -> None:
+        report = one.apply(given.path, draft / name, options)
+        (draft / REPORT).write_text(report.model_dump_json())
+
+    with _about(card, f"{one.name} cannot change"):
+        folder = _entry(f"artifacts/{_words(card)}-{key[:24]}", make, scratch)
+    report = one.Report.model_validate_json((folder / REPORT).read_text())
+    return replace(given, path=folder / name, key=key, reports=(*given.reports, report))
+
+
+def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None) -> Artifact:
     runtime: type[Runtime] = choice.offer.make
     options = runtime.compiled_by
     if options is None:
@@ -184,34 +273,66 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     identity = choice.identity()
     identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
     backend, offer = choice.backend, choice.offer
-    with _about(card, choice):
+    with _about(card, f"{backend.name} cannot {choice.stage}"):
         place = registry.compile_identity(backend, offer)
         processor = machine.processor()
         key = digest([given.key, "compile", identity, place, processor, makers()])
-        folder = cache.entry(
+        folder = _entry(
             f"compiled/{_words(card)}-{key[:24]}",
             lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
+            scratch,
         )
-    return Artifact(folder, key, "compiled", given.notes)
+    return replace(given, path=folder, key=key, format="compiled")
 
 
-def _fixed(card: Card, given: Artifact) -> Artifact:
-    """The model with every free dimension of its input given the card's size, batch 1."""
+def _entry(name: str, make: Callable[[Path], None], scratch: Path | None) -> Path:
+    """A folder in the cache, or one of the same name in a scratch folder."""
+    if scratch is None:
+        return cache.entry(name, make)
+    folder = scratch / name
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        make(folder)
+    return folder
+
+
+def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
+    """The model with every free dimension of its inputs given the card's size, batch 1.
+
+    Raises:
+        ModelError: the sample decides one of them.
+    """
     model = load(given.path)
-    shape = tensor_shape(card.spec.input)
-    free = pin(model, shape)
-    if not free:
+    fixed = pin(model, card.feeds)
+    for value in inputs_of(model):
+        shape = dims(value)
+        if None in shape:
+            raise ModelError(
+                f"{runtime.backend.name} takes models of fixed sizes only; input {value.name!r} "
+                f"of {card.model} is {shape_words(shape)}, and every sample has a size of its own"
+            )
+    if not fixed:
         return given
-    key = digest([given.key, "fixed", list(shape), makers()])
+    key = digest([given.key, "fixed", _shapes(card), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
-    words = f"{free} free dimensions of the input were fixed, to {'x'.join(map(str, shape))}"
+    sizes = [
+        " ".join(filter(None, (feed.name, "x".join(map(str, feed.shape))))) for feed in card.feeds
+    ]
+    inputs = "input" if len(sizes) == 1 else "inputs"
+    words = f"{fixed} free dimensions of the {inputs} were fixed, to {', '.join(sizes)}"
     return Artifact(path, key, "onnx", (*given.notes, words))
 
 
-def _pinned(card: Card, path: Path) -> onnx.ModelProto:
-    """A model at the size that the card feeds it; rewrites ask what they change at that size."""
+def _shapes(card: Card) -> Any:
+    """The shapes that a card's feeds have, for digests."""
+    found = {feed.name: list(feed.shape) for feed in card.feeds}
+    return found[None] if set(found) == {None} else found
+
+
+def pinned(card: Card, path: Path) -> onnx.ModelProto:
+    """Load a model at the sizes that the card feeds it; rewrites are held against those."""
     model = load(path)
-    pin(model, tensor_shape(card.spec.input))
+    pin(model, card.feeds)
     return model
 
 
@@ -235,7 +356,8 @@ def graph_difference(
         ModelError: a rewrite does not fit the model.
     """
     sides = (getattr(side, axis) for side in (train, deploy))
-    return difference(*(REWRITES[axis](_pinned(card, source.path), side) for side in sides))
+    apply = rewrites()[axis].apply
+    return difference(*(apply(pinned(card, source.path), side) for side in sides))
 
 
 def digest(value: Any) -> str:
@@ -251,17 +373,14 @@ def makers() -> dict[str, Any]:
 
 
 @contextmanager
-def _about(card: Card, choice: Choice) -> Iterator[None]:
+def _about(card: Card, what: str) -> Iterator[None]:
     """Whatever a library raises while it makes an artifact is about this model."""
     try:
         yield
     except SimulatorError:
         raise
     except Exception as error:
-        reason = one_line(error)
-        raise ModelError(
-            f"{choice.backend.name} cannot {choice.stage} {card.model}: {reason}"
-        ) from error
+        raise ModelError(f"{what} {card.model}: {one_line(error)}") from error
 
 
 def _cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:

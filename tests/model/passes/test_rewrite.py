@@ -13,8 +13,8 @@ from simulator.contract import Evidence
 from simulator.experiments.sweep import sweep
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.model.graph.edit import pin
-from simulator.model.graph.rewrite import REWRITES, rewrite
+from simulator.model.passes.graph.edit import pin
+from simulator.model.passes.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
 from simulator.profile.axes import GRAPH_AXES, evidence
 from simulator.profile.graph import Graph

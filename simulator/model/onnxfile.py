@@ -163,7 +163,7 @@ def _inputs(path: Path, model: onnx.ModelProto) -> dict[str, Port]:
 def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
     feeds = card.feeds
     fed = named(feeds, list(inputs))
-    if set(fed) != set(inputs):
+    if len(feeds) != len(inputs) or set(fed) != set(inputs):
         wanted = ", ".join(feed.name or "one input" for feed in feeds)
         raise ModelError(f"{card.model}: {wanted} expected, got {_several(inputs)}")
     for name, port in inputs.items():

@@ -11,11 +11,12 @@ from shared_data import shared
 
 from simulator.contract import Evidence
 from simulator.experiments.sweep import sweep
+from simulator.modalities.modality import Feed
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.model.passes.graph.edit import pin
-from simulator.model.passes.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
+from simulator.model.passes.graph.edit import pin
+from simulator.model.passes.rewrite import rewrite, rewrites
 from simulator.profile.axes import GRAPH_AXES, evidence
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import choose
@@ -56,7 +57,7 @@ def test_real_models(name, fields, words):
     x = np.random.default_rng(0).random([d.dim_value or 1 for d in dims]).astype(np.float32)
     feeds = {model.graph.input[0].name: x}
     before = official.runtime(model, feeds)
-    pin(model, x.shape)
+    pin(model, [Feed(None, x.dtype, x.shape)])
 
     changes = rewrite(model, graph(fields))
 
@@ -100,7 +101,7 @@ EACH = {
 
 
 def test_every_axis_has_its_rewrite():
-    assert tuple(REWRITES) == GRAPH_AXES == tuple(EACH)
+    assert tuple(rewrites()) == GRAPH_AXES == tuple(EACH)
 
 
 def test_all_at_once():

@@ -6,56 +6,31 @@ The phases of the way from the card's file are told in :mod:`simulator.contract.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
-from pydantic import BaseModel, ValidationError
 
-from simulator import cache, machine, registry
-from simulator.contract import Array, Runtime, Stage
-from simulator.contract.passes import PASSES, AfterPass, Request
-from simulator.errors import ModelError, SimulatorError, one_line
+from simulator.contract import Array, Stage
+from simulator.contract.passes import Request
+from simulator.errors import ModelError
+from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile, dims, load, shape_words
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.passes.rewrite import rewrite, rewrites
-from simulator.profile import messages
+from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
-SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}
-REPORT = "report.json"
-"""Beside an artifact: what the pass that made it tells of its work."""
-RECIPE = 4
-"""Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A model file that a runtime opens.
-
-    Attributes:
-        path: the file; a folder where the runtime has a compiled form of its own.
-        key: the digest of everything that it was made from.
-        format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
-        notes: what the rewrites did.
-        reports: of the passes of the phase ``after``, in order.
-    """
-
-    path: Path
-    key: str
-    format: str
-    notes: tuple[str, ...] = ()
-    reports: tuple[BaseModel, ...] = ()
+__all__ = [
+    "Artifact", "Feeds", "build", "digest", "finish", "graph_difference", "pinned", "prepare",
+    "start",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,34 +106,6 @@ def prepare(
     return made
 
 
-def finish(
-    card: Card,
-    made: Artifact,
-    choices: Choices,
-    after: Sequence[Request] = (),
-    scratch: Path | None = None,
-) -> Artifact:
-    """Apply the passes of the phase ``after``, and let the runtime compile the result.
-
-    Args:
-        card: the model card.
-        made: what :func:`prepare` gave.
-        choices: the implementations behind the profile.
-        after: the passes, in order; what they tell of their work is in the artifact's reports.
-        scratch: an existing folder for what is made for *after*, in place of the cache: the
-            caller deletes it. Without *after* nothing is written there.
-
-    Raises:
-        UserError: there is no such pass.
-        ModelError: a pass cannot act on this file, or has no such option.
-    """
-    runtime = choices[Stage.RUNTIME]
-    place = scratch if after else None
-    for request in after:
-        made = _altered(card, made, runtime, request, place)
-    return _compiled(card, made, runtime, place)
-
-
 def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
     """Return the card's own file, in the format that the first maker takes.
 
@@ -222,7 +169,7 @@ def _step(
 ) -> Artifact:
     """Let a maker turn one file into another, once."""
     key = digest([given.key, choice.identity(), more, makers()])
-    with _about(card, f"{choice.backend.name} cannot {choice.stage}"):
+    with about(card, f"{choice.backend.name} cannot {choice.stage}"):
         path = _cached(
             card,
             key,
@@ -230,70 +177,6 @@ def _step(
             lambda target: make(choice.make(), given.path, target),
         )
     return Artifact(path, key, format, given.notes)
-
-
-def _altered(
-    card: Card, given: Artifact, runtime: Choice, request: Request, scratch: Path | None
-) -> Artifact:
-    """Let a pass change the file that the runtime opens."""
-    one = PASSES[request.name]
-    if not isinstance(one, AfterPass):
-        raise ModelError(
-            f"{one.name} is a pass of the phase {one.phase}; a profile's graph.{one.name} asks "
-            "for it, nothing asks for it after quantization"
-        )
-    if given.format not in one.formats:
-        raise ModelError(
-            f"{one.name} changes {' and '.join(one.formats)} files only, and "
-            f"{runtime.backend.name} opens a file of the format {given.format}"
-        )
-    try:
-        options = one.Options.model_validate(request.options)
-    except ValidationError as error:
-        lines = messages.problems(error, one.Options, lambda _: one.name, "options")
-        raise ModelError("\n".join(lines)) from None
-    key = digest([given.key, "after", one.name, options.model_dump(mode="json"), makers()])
-    name = f"model.{SUFFIX[given.format]}"
-
-    def make(draft: Path) -> None:
-        report = one.apply(given.path, draft / name, options)
-        (draft / REPORT).write_text(report.model_dump_json())
-
-    with _about(card, f"{one.name} cannot change"):
-        folder = _entry(f"artifacts/{_words(card)}-{key[:24]}", make, scratch)
-    report = one.Report.model_validate_json((folder / REPORT).read_text())
-    return replace(given, path=folder / name, key=key, reports=(*given.reports, report))
-
-
-def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None) -> Artifact:
-    runtime: type[Runtime] = choice.offer.make
-    options = runtime.compiled_by
-    if options is None:
-        return given
-    identity = choice.identity()
-    identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
-    backend, offer = choice.backend, choice.offer
-    with _about(card, f"{backend.name} cannot {choice.stage}"):
-        place = registry.compile_identity(backend, offer)
-        processor = machine.processor()
-        key = digest([given.key, "compile", identity, place, processor, makers()])
-        folder = _entry(
-            f"compiled/{_words(card)}-{key[:24]}",
-            lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
-            scratch,
-        )
-    return replace(given, path=folder, key=key, format="compiled")
-
-
-def _entry(name: str, make: Callable[[Path], None], scratch: Path | None) -> Path:
-    """A folder in the cache, or one of the same name in a scratch folder."""
-    if scratch is None:
-        return cache.entry(name, make)
-    folder = scratch / name
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        make(folder)
-    return folder
 
 
 def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
@@ -360,33 +243,5 @@ def graph_difference(
     return difference(*(apply(pinned(card, source.path), side) for side in sides))
 
 
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a JSON value, written canonically."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def makers() -> dict[str, Any]:
-    """What every artifact depends on besides its own recipe: our arithmetic, and ONNX."""
-    names = ("onnx", "pipeline-simulator")
-    return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
-
-
-@contextmanager
-def _about(card: Card, what: str) -> Iterator[None]:
-    """Whatever a library raises while it makes an artifact is about this model."""
-    try:
-        yield
-    except SimulatorError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{what} {card.model}: {one_line(error)}") from error
-
-
 def _cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:
-    entry = cache.entry(f"artifacts/{_words(card)}-{key[:24]}", lambda draft: make(draft / name))
-    return entry / name
-
-
-def _words(card: Card) -> str:
-    return re.sub(r"[^\w.-]+", "_", card.spec.name)[:80]
+    return entry("artifacts", card, key, lambda draft: make(draft / name)) / name

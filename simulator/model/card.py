@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.modality import MODALITIES, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
@@ -123,6 +124,11 @@ class Card:
         if not os.path.isfile(file):  # unlike Path.is_file, no error where a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
+
+    @property
+    def modality(self) -> Modality:
+        """What a sample of this model is."""
+        return MODALITIES["image"]
 
     def geometry(self, profile: Profile) -> Geometry:
         """Fill a profile's geometry with the card's sizes."""

@@ -12,17 +12,12 @@ from pydantic import BaseModel, ValidationError
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError, unknown
 from simulator.modalities.card import CardSpec
-from simulator.modalities.image.card import ImageInput as Input
-from simulator.modalities.image.card import geometry_of, tensor_shape
-from simulator.modalities.image.geometry import Geometry
 from simulator.modalities.modality import MODALITIES, Feed, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, read
-from simulator.profile.load import Profile
 from simulator.tasks import NAMES, named
 from simulator.tasks.task import Network, Task
 
-__all__ = ["Card", "CardSpec", "Input", "tensor_shape"]
 DEFAULT = "image"
 """What a card's samples are where its ``input`` has no ``kind``."""
 Checked = TypeVar("Checked", bound=BaseModel)
@@ -75,11 +70,6 @@ class Card:
         if not os.path.isfile(file):  # unlike Path.is_file, no error where a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
-
-    def geometry(self, profile: Profile) -> Geometry:
-        """Fill a profile's geometry with the card's sizes."""
-        card: Any = self.spec
-        return geometry_of(profile, card)
 
 
 def _network(spec: CardSpec, labels: Labels | None) -> Network:

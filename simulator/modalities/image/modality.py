@@ -10,10 +10,12 @@ import numpy as np
 from simulator.contract import Encoded, inspect
 from simulator.contract.recipe import Recipe
 from simulator.errors import SampleError
+from simulator.modalities.image import front_end, placing
 from simulator.modalities.image.card import ImageCard, tensor_shape
-from simulator.modalities.modality import Feed, Modality, Placing
+from simulator.modalities.modality import Feed, Modality
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
+from simulator.profile.postprocess import Postprocess
 from simulator.profile.schema import ProfileSpec
 
 
@@ -40,11 +42,23 @@ class ImageModality(Modality):
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file's bytes to the tensor."""
-        raise NotImplementedError
+        return front_end.front_end(profile, choices, card)
 
-    def placing(self, profile: Profile, card: Any) -> Placing:
+    def placing(self, profile: Profile, card: Any) -> placing.ImagePlacing:
         """Return where images come to lie in the tensor."""
-        raise NotImplementedError
+        return placing.placing(profile, card)
+
+    def postprocess(self, profile: Profile, card: Any) -> Postprocess:
+        """Return what the profile asks for; what its geometry has no use for is neutral."""
+        return placing.postprocess(profile, card)
+
+    def memory(self, source: Encoded) -> int:
+        """Return the bytes of one more decoded image, which a library needs at work."""
+        return 3 * source.width * source.height
+
+    def sizes(self, source: Encoded) -> dict[str, int]:
+        """Return columns, rows and bytes of the file."""
+        return {"width": source.width, "height": source.height, "bytes": len(source.data)}
 
 
 IMAGE = ImageModality()

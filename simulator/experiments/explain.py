@@ -72,7 +72,7 @@ def explain(
         }
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]
-            done = run_and_keep(session, whole, run, labels, timed=False)
+            done = run_and_keep(session, whole, run, timed=False)
             session.show.say("attribution")
             found = answers(session.card.task, labels, done)
             blame = _blamed(names, found, session.seed)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from simulator.contract.stage import timed_steps
 from simulator.latency.figures import cannot_carry, figures
 from simulator.model.card import Card
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
-from simulator.results.store import STAGES
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
 from simulator.tasks.task import Task
@@ -99,7 +99,7 @@ def summarize(
 
 def vocabulary(task: Task) -> dict[str, Sequence[str]]:
     """Return the names of a pair's figures, to check gate rules before it is run."""
-    return {**task.vocabulary(), "stage": (TOTAL, *STAGES)}
+    return {**task.vocabulary(), "stage": (TOTAL, *timed_steps())}
 
 
 def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -111,7 +111,7 @@ def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any
     why: dict[str, str] = {}
     for side, samples in zip(SIDES, sides, strict=True):
         columns = {TOTAL: [sum(times.values()) for times in samples if "infer" in times]}
-        for stage in STAGES:
+        for stage in timed_steps():
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
         for stage, ns in columns.items():

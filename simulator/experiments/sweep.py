@@ -107,7 +107,7 @@ class _Sweep:
         whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
-            done = run_and_keep(self.session, whole, run, names, timed=False)
+            done = run_and_keep(self.session, whole, run, timed=False)
             self.session.show.say("working out the figures")
             card = self.session.card.spec.name
             found = answers(self.session.card.task, names, done)

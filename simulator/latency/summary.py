@@ -16,7 +16,6 @@ from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
-from simulator.results.store import STAGES
 from simulator.statistics.percentiles import PERCENTILES, name
 
 
@@ -47,7 +46,7 @@ def vocabulary(sides: Iterable[str]) -> dict[str, Sequence[str]]:
     return {
         "stack": stacks,
         "other stack": stacks[1:],
-        "stage": (TOTAL, *STAGES),
+        "stage": (TOTAL, *timed_steps()),
         "percentile": [name(p) for p in PERCENTILES],
     }
 

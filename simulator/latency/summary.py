@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator import machine
+from simulator.contract.stage import timed_steps
 from simulator.experiments.session import Answers, Session
 from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
 from simulator.latency import figures

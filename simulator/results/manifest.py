@@ -80,6 +80,17 @@ class StackDescription(Typed):
     axes: dict[str, StackAxis]
 
 
+class ConditionDescription(Typed):
+    """What happened to the world or the machine, for every stack alike."""
+
+    text: str = Field(description="as it was asked for")
+    name: str
+    summary: str = Field(description="what it does, in words")
+    acts_on: str
+    parameters: dict[str, Any]
+    trial: int | None = Field(description="which draw; None where there is no chance in it")
+
+
 class RunManifest(Typed):
     """Of every run that has records."""
 
@@ -93,6 +104,9 @@ class RunManifest(Typed):
     batch: int
     limit: int | None = Field(description="random subset of so many images; None: all")
     overrides: list[str] = Field(description="STACK.KEY=VALUE")
+    under: ConditionDescription | None = Field(
+        default=None, description="the condition that every stack is under; None: there is none"
+    )
     stacks: dict[str, StackDescription]
     request: Request | None = Field(default=None, description="None: part of another run")
     shared_stages: list[str] | None = Field(

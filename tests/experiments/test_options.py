@@ -44,14 +44,14 @@ def jobs(card, cache, tmp_path):
         "latency": lambda **options: latency(**pair, model=card, queries=12, **options),
         "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
     }
-    assert set(calls) == set(resume.JOBS) - DOCUMENTED
+    assert set(calls) == set(resume.EXPERIMENTS) - DOCUMENTED
     with frozen():
         yield calls
 
 
 DOCUMENTED = {"audit", "replay"}
 """Jobs whose images, limit and seed a document says: tests/audit."""
-JOBS = pytest.mark.parametrize("command", [job for job in resume.JOBS if job not in DOCUMENTED])
+JOBS = pytest.mark.parametrize("command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED])
 
 
 class Told(Silent):
@@ -79,7 +79,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     told = Told()
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
-        "resume": False, "workers": 1, "memory": 64, "progress": told,
+        "resume": False, "workers": 1, "memory": 64, "progress": told, "under": None, "trial": 0,
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 

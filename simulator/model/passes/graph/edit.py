@@ -45,8 +45,7 @@ def nodes_of(model: onnx.ModelProto, *kinds: str) -> list[onnx.NodeProto]:
 
 def label(node: onnx.NodeProto) -> str:
     """Return what a message calls a node; not every exporter names them."""
-    named = repr(node.name) if node.name else f"of output {node.output[0]!r}"
-    return f"{node.op_type} {named}"
+    return f"{node.op_type} {node.name or 'of output ' + node.output[0]!r}"
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

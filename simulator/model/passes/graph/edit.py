@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,7 +15,9 @@ from onnx import helper, numpy_helper, shape_inference
 
 from simulator.contract import Array
 from simulator.errors import ModelError, one_line
-from simulator.modalities.modality import Feed
+
+if TYPE_CHECKING:
+    from simulator.modalities.modality import Feed
 
 FLOATS: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),

@@ -39,13 +39,15 @@ def shared_cache(tmp_path_factory):
         yield folder
 
 
-@pytest.fixture
-def users_cache(monkeypatch):
-    """The user's own cache, for what ``simulate backends install`` left there."""
-    if THE_USERS is None:
-        monkeypatch.delenv(VARIABLE)
-    else:
-        monkeypatch.setenv(VARIABLE, THE_USERS)
+@pytest.fixture(scope="module")
+def users_cache(shared_cache):
+    """The user's own cache, for what ``simulate backends install`` left there: `make extras`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if THE_USERS is None:
+            patch.delenv(VARIABLE)
+        else:
+            patch.setenv(VARIABLE, THE_USERS)
+        yield
 
 
 @pytest.fixture

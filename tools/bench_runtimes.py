@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from bench import DATA
 
+from simulator import machine
 from simulator.errors import UserError
 from simulator.execute import tensors
 from simulator.jobs.common import refuse_missing
@@ -32,6 +33,11 @@ from simulator.study import Study, Variant
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BASE = "pillow_fp32"
 ROUNDS, SLOW_MS, FEW = 40, 150.0, 8
+ARITHMETIC = (
+    "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
+    "amx_fp16", "asimdhp", "asimddp", "bf16", "i8mm",
+)  # fmt: skip
+"""Flags on which FP16, BF16 and INT8 depend, of x86 and of ARM."""
 SQUEEZENET = """\
 schema: 1
 name: squeezenet1.1-ceil
@@ -80,11 +86,18 @@ def main() -> None:
             parts.append(table(study, measure(study, args.suite)))
             if card is None:
                 parts.append(overhead(study))
-    text = "\n".join(parts)
+    text = "\n".join([here(), *parts])
     if args.out:
         head = args.out.read_text().split("<!-- measured -->")[0]
         args.out.write_text(f"{head}<!-- measured -->\n\n{text}")
     print(text)
+
+
+def here() -> str:
+    """Say which processor's arithmetic the rows are of."""
+    found = machine.processor()
+    has = ", ".join(flag for flag in ARITHMETIC if flag in found["flags"])
+    return f"Measured on: {found['model']} ({has or 'none of ' + ', '.join(ARITHMETIC)}).\n"
 
 
 def squeezenet(out: Path | None) -> list[Path]:

@@ -1,25 +1,67 @@
-"""What every kind of annotation shares: the images, the classes, and boxes that make sense."""
+"""What formats with a folder of images share: the images, the classes, checked boxes."""
 
 from __future__ import annotations
 
 import os
 import posixpath
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from simulator.data.folder import Dataset, Item, load_unlabelled
+from simulator.data.folder import IMAGES, Dataset, Files, Item, load_unlabelled
+from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
 
 LIMIT = 1e9
-"""Coordinates are smaller than this; what is larger is no pixel."""
+"""Coordinates are smaller than this; a larger number is no pixel."""
+
+
+class AnnotatedSpec(DataSpec):
+    """A card of images in a folder, with annotations beside them; ``split`` lists some of them."""
+
+    images: str
+    annotations: str
+    split: str | None = None
+
+
+class Annotated(DataFormat):
+    """A format of images in a folder, with annotations in a file or in a folder.
+
+    Attributes:
+        in_folder: whether the annotations are a folder of files; else they are one file.
+    """
+
+    Spec: ClassVar[type[AnnotatedSpec]] = AnnotatedSpec
+    in_folder: ClassVar[bool]
+
+    @final
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Find the images and the annotations, and read these.
+
+        Raises:
+            DataError: the images or the annotations cannot be used.
+        """
+        split = card.file("split") if getattr(card.spec, "split", None) else None
+        images = find_images(card.file("images"), split, files)
+        annotations = card.file("annotations")
+        if annotations.is_dir() != self.in_folder:
+            wanted = "a folder" if self.in_folder else "a file"
+            raise DataError(f"{card.path}: annotations: {annotations} is not {wanted}")
+        return self._load(images, annotations, card, labels)
+
+    @abstractmethod
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        """Return the images that have annotations; see :meth:`Images.dataset`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +94,19 @@ class Images:
         return Dataset(self.root, items, notes)
 
 
-def find_images(root: Path, split: Path | None) -> Images:
+def find_images(root: Path, split: Path | None, files: Files = IMAGES) -> Images:
     """List the images of a folder, or those of them that a split names.
 
     Args:
         root: the folder; folders below it are looked through, too.
         split: a list with one image a line, by its path below *root*, with or without its ending
             (the form of Pascal VOC's ``ImageSets/Main/*.txt``); None takes all.
+        files: the files that are images.
 
     Raises:
         DataError: the folder or the list cannot be used, or the list names no image of the folder.
     """
-    paths = {item.name: item.path for item in load_unlabelled(root).items}
+    paths = {item.name: item.path for item in load_unlabelled(root, files).items}
     if split is None:
         return Images(root, paths, frozenset(paths))
     stems: dict[str, list[str]] = {}
@@ -81,7 +124,7 @@ def find_images(root: Path, split: Path | None) -> Images:
                 f"{split}:{number}: {text!r} is {' and '.join(found)}; write the ending"
             )
         if not found:
-            tally.add("line", f"of {split.name} without an image left out", text)
+            tally.add("left out", "line", f"of {split.name} without an image", text)
         elif found[0] in lines:
             raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
         else:
@@ -118,7 +161,7 @@ def count_strays(
     }
     for name in sorted(_files(folder, ending)):
         if name.removesuffix(ending) not in stems:
-            images.tally.add("annotation file", "without an image ignored", name)
+            images.tally.add("ignored", "annotation file", "without an image", name)
 
 
 def _files(folder: Path, ending: str) -> Iterator[str]:
@@ -200,8 +243,8 @@ def make_boxes(
     x, y, w, h = xywh.T
     flat = (w <= 0) | (h <= 0)
     outside = ~flat & ((x >= width) | (y >= height) | (x + w <= 0) | (y + h <= 0))
-    tally.add("box", "of no or negative size dropped", name, int(flat.sum()))
-    tally.add("box", "outside of the image dropped", name, int(outside.sum()))
+    tally.add("dropped", "box", "of no or negative size", name, int(flat.sum()))
+    tally.add("dropped", "box", "outside of the image", name, int(outside.sum()))
     kept = ~(flat | outside)
     area = [one.width * one.height if one.area is None else one.area for one in objects]
     return Boxes(

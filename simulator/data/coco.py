@@ -14,10 +14,35 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, NamedTuple
 
-from simulator.data.annotated import Images, Object, is_number, make_boxes, map_classes, safe
+from simulator.data.annotated import (
+    Annotated,
+    Images,
+    Object,
+    is_number,
+    make_boxes,
+    map_classes,
+    safe,
+)
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels, read_text
 from simulator.errors import DataError
+
+
+class CocoBoxes(Annotated):
+    """Boxes in COCO's JSON: one file."""
+
+    task = "detection"
+    format = "coco"
+    in_folder = False
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, labels)
+
+
+BOXES = CocoBoxes()
 
 
 class Picture(NamedTuple):
@@ -87,7 +112,7 @@ def load_boxes(images: Images, path: Path, labels: Labels | None) -> Dataset:
         objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
         truths[name] = make_boxes(objects, height, width, name, images.tally)
         if not group:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
     return images.dataset(path, truths)
 
 
@@ -141,12 +166,14 @@ def read_coco(images: Images, path: Path) -> Coco:
         if not isinstance(number, int) or number not in categories:
             raise DataError(f"{coco.where(one)}: no category has the id {short(number)}")
         if not isinstance(key, (int, str)) or key not in listed:
-            images.tally.add("annotation", "of no listed image left out", f"image_id {short(key)}")
+            images.tally.add(
+                "left out", "annotation", "of no listed image", f"image_id {short(key)}"
+            )
         elif key in coco.annotations:
             coco.annotations[key].append(one)
         if isinstance(identity := one.get("id"), (int, str)):
             if identity in seen:
-                images.tally.add("annotation", "with the id of another kept", f"id {identity}")
+                images.tally.add("kept", "annotation", "with the id of another", f"id {identity}")
             seen.add(identity)
     return coco
 
@@ -186,9 +213,9 @@ def _present(images: Images, listed: Mapping[int | str, Picture]) -> list[int | 
     """The ids of the images that are there and chosen; the others are counted."""
     known = {picture.name for picture in listed.values()}
     for name in sorted(images.chosen - known):
-        images.tally.add("image", "that the annotations do not list left out", name)
+        images.tally.add("left out", "image", "that the annotations do not list", name)
     for name in sorted(known - images.paths.keys()):
-        images.tally.add("annotated image", "not in the folder left out", name)
+        images.tally.add("left out", "annotated image", "not in the folder", name)
     return [key for key, picture in listed.items() if picture.name in images.chosen]
 
 

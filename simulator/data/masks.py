@@ -8,18 +8,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated as Checked
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
 from simulator import registry
 from simulator.contract import MaskReader, Stage
-from simulator.data.annotated import Images, count_strays, map_classes, stem
+from simulator.data.annotated import (
+    Annotated,
+    AnnotatedSpec,
+    Images,
+    count_strays,
+    map_classes,
+    stem,
+)
 from simulator.data.folder import Dataset
-from simulator.data.labels import Labels
+from simulator.data.format import DataCard
+from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
-from simulator.errors import DataError, MissingLibrary, SampleError
+from simulator.errors import DataError, MissingLibrary, SampleError, unknown
 
 IGNORE = 255
 """What a pixel has that is not judged; so a model has at most 255 classes, 0 to 254."""
@@ -35,6 +45,57 @@ _VALUES = 1 << 16
 _NO_CLASS = -1
 
 Indices = NDArray[np.uint8]
+
+
+def _train_ids(given: object) -> object:
+    """A named table, or a document's keys made integers."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given != "cityscapes":
+            raise ValueError(unknown("table", given, ["cityscapes"]))
+        return CITYSCAPES
+    if not isinstance(given, dict):
+        raise ValueError("cityscapes, or a mapping of mask values to classes expected")
+    keys = {key: as_index(str(key)) for key in given}
+    strange = [key for key, index in keys.items() if index is None]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no mask value; write an integer")
+    return {keys[key]: value for key, value in given.items()}
+
+
+Value = Checked[int, Field(ge=0, le=65535)]
+TrainIds = dict[Value, Checked[int, Field(ge=0, le=IGNORE)]]
+
+
+class IndexMaskSpec(AnnotatedSpec):
+    """A card of masks whose values stand for classes; see :func:`make_values`."""
+
+    classes: str | None = None
+    ignore: Value | None = None
+    train_ids: Checked[TrainIds | None, BeforeValidator(_train_ids)] = None
+    image_suffix: str | None = None
+    mask_suffix: str = ".png"
+
+
+class IndexMasks(Annotated):
+    """Masks in PNG files of class indices: a folder."""
+
+    task = "segmentation"
+    format = "index_masks"
+    Spec = IndexMaskSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        spec = card.spec
+        assert isinstance(spec, IndexMaskSpec)
+        values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
+        return load_masks(images, annotations, values, spec.image_suffix, spec.mask_suffix)
+
+
+MASKS = IndexMasks()
 
 
 class MaskTruth(ABC):
@@ -162,14 +223,16 @@ def load_masks(
     truths = {}
     for name in sorted(images.chosen):
         if image_suffix is not None and not name.endswith(image_suffix):
-            images.tally.add("image", f"whose name does not end in {image_suffix} left out", name)
+            images.tally.add(
+                "left out", "image", f"whose name does not end in {image_suffix}", name
+            )
             continue
         start = stem(name) if image_suffix is None else name.removesuffix(image_suffix)
         mask = folder / f"{start}{mask_suffix}"
         if mask.is_file():
             truths[name] = IndexMask(mask, values)
         else:
-            images.tally.add("image", "without a mask left out", name)
+            images.tally.add("left out", "image", "without a mask", name)
     count_strays(images, folder, mask_suffix, image_suffix)
     return images.dataset(folder, truths)
 

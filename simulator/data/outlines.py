@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.data.annotated import Images, map_classes
+from simulator.data.annotated import Annotated, AnnotatedSpec, Images, map_classes
 from simulator.data.coco import is_crowd, read_coco
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.data.masks import IGNORE, Indices, MaskTruth
 from simulator.errors import DataError, SampleError
@@ -26,6 +27,30 @@ from simulator.errors import DataError, SampleError
 _FAR = 100_000
 """No corner lies farther away, in pixels: pycocotools walks along every edge."""
 _BITS = 60
+
+
+class CocoMaskSpec(AnnotatedSpec):
+    """A card of COCO outlines; ``background`` is the class of pixels that no object covers."""
+
+    background: str | None
+
+
+class CocoMasks(Annotated):
+    """Masks out of the outlines in COCO's JSON: one file."""
+
+    task = "segmentation"
+    format = "coco"
+    Spec = CocoMaskSpec
+    in_folder = False
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        assert isinstance(card.spec, CocoMaskSpec)
+        return load_masks(images, annotations, card.spec.background, labels)
+
+
+MASKS = CocoMasks()
 
 
 class Outline(NamedTuple):
@@ -122,10 +147,10 @@ def load_masks(
             raise DataError(f"{path}: image {name!r}: height and width expected, as integers")
         bare = sum(not one.get("segmentation") for one in group)
         if bare:
-            images.tally.add("image", "with an object that has no outline left out", name)
+            images.tally.add("left out", "image", "with an object that has no outline", name)
             continue
         if not group:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
         outlines = tuple(
             Outline(
                 IGNORE if is_crowd(coco, one) else classes[one["category_id"]], one["segmentation"]

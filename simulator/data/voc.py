@@ -15,6 +15,8 @@ from xml.parsers import expat
 
 from simulator.data.annotated import (
     LIMIT,
+    Annotated,
+    AnnotatedSpec,
     Images,
     Object,
     count_strays,
@@ -23,12 +25,36 @@ from simulator.data.annotated import (
     stem,
 )
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
 MAX_BYTES = 10_000_000
 """Larger XML files are refused; an image with a thousand objects has 0.4 MB."""
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
+
+
+class VocSpec(AnnotatedSpec):
+    """A card of VOC files; ``classes`` lists them for models without a label file."""
+
+    classes: str | None = None
+
+
+class VocBoxes(Annotated):
+    """Boxes in Pascal VOC's XML: a folder with one file an image."""
+
+    task = "detection"
+    format = "voc"
+    Spec = VocSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, card.names(), labels)
+
+
+BOXES = VocBoxes()
 
 
 class _Object(NamedTuple):
@@ -59,7 +85,7 @@ def load_boxes(
         if file.is_file():
             parsed[name] = _read(file)
         else:
-            images.tally.add("image", "without an XML file left out", name)
+            images.tally.add("left out", "image", "without an XML file", name)
     count_strays(images, folder, ".xml")
     used = (one.name for _, _, objects in parsed.values() for one in objects)
     classes = map_classes(used, names, labels, str(folder))

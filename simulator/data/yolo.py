@@ -10,13 +10,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from simulator.data.annotated import Images, Object, count_strays, make_boxes, map_classes, stem
+from simulator.data.annotated import (
+    Annotated,
+    AnnotatedSpec,
+    Images,
+    Object,
+    count_strays,
+    make_boxes,
+    map_classes,
+    stem,
+)
 from simulator.data.folder import Dataset, Item, read
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels, as_index, read_text
 from simulator.errors import DataError, SampleError
 
 _FAR = 2.0
 """Fractions are smaller; larger ones are pixels."""
+
+
+class YoloSpec(AnnotatedSpec):
+    """A card of YOLO files; ``classes`` names the indices in them."""
+
+    classes: str
+
+
+class YoloBoxes(Annotated):
+    """Boxes in YOLO's text: a folder with one file an image."""
+
+    task = "detection"
+    format = "yolo"
+    Spec = YoloSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, card.names() or (), labels)
+
+
+BOXES = YoloBoxes()
 
 
 class _Line(NamedTuple):
@@ -48,7 +81,7 @@ def load_boxes(
         file = folder / f"{stem(name)}.txt"
         parsed[name] = _lines(file, len(names)) if file.is_file() else []
         if not parsed[name]:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
     if not any(parsed.values()):
         raise DataError(f"{folder}: no file in it has an object of an image of {images.root}")
     count_strays(images, folder, ".txt")

@@ -38,7 +38,7 @@ def draw(
         run: where the pictures go.
     """
     task, flips = session.card.task, summary["worst_flips"]
-    if not flips or not task.drawn:
+    if not flips or not task.view().drawn:
         return
     painter, decoders = _painter(), [d for d in map(decoder, stacks) if d]
     if painter is None or not decoders:
@@ -69,7 +69,7 @@ def _drawn(
         image = read(item)
         images = _stored(decoders[0], image), _stored(decoders[-1], image)
         truth = task.opened(item.truth, image)
-        return painter.png(task.panels(images, before, after, truth))
+        return painter.png(task.view().panels(task, images, before, after, truth))
     except SampleError:
         return None
 

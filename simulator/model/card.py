@@ -9,14 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from simulator.data.labels import Labels, load_labels
-from simulator.errors import ModelError, ProfileError
+from simulator.errors import ModelError, ProfileError, unknown
 from simulator.modalities.image.geometry import Geometry
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
 from simulator.profile.section import Deviations, Means, Section
-from simulator.tasks import NAMES, named
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import TASKS, Network, Task
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]
 
@@ -63,7 +62,7 @@ class CardSpec(Section):
     schema_: Literal[1] = Field(alias="schema")
     name: str
     summary: str = ""
-    task: Literal["classification", "detection", "segmentation"]
+    task: str
     model: str
     torch_export: str | None = None
     tflite: dict[str, str] = Field(default_factory=dict)
@@ -115,8 +114,7 @@ class Card:
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
             raise ModelError(f"{path}: labels: a card for {task.name} names its classes' file")
-        size = self.spec.input.height, self.spec.input.width
-        self.task: Task = task(output, Network(*size, self.labels))
+        self.task: Task = task(output, Network(self.labels, self.spec.input))
 
     def _file(self, key: str, name: str) -> Path:
         file = self.path.parent / name
@@ -161,7 +159,9 @@ def _checked(document: Document) -> tuple[CardSpec, type[Task], BaseModel]:
 
     spec = valid(CardSpec, document.values)
     task = document.values.get("task")
-    known = named(task) if task in NAMES else None
+    known = TASKS[task] if isinstance(task, str) and task in TASKS else None
+    if isinstance(task, str) and known is None:
+        problems.append(f"{document.where(('task',))}: task: {unknown('task', task, TASKS.names)}")
     output = document.values.get("output")
     made = valid(known.Output, output, "output") if known and isinstance(output, dict) else None
     if spec is None or known is None or made is None:

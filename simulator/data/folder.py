@@ -33,7 +33,7 @@ class Files:
         return counted(number, self.noun)
 
     def has(self, path: Path) -> bool:
-        """Whether a path has one of the suffixes."""
+        """Whether a file is a sample, by its name."""
         return path.suffix.lower() in self.suffixes
 
     @property

@@ -1,4 +1,4 @@
-"""The truth of segmentation: one class a pixel, read when it is asked for."""
+"""The truth of segmentation: a class for each pixel, read when it is needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from simulator.data.tally import some
 from simulator.errors import DataError, MissingLibrary, SampleError, unknown
 
 IGNORE = 255
-"""What a pixel has that is not judged; so a model has at most 255 classes, 0 to 254."""
+"""The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
 
 _JUDGED = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES = dict.fromkeys(range(34), IGNORE) | {value: i for i, value in enumerate(_JUDGED)}
@@ -106,7 +106,7 @@ class MaskTruth(ABC):
         """Read the mask.
 
         Args:
-            size: (height, width) of the image, where it is to be checked.
+            size: (height, width) of the image; None: the size is not checked.
 
         Returns:
             (H, W) uint8: indices of the model's labels, 0 to 254, and :data:`IGNORE`.
@@ -124,11 +124,11 @@ class MaskTruth(ABC):
 
     @abstractmethod
     def digest(self) -> str | None:
-        """Return what tells this truth from another; None where its file cannot be read."""
+        """Return a digest of this truth; None where its file cannot be read."""
 
     @abstractmethod
     def _read(self) -> Indices:
-        """Return the mask in whatever size it has."""
+        """Return the mask, of any size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,22 +163,22 @@ class Values:
         """Return the classes of a mask.
 
         Raises:
-            SampleError: a value means nothing.
+            SampleError: a value has no meaning.
         """
         found = self.table[mask]
         if found.min() < 0:
             strange = some(str(value) for value in np.unique(mask[found < 0]))
-            raise SampleError(f"{name}: no class and not ignored: value {strange}")
+            raise SampleError(f"{name}: values that are neither a class nor ignored: {strange}")
         return found.astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexMask(MaskTruth):
-    """A PNG whose values stand for classes.
+    """A PNG file whose values stand for classes.
 
     Attributes:
         path: the file.
-        values: what they stand for; shared by the masks of a data set.
+        values: what they mean; shared by the masks of a data set.
     """
 
     path: Path
@@ -211,10 +211,10 @@ def load_masks(
 
     Args:
         images: where the images are.
-        folder: where the masks are, in the same folders below it as the images below theirs.
+        folder: where the masks are, in folders below it of the same names as the images'.
         values: what their values mean.
-        image_suffix: the end of an image's name that *mask_suffix* takes the place of; images
-            without it are left out. None: the ending, whatever it is.
+        image_suffix: the end of an image's name, replaced by *mask_suffix* in the mask's name;
+            images without it are left out. None: whatever follows the last dot.
         mask_suffix: the end of a mask's name.
 
     Raises:
@@ -244,17 +244,17 @@ def make_values(
     labels: Labels | None,
     where: str,
 ) -> Values:
-    """Work out what every value of a mask means.
+    """Return the meaning of every value of a mask.
 
     Args:
         train_ids: the class of each value, IGNORE for none; None: the values are the classes.
-        ignore: a value that is not judged.
-        names: the classes by name, in index order; then the model's class is that of the name.
+        ignore: the value of pixels that are not judged.
+        names: the classes in index order; each becomes the model's class of that name.
         labels: the classes of the model.
         where: the file, for messages.
 
     Raises:
-        DataError: the model does not have a class, or more than 255.
+        DataError: the model does not have a class, or has more than 255.
     """
     sized = next((len(known) for known in (names, labels) if known is not None), IGNORE)
     if max(sized, len(labels) if labels else 0) > IGNORE:
@@ -276,7 +276,7 @@ def make_values(
 
 @cache
 def reader() -> MaskReader:
-    """Return the reader of mask files that is installed.
+    """Return the installed reader of mask files.
 
     Raises:
         MissingLibrary: its library is not installed.

@@ -1,4 +1,4 @@
-"""What was left out of a data set: counted, and the first few named."""
+"""Notes on what was left out of a data set: how much, and the first few names."""
 
 from __future__ import annotations
 

@@ -73,9 +73,9 @@ def an_answer_is_like_itself(subject: Specimen) -> None:
 def the_same_answer_is_the_same(subject: Specimen) -> None:
     """Two runs with equal records gave the same answer; with a changed one, another answer."""
     task = subject.task
-    for number, case in enumerate([*perfect(subject), *changed(subject)]):
-        before, after = rows(task, [Case(case.truth, case.before, case.after)])[0]
-        again = rows(task, [Case(case.truth, case.before, case.before)])[0][1]
+    for number, case in enumerate(changed(subject)):
+        before, after = rows(task, [case])[0]
+        again = rows(task, [case])[0][0]
         expect(task.same(before, again), f"answer {number}, again: the same expected, got another")
         if after["changed"]:
             same = task.same(before, {**after, **{name: before[name] for name in CHANGES}})

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import load_labels
 from simulator.errors import DataError
 
@@ -232,7 +232,7 @@ def test_the_shared_coco_images_are_read_as_they_are(tmp_path):
         images=str(root / "images"),
         annotations=str(root / "instances.json"),
     )
-    found = load_card(read_card(card), None)
+    found = read_card(card).load(None)
     document = json.loads((root / "instances.json").read_text())
     assert len(found.items) == 177
     assert sum(len(item.truth) for item in found.items) == len(document["annotations"]) == 1279
@@ -249,4 +249,4 @@ def test_classes_that_a_smaller_model_lacks_are_counted_and_named(tmp_path):
     card = datacards.card(tmp_path, annotations=str(root / "instances.json"), **fields)
     labels = load_labels(root / "voc21_classes.txt")
     with pytest.raises(DataError, match=r"does not have [0-9]+ of [0-9]+ classes of the data: "):
-        load_card(read_card(card), labels)
+        read_card(card).load(labels)

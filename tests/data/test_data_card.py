@@ -75,7 +75,7 @@ def test_a_card_that_is_not_there_is_said_to_be_so(tmp_path):
     [
         (COCO | {"images": "gone"}, "data.yaml: images: there is no "),
         (COCO | {"annotations": "gone.json"}, "data.yaml: annotations: there is no "),
-        (COCO | {"annotations": "images"}, "images is not a JSON file"),
+        (COCO | {"annotations": "images"}, "images is not a file"),
         (COCO | {"split": "gone.txt"}, "data.yaml: split: there is no "),
         (YOLO | {"annotations": "images"}, "data.yaml: classes: there is no "),
         (MASKS | {"annotations": "data.yaml"}, "data.yaml is not a folder"),

@@ -11,7 +11,7 @@ from PIL import Image
 from pycocotools import mask as pycoco
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import load_labels
 from simulator.data.masks import CITYSCAPES, IGNORE, MaskTruth
 from simulator.data.outlines import Outline, OutlineMask
@@ -265,7 +265,7 @@ def test_the_shared_voc_masks_are_read_as_pillow_reads_them(tmp_path):
         classes=str(root / "voc21_classes.txt"),
         ignore=255,
     )
-    found = load_card(read_card(card), load_labels(root / "voc21_classes.txt"))
+    found = read_card(card).load(load_labels(root / "voc21_classes.txt"))
     assert len(found.items) == 149
     assert found.notes[0].startswith("28 images without a mask left out")
     for item in found.items[::10]:
@@ -290,7 +290,7 @@ def test_the_shared_coco_outlines_are_drawn_as_pycocotools_draws_them(tmp_path):
     fields = {"task": "segmentation", "format": "coco", "background": "background"}
     images = str(root / "images")
     card = datacards.card(tmp_path, images=images, annotations="coco.json", **fields)
-    truths = {item.name: item.truth for item in load_card(read_card(card), None).items}
+    truths = {item.name: item.truth for item in read_card(card).load(None).items}
     coco = COCO(tmp_path / "coco.json")
     order = sorted(one["id"] for one in document["categories"])
     assert len(truths) == len(document["images"]) == 50

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
@@ -147,12 +147,9 @@ def test_bccd_is_the_same_in_both_of_its_forms(tmp_path, split, images, boxes):
     labels = Labels(("RBC", "WBC", "Platelets"))
     annotations = {"voc": root / "Annotations", "coco": root / f"bccd_{split}.json"}
     voc, coco = (
-        load_card(
-            read_card(
-                datacards.card(tmp_path, format=form, annotations=str(path), split=names, **common)
-            ),
-            labels,
-        )
+        read_card(
+            datacards.card(tmp_path, format=form, annotations=str(path), split=names, **common)
+        ).load(labels)
         for form, path in annotations.items()
     )
     assert [item.name for item in voc.items] == [item.name for item in coco.items]

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
@@ -129,7 +129,7 @@ def test_bccd_written_as_yolo_is_read_as_bccd(tmp_path):
         classes="classes.txt",
         split="split.txt",
     )
-    found = load_card(read_card(card), Labels(("RBC", "WBC", "Platelets")))
+    found = read_card(card).load(Labels(("RBC", "WBC", "Platelets")))
     assert {item.name for item in found.items} == set(expected)
     for item in found.items:
         assert np.allclose(item.truth.xywh, expected[item.name], rtol=0, atol=1e-9)

@@ -56,8 +56,8 @@ def from_folders(
         if len(strange) == len(folders):
             problem += f"; or give the folder that holds the {noun}s itself"
         raise DataError(
-            f"{root}: {len(strange)} of {counted(len(folders), 'class folder')} match no class"
-            f" of the model: {problem}"
+            f"{root}: no class of the model for {len(strange)} of"
+            f" {counted(len(folders), 'class folder')}: {problem}"
         )
     return {name: known[name.split("/")[0]] for name in samples}
 

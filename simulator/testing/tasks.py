@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from simulator.errors import UserError
 from simulator.tasks.specimen import Specimen
@@ -14,7 +15,7 @@ from simulator.testing import task_outputs, task_records, task_scores
 from simulator.testing.prove import Mark
 from simulator.testing.subject import Failed, one_line
 
-__all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task"]
+__all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task", "verdict"]
 
 TaskCheck = Callable[[Specimen], str | None]
 """Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
@@ -52,7 +53,7 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One check of a task.
+    """What came of one check.
 
     Attributes:
         check: the check's name.
@@ -76,7 +77,7 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
         UserError: there is no such task, or it brings no specimen.
     """
     if isinstance(what, Specimen):
-        return [_verdict(check, what) for check in TASK_CHECKS]
+        return [verdict(check, what) for check in TASK_CHECKS]
     task = TASKS[what] if isinstance(what, str) else what
     specimens = task.specimens()
     if not specimens:
@@ -84,10 +85,11 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
             f"the task {task.name!r} brings nothing to try it with; write its specimens(), see "
             "docs/conformance.md"
         )
-    return [_verdict(check, one) for one in specimens.values() for check in TASK_CHECKS]
+    return [verdict(check, one) for one in specimens.values() for check in TASK_CHECKS]
 
 
-def _verdict(check: TaskCheck, subject: Specimen) -> Verdict:
+def verdict(check: Callable[[Any], str | None], subject: Any) -> Verdict:
+    """Run one check."""
     mark, remark = Mark.FAILED, ""
     try:
         remark = check(subject) or ""

@@ -157,7 +157,7 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     elif summary["train"]["metric"][metric] is None:
         words = f"nothing is annotated that {metric} could be measured on"
         found.append(Notice(Kind.UNLABELLED, words))
-    found += [Notice(Kind.FINDING, line) for line in task.findings(summary)]
+    found += [Notice(Kind.FINDING, line) for line in task.view().findings(summary)]
     if summary["samples"] < samples_needed(0.9):
         words = (
             f"{summary['samples']} samples cannot carry a p90 latency; it needs "

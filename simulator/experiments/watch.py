@@ -26,7 +26,6 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.modalities.image.front_end import deviations
 from simulator.notices import Kind, Notice
-from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack

@@ -240,7 +240,12 @@ class StackBuilder:
         wanted = profile.spec.precision.quantizer.calibration
         through = self.front_end(*pair[wanted.through])
         feeds, lines = calibration(
-            wanted, through, self.card.modality, self.source.input, self.dataset, self.seed
+            wanted,
+            through,
+            self.card.modality,
+            next(iter(self.source.inputs)),
+            self.dataset,
+            self.seed,
         )
         return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
 

@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.rules import got
-from simulator.report.words import ends, points, settings, title
+from simulator.report.words import ends, points, settings
 from simulator.results.pair import AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Profile, Summary
 from simulator.results.timed import LatencySummary, LoadSummary
-from simulator.tasks import named
+from simulator.tasks.task import TASKS
 from simulator.typed import plain
 
 NOTHING = "-"
@@ -97,7 +97,7 @@ def _answer(summary: PairSummary, console: Console) -> None:
             low, high = flips.ci95
             rate += f"   95 % interval {low:.2%} to {high:.2%}"
     table.add_row("[bold]flips[/]", of + rate)
-    kinds, *rest = [*named(summary.task).lines(plain(summary)), None]
+    kinds, *rest = [*TASKS[summary.task].view().lines(plain(summary)), None]
     if kinds:
         table.add_row(*kinds)
     _metrics(summary, table)
@@ -110,6 +110,7 @@ def _answer(summary: PairSummary, console: Console) -> None:
 def _metrics(summary: PairSummary, table: Table) -> None:
     """The metrics of both sides, and the delta of those that have an interval."""
     sides = summary.train.metric, summary.deploy.metric
+    title = TASKS[summary.task].view().metric
     for metric, delta in summary.delta.items():
         if delta is None:
             continue
@@ -127,10 +128,10 @@ def _metrics(summary: PairSummary, table: Table) -> None:
 
 
 def _worst(summary: PairSummary, console: Console) -> None:
-    words = named(summary.task).words
-    shown = table("Worst flips", "image", *named(summary.task).titles)
+    view = TASKS[summary.task].view()
+    shown = table("Worst flips", "image", *view.titles)
     for flip in summary.worst_flips:
-        shown.add_row(escape(flip.sample), *map(escape, words(plain(flip))))
+        shown.add_row(escape(flip.sample), *map(escape, view.words(plain(flip))))
     console.print(shown)
 
 

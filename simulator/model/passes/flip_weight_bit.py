@@ -52,7 +52,7 @@ class Flip(BaseModel):
 
     Attributes:
         tensor: the name of the stored weight.
-        layer: the first layer that multiplies by it.
+        layer: the first layer that multiplies by it: its name, or its first output's.
         index: of the element.
         bit: from 0, the least significant one.
         stored: the type of the element in the file, as NumPy names it.

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,7 +15,9 @@ from onnx import helper, numpy_helper, shape_inference
 
 from simulator.contract import Array
 from simulator.errors import ModelError, one_line
-from simulator.modalities.modality import Feed
+
+if TYPE_CHECKING:
+    from simulator.modalities.modality import Feed
 
 FLOATS: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
@@ -45,8 +47,7 @@ def nodes_of(model: onnx.ModelProto, *kinds: str) -> list[onnx.NodeProto]:
 
 def label(node: onnx.NodeProto) -> str:
     """Return what a message calls a node; not every exporter names them."""
-    named = repr(node.name) if node.name else f"of output {node.output[0]!r}"
-    return f"{node.op_type} {named}"
+    return f"{node.op_type} {node.name or 'of output ' + node.output[0]!r}"
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

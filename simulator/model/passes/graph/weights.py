@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import onnx
 from onnx import helper
 
-from simulator.model.passes.graph import edit
-
 PLACES = {
     "Conv": (1,), "ConvTranspose": (1,), "ConvInteger": (1,), "QLinearConv": (3,),
     "FusedConv": (1,), "NhwcFusedConv": (1,), "QGemm": (3,), "FusedGemm": (1,),
@@ -32,7 +30,7 @@ class Weight:
     Attributes:
         name: of the tensor.
         tensor: it, inside the model.
-        layer: what a message calls the layer.
+        layer: the layer's name; where it has none, its first output's.
     """
 
     name: str
@@ -74,5 +72,5 @@ def weights(model: onnx.ModelProto) -> list[Weight]:
             while name in made and made[name].op_type in ON_THE_WAY:
                 name = made[name].input[0]
             if name in stored and name not in found:
-                found[name] = Weight(name, stored[name], edit.label(node))
+                found[name] = Weight(name, stored[name], node.name or node.output[0])
     return [weight for weight in found.values() if weight.count]

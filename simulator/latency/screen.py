@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING, gate, skipped, table
-from simulator.report.words import count, leads, title
+from simulator.report.words import count, leads, share, title
 from simulator.results.shared import Latency, Running
 from simulator.results.timed import (
     Forecast,
@@ -160,15 +160,15 @@ def _quality(summary: TailSummary, console: Console) -> None:
         right=2,
     )  # fmt: skip
     for side, found in summary.tail.items():
-        shown.add_row(escape(side), "none", NOTHING, NOTHING, f"{found.quality:.2%}")
+        shown.add_row(escape(side), "none", NOTHING, NOTHING, share(found.quality, 2))
         for name, one in found.thresholds.items():
             if one is None:
                 why = summary.missing[f"tail.{side}.tail_quality@{name}"]
                 shown.add_row("", _deadline(name), f"[dim]{why.rpartition('; it ')[2]}[/]")
                 continue
             shown.add_row(
-                "", _deadline(name), _ms(one.ms), f"{one.late:.1%}", f"{one.mean:.2%}",
-                f"[bold]{one.worst:.2%}[/]", f"{one.best:.2%}", _interval(one.forecast),
+                "", _deadline(name), _ms(one.ms), share(one.late), share(one.mean, 2),
+                f"[bold]{share(one.worst, 2)}[/]", share(one.best, 2), _interval(one.forecast),
             )  # fmt: skip
     console.print(shown)
     for sentence in leads(summary.better):
@@ -180,8 +180,11 @@ def _deadline(name: str) -> str:
 
 
 def _interval(forecast: Forecast) -> str:
-    low, high = forecast.ci95
-    return f"{low:.2%} to {high:.2%}"
+    return " to ".join(share(end, 2) for end in forecast.ci95)
+
+
+def _points(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:+.2f}"
 
 
 def _prediction(summary: TailSummary, console: Console) -> None:
@@ -197,8 +200,8 @@ def _prediction(summary: TailSummary, console: Console) -> None:
                 )
                 continue
             shown.add_row(
-                escape(side), _deadline(name), f"{one.train.worst:.2%}",
-                f"{one.test.worst:.2%}", f"{100 * one.delta.worst:+.2f}",
+                escape(side), _deadline(name), share(one.train.worst, 2),
+                share(one.test.worst, 2), _points(one.delta.worst),
                 _interval(one.forecast),
             )  # fmt: skip
     if shown.row_count:

@@ -76,4 +76,6 @@ def read(folder: Path) -> Run:
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):
         raise RunError(f"{folder}: a damaged run: its records lack {', '.join(sorted(missing))}")
+    if manifest.request is None:
+        raise RunError(f"{folder}: a damaged run: its manifest does not say what was asked for")
     return Run(folder, manifest, summary, records)

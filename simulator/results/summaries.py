@@ -53,9 +53,12 @@ def parse(content: str | bytes, where: str) -> Summary:
     if shape is None:
         raise RunError(f"{where}: command: {command!r} is not one of ours")
     try:
-        return shape.model_validate_json(content, strict=True)
+        summary = shape.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise RunError(f"{where}: {first_problem(error)}") from error
+    if missing := [key for key in summary if key not in found]:
+        raise RunError(f"{where}: {missing[0]}: every summary has one")
+    return summary
 
 
 def refuse_other_version(found: Mapping[str, Any], where: str) -> None:

@@ -13,7 +13,7 @@ from simulator.results.shared import (
     Skipped,
     Stages,
 )
-from simulator.typed import Keys, Known, Typed
+from simulator.typed import Interval, Keys, Known, Typed
 
 
 class TimedStack(Running):
@@ -155,26 +155,26 @@ class LatencySummary(_Timed):
 
 
 class Over(Typed):
-    """A metric over rounds: fractions."""
+    """A metric over rounds: fractions; None where it cannot be measured on a round."""
 
-    best: float
-    worst: float
-    mean: float
+    best: float | None
+    worst: float | None
+    mean: float | None
 
 
 class Forecast(Typed):
     """What as many further rounds would give if answers were late one by one."""
 
-    mean: float
-    worst: float = Field(description="median of the worst round's quality")
-    ci95: Known
+    mean: float | None
+    worst: float | None = Field(description="median of the worst round's quality")
+    ci95: Interval
 
 
 class Threshold(Over):
     """Quality over rounds where later answers are wrong."""
 
     ms: float = Field(description="the deadline")
-    late: float = Field(description="share of answers that were late")
+    late: float | None = Field(description="share of answers that were late")
     metrics: Annotated[dict[str, Over], Keys("metric")]
     forecast: Forecast
 
@@ -208,9 +208,9 @@ class Curve(Typed):
     """Quality over rounds at each deadline of a grid."""
 
     ms: list[float]
-    best: list[float]
-    worst: list[float]
-    mean: list[float]
+    best: list[float | None]
+    worst: list[float | None]
+    mean: list[float | None]
 
 
 class Tail(Typed):
@@ -224,7 +224,7 @@ class Tail(Typed):
     OPEN_FOR: ClassVar[str] = "tail quality"
     __pydantic_extra__: dict[str, float | None]
 
-    quality: float = Field(description="without a deadline")
+    quality: float | None = Field(description="without a deadline")
     thresholds: Annotated[dict[str, Threshold | None], Keys("threshold")]
     curve: Curve
     split: Split | None = Field(description="None with a single round")
@@ -268,7 +268,9 @@ class LoadSettings(Typed):
     seconds: float
     seed: int
     qps: float | None = Field(default=None, description="arrivals a second, or the expected rate")
-    deadline_ns: int | None = Field(default=None, description="that the p99 is held against")
+    deadline_ns: int | None = Field(default=None, description="that a percentile must not exceed")
+    percentile: float | None = Field(default=None, description="which one, a fraction")
+    trace: bool | None = Field(default=None, description="whether every query is logged")
 
 
 class Served(Typed):

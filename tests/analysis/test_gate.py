@@ -340,7 +340,7 @@ def test_what_a_task_counts_can_be_named_without_a_type_of_its_own():
 
 
 def test_a_group_of_figures_is_refused_before_the_run():
-    with pytest.raises(UserError, match="flips is not one number; name one of: flips.count"):
+    with pytest.raises(UserError, match=r"flips is not one number; name one of: flips\.count"):
         check([parse("flips > 1")], *PAIR)
 
 

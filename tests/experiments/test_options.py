@@ -51,7 +51,7 @@ def jobs(card, cache, tmp_path):
 
 DOCUMENTED = {"audit", "replay"}
 """Jobs whose images, limit and seed a document says: tests/audit."""
-JOBS = pytest.mark.parametrize("command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED])
+JOBS = pytest.mark.parametrize("command", sorted({*resume.EXPERIMENTS} - DOCUMENTED))
 
 
 class Told(Silent):

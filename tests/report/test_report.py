@@ -310,7 +310,8 @@ def test_the_command_keeps_names_that_a_shell_would_read(tmp_path):
     data = 'it\'s $HOME; `rm -rf` "x" \\ *\nüñ'
     folder = eight(tmp_path / "run")
     run = reading.read(folder)
-    run.manifest["request"]["arguments"] = {"data": data, "strict": True, "limit": None}
+    run.manifest.request.arguments.clear()
+    run.manifest.request.arguments.update({"data": data, "strict": True, "limit": None})
 
     assert in_a_shell(provenance.command(run)) == ["--data", data, "--strict"]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from simulator.errors import RunError, one_line
 from simulator.experiments.summary import SIDES
 
-_KEYS = ("sample", "side", "digest", "skipped")
+_KEYS = ("sample", "side", "condition", "trial", "digest", "skipped", "ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
             rows = file.metadata.num_rows
             raise RunError(f"{where}: {rows:,} records of {images:,} images and two stacks")
         table = file.read()
-        names = [n for n in table.column_names if n not in _KEYS and not n.endswith("_ns")]
+        names = [n for n in table.column_names if n not in _KEYS]
         found = {side: SideAnswers({}, {}) for side in SIDES}
         for row in table.to_pylist():
             one, sample = found[row["side"]], row["sample"]

@@ -28,6 +28,7 @@ class Stage(StrEnum):
     EXAMPLE_IMAGES = "example_images"
     MASK = "mask"
     DRAW = "draw"
+    WRITE = "write"
     LOAD = "load"
 
 

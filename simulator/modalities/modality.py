@@ -24,11 +24,13 @@ class Feed:
         name: of the input; None where the network has one input, whatever it is called.
         dtype: of the array.
         shape: of one sample's array, the batch of 1 included; None where the sample decides.
+        axes: what people call the order of its axes, for messages; for example ``NCHW``.
     """
 
     name: str | None
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
+    axes: str = ""
 
 
 class Placing(Protocol):
@@ -51,12 +53,14 @@ class Modality(ABC):
     Attributes:
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
+        suffixes: the ends of the names of files that are samples, in lower case with the dot.
         Spec: the schema of its profiles.
         Card: the schema of its model cards.
     """
 
     name: ClassVar[str]
     unit: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
     Spec: ClassVar[type[BaseModel]]
     Card: ClassVar[type[BaseModel]]
 
@@ -99,6 +103,18 @@ class Modality(ABC):
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:
         """Return the rules by which samples come to lie in the network's input."""
+
+    def postprocess(self, profile: Profile, card: Any) -> Any:
+        """Return what the profile asks of the postprocessing, less what has no effect here."""
+        return profile.spec.postprocess
+
+    def problems(self, profile: Profile, choices: Choices) -> list[str]:
+        """Return a line for everything in a profile that its backends cannot do together."""
+        return []
+
+    def memory(self, source: Any) -> int:
+        """Return about how many bytes a library needs at work on a sample, besides its result."""
+        return 0
 
     def sizes(self, source: Any) -> dict[str, int]:
         """Return a sample's measures for tables; ``bytes`` among them."""

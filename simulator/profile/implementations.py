@@ -39,6 +39,11 @@ class Choice:
         """Build the implementation; its library is imported here at the latest."""
         return registry.make(self.backend, self.offer, *args, self.options)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by name: another process has its own libraries."""
+        number = self.backend.of(self.stage).index(self.offer)
+        return _again, (self.stage, self.backend.name, number, dict(self.options), self.facts)
+
     def identity(self) -> dict[str, Any]:
         """Return what tells this choice from another, for keys and digests."""
         return {
@@ -48,6 +53,14 @@ class Choice:
             "package": registry.package(self.backend.name),
             "versions": registry.versions(self.backend),
         }
+
+
+def _again(
+    stage: Stage, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...]
+) -> Choice:
+    """Find in this process the offer that a choice was made of in another."""
+    backend = registry.backend(name)
+    return Choice(stage, backend, backend.of(stage)[number], options, facts)
 
 
 Choices = Mapping[Stage, Choice]

@@ -1,0 +1,108 @@
+"""The batchnorm axis: folded into the layer before it, and with another epsilon."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from simulator.contract import Array
+from simulator.contract.passes import GraphPass
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
+from simulator.model.passes.graph.patterns import Graph
+from simulator.profile.graph import Batchnorm
+
+AXIS, NODES = "batchnorm", "BatchNormalization"
+LAYERS = ("Conv", "ConvTranspose", "Gemm")
+EPSILON = 1e-5
+
+
+def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
+    """Set the epsilon of every BatchNormalization, then fold it, in place.
+
+    Folded is one that follows a Conv, ConvTranspose or Gemm whose constant weights nothing
+    else reads the result of; the sums are made in FP64 and stored in the weights' own type.
+
+    Args:
+        model: an ONNX model of opset 7 or later.
+        asked: the profile's section.
+
+    Source:
+        ONNX operator BatchNormalization; Jacob et al., arXiv 1712.05877, section 3.2.
+    """
+    graph = Graph(model)
+    outputs = {value.name for value in model.graph.output}
+    before, after = {}, {}
+    made: dict[str, list[onnx.NodeProto]] = {}
+    for node in edit.nodes_of(model, "BatchNormalization"):
+        epsilon = edit.attributes(node).get("epsilon", EPSILON)
+        if asked.epsilon != "keep" and not np.isclose(epsilon, asked.epsilon, rtol=1e-6):
+            edit.set_attributes(node, epsilon=asked.epsilon)
+        now = edit.attributes(node).get("epsilon", EPSILON)
+        name = node.output[0]
+        folded = None
+        layer = graph.made.get(node.input[0])
+        alone = len(graph.readers[node.input[0]]) == 1 and node.input[0] not in outputs
+        if asked.folding == "fold" and layer is not None and alone:
+            folded = _folded(model, graph, layer, node, now)
+        if layer is not None and folded:
+            made[layer.output[0]], made[name] = [], folded
+        before[name] = Seen(node.op_type, (epsilon, False), (epsilon, False))
+        after[name] = Seen(node.op_type, (now, bool(folded)), (now, bool(folded)))
+    if made:
+        edit.splice(model, made)
+    stay = len(before) - sum(bool(nodes) for nodes in made.values())
+    notes: tuple[str, ...] = ()
+    if asked.folding == "fold" and stay:
+        notes = (f"{stay} not folded, because no layer with constant weights comes just before",)
+    return Change(AXIS, NODES, before, after, notes=notes)
+
+
+def _folded(
+    model: onnx.ModelProto,
+    graph: Graph,
+    layer: onnx.NodeProto,
+    node: onnx.NodeProto,
+    epsilon: float,
+) -> list[onnx.NodeProto] | None:
+    """The layer with the normalization in its weights; None where that is not possible."""
+    values = edit.attributes(layer)
+    names = [*layer.input[1:], *node.input[1:]]
+    known = all(name in graph.constants for name in names if name)
+    training = edit.attributes(node).get("training_mode", 0) or len(node.output) > 1
+    if layer.op_type not in LAYERS or layer.domain or not known or training:
+        return None
+    if layer.op_type == "Gemm" and (values.get("alpha", 1), values.get("beta", 1)) != (1, 1):
+        return None
+    weight = graph.constants[layer.input[1]]
+    gamma, beta, mean, variance = (
+        graph.constants[name].astype(np.float64) for name in node.input[1:5]
+    )
+    scale = gamma / np.sqrt(variance + epsilon)
+    bias: Array = np.zeros_like(scale)
+    if len(layer.input) > 2 and layer.input[2]:
+        bias = graph.constants[layer.input[2]].astype(np.float64)
+    build = edit.Builder(model, "batchnorm", node.output[0], weight.dtype)
+    inputs = [
+        layer.input[0],
+        build.constant(_scaled(layer, weight.astype(np.float64), scale)),
+        build.constant((bias - mean) * scale + beta),
+    ]
+    build(layer.op_type, *inputs, last=True, **values)
+    return build.nodes
+
+
+def _scaled(layer: onnx.NodeProto, weight: Array, scale: Array) -> Array:
+    """Weights times the factor of their output channel."""
+    values = edit.attributes(layer)
+    if layer.op_type == "Gemm":
+        return weight * (scale[:, None] if values.get("transB", 0) else scale)
+    if layer.op_type == "Conv":
+        return weight * scale.reshape(-1, *[1] * (weight.ndim - 1))
+    groups = values.get("group", 1)
+    apart = scale.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))
+    split = weight.reshape(groups, -1, *weight.shape[1:])
+    return np.asarray(split * apart).reshape(weight.shape)
+
+
+PASS = GraphPass(AXIS, 400, Batchnorm, Batchnorm(), apply)

@@ -33,6 +33,7 @@ from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Subm
 from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
 from simulator.contract.pictures import Color, Key, Mask, MaskReader, Painter, Panel, Rectangle
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
+from simulator.contract.stage import StageSpec, checks
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
 
 __all__ = [
@@ -83,10 +84,12 @@ __all__ = [
     "Scenario",
     "Served",
     "Stage",
+    "StageSpec",
     "Submit",
     "Subset",
     "Text",
     "Unsupported",
+    "checks",
     "even",
     "fixed_point_rgb",
     "full_chroma",

@@ -22,7 +22,6 @@ from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.profile.schema import AXES
 from simulator.results.store import STAGES, Rows, RunWriter
 from simulator.tasks.task import Task
 
@@ -118,6 +117,7 @@ def manifest(
     """
     card, dataset = session.card, session.dataset
     digests = digests_of(stacks, session) if known is None else known
+    every = axes.axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -147,7 +147,7 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
-                "axes": {axis: _axis(stack, axis) for axis in AXES},
+                "axes": {axis: _axis(stack, axis) for axis in every},
             }
             for stack in stacks
         },

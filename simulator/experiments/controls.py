@@ -20,7 +20,7 @@ from simulator.pipeline.executor import Done, ends, execute
 from simulator.pipeline.inference import answering
 from simulator.pipeline.plan import Plan, plan
 from simulator.pipeline.stack import Stack
-from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, POST_AXES, swap
+from simulator.profile.axes import GRAPH_AXES, POST_AXES, is_of_front_end, swap
 from simulator.profile.load import Profile
 
 SELF_SAMPLES = 4
@@ -80,7 +80,7 @@ def axis_effects(
                 graphs = (stack.profile.spec.graph for stack in (train, deploy))
                 changed, words = graph_difference(card, source, axis, *graphs)
                 effects[axis] = {"null": changed == 0, "why": words}
-            elif axis in PIXEL_AXES:
+            elif is_of_front_end(axis, train.profile):
                 mixed, choices = swap(train.profile, deploy.profile, [axis])
                 chains[axis] = preprocessing(mixed, choices, card)
             elif axis in POST_AXES:

@@ -26,7 +26,7 @@ from simulator.pipeline import recorded
 from simulator.pipeline.executor import Budget, Done, need
 from simulator.pipeline.plan import Plan, Sample, Step, plan
 from simulator.pipeline.stack import Stack
-from simulator.profile.axes import PIXEL_AXES, swap
+from simulator.profile.axes import is_of_front_end, swap
 from simulator.results.store import LOOKS, RunWriter
 
 IMAGES = 4
@@ -241,7 +241,7 @@ def _chains(
         else:
             chains[stack.side] = stack.steps[:-2]  # all but inference and answering
     why: dict[str, list[str]] = {}
-    for axis in (axis for axis in differing if axis in PIXEL_AXES):
+    for axis in (axis for axis in differing if is_of_front_end(axis, stacks[0].profile)):
         try:
             mixed, choices = swap(stacks[0].profile, stacks[1].profile, [axis])
             chains[axis] = preprocessing(mixed, choices, session.card)

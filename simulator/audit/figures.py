@@ -11,6 +11,7 @@ from simulator.audit.document import TRAIN, Asked, Audit
 from simulator.errors import RunError
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
+from simulator.profile.modality import axes_of
 from simulator.results.store import PAIRS, SUMMARY, TAILS
 
 PAIR, TAIL = "pair", "tail"
@@ -68,7 +69,7 @@ def collect(
             pairs.append(_pair(model, deploy, found, timed))
             pairs[-1]["passed"] = not any(one["failed"] for one in own)
             rules += own
-    known = axes.axes_of(*(profile.spec for profile, _ in chosen.values()))
+    known = axes_of(*(profile.spec for profile, _ in chosen.values()))
     return {
         "schema": 1,
         "command": "audit",

@@ -232,5 +232,3 @@ EXAMPLE_MODEL = StageSpec(Stage.EXAMPLE_MODEL, "an example model", 1100)
 EXAMPLE_IMAGES = StageSpec(Stage.EXAMPLE_IMAGES, "example images", 1110, modality="image")
 MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
 DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
-
-

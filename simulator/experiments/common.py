@@ -22,6 +22,7 @@ from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
+from simulator.profile.modality import axes_of
 from simulator.results.store import STAGES, Rows, RunWriter
 from simulator.tasks.task import Task
 
@@ -117,7 +118,7 @@ def manifest(
     """
     card, dataset = session.card, session.dataset
     digests = digests_of(stacks, session) if known is None else known
-    every = axes.axes_of(*(stack.profile.spec for stack in stacks))
+    every = axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

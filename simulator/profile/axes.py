@@ -97,7 +97,7 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
     made = [
         choices[spec.name]
         for spec in filled(profile.spec.modality)
-        if spec.name in choices and (spec.axis == axis or not inner and _obeys(spec, section))
+        if spec.name in choices and (spec.axis == axis or (not inner and _obeys(spec, section)))
     ]
     if not made:
         return Evidence.NATIVE, "the simulator's own arithmetic, as documented"

@@ -159,7 +159,7 @@ def _overlap(key: Key, section: Key) -> bool:
     return key[:length] == section[:length]
 
 
-def _held(spec: StageSpec, section: BaseModel, shared: Mapping[str, Any]) -> Choice:
+def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice:
     """Hold one section against its backend; see :func:`implementation`."""
     values = section.model_dump(exclude={"backend", *spec.own})
     written = {name: value for name, value in values.items() if value is not None}
@@ -242,7 +242,9 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
             words = admits if isinstance(admits, tuple) else ()
             near = difflib.get_close_matches(str(value), map(str, words), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            problems.append(f"{name}\t{backend.name} offers {offered} here, got {_word(value)}{hint}")
+            problems.append(
+                f"{name}\t{backend.name} offers {offered} here, got {_word(value)}{hint}"
+            )
     for name, admits in offer.options.items():
         implied = _only(admits)
         if name not in fields and (implied is None or (name == "device" and implied != "cpu")):

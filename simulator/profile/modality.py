@@ -47,13 +47,14 @@ def schema_of(modality: str) -> type[ProfileSpec]:
     extra = {spec.section[0]: _optional(spec) for spec in extra_specs(modality)}
     names = Literal[sections(modality)]  # type: ignore[valid-type]
     evidence = (dict[names, Claim], ...)  # type: ignore[valid-type]
-    return create_model(
+    made: type[ProfileSpec] = create_model(
         base.__name__,
         __base__=base,
         __doc__=base.__doc__,
         evidence=evidence,
         **extra,  # type: ignore[call-overload]
     )
+    return made
 
 
 @cache
@@ -135,10 +136,10 @@ def front_axes(modality: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def at(spec: Any, key: Iterable[str]) -> Any:
+def at(spec: Any, key: Iterable[str | int]) -> Any:
     """Return what a profile says under a key; None where a part of it is not there."""
     for part in key:
-        spec = getattr(spec, part, None)
+        spec = getattr(spec, str(part), None)
     return spec
 
 

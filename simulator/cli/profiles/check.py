@@ -114,6 +114,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
     """
     from simulator.contract import Evidence
     from simulator.profile import axes
+    from simulator.profile.modality import axes_of
     from simulator.profile.resolved import is_written
 
     if section in axes.claims(profile):
@@ -122,7 +123,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
         return "", False
     own = [
         axes.evidence(profile, choices, axis)[0]
-        for axis, place in axes.axes_of(profile.spec).items()
+        for axis, place in axes_of(profile.spec).items()
         if place[0] == section
     ]
     return str(max(own, key=list(Evidence).index)), False
@@ -135,7 +136,9 @@ def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[
 
     if proof:
         _labelled("in force", [_in_force(proof)])
-    known = {section: _known(profile, choices, section) for section in sections(profile.spec.modality)}
+    known = {
+        section: _known(profile, choices, section) for section in sections(profile.spec.modality)
+    }
     for kind in Evidence:
         if kind is not Evidence.NATIVE:
             found = [section for section, (word, _) in known.items() if word == kind]

@@ -162,6 +162,8 @@ class Backend:
         environment: the Python of its own that it may run in, if it may.
         device: asks the library for the device that it needs: its name, or the exact reason
             why there is none, as a MissingLibrary. None where a CPU is enough.
+        may_be_left_out: fields in which offers differ and which need not be written: the first
+            offer's value then holds.
         fields: what each field means that is the library's own, in words for editors and new
             profiles; the field's standard words are described by the profile's schema.
     """
@@ -173,6 +175,7 @@ class Backend:
     companions: tuple[Library, ...] = ()
     environment: Environment | None = None
     device: Callable[[], str] | None = None
+    may_be_left_out: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, stage: str) -> tuple[Offer, ...]:

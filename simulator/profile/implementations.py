@@ -66,9 +66,6 @@ def _again(
 
 
 Choices = Mapping[str, Choice]
-PLACES = ("device", "api", "provider", "io_binding", "target")
-"""Fields that say where or by which door; not written, they are the CPU's and the first one's."""
-
 Where = Callable[[Key], str]
 Lines = list[tuple[Key, str]]
 """What is wrong, each with the key that it is about."""
@@ -225,7 +222,9 @@ def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> C
     filled = {name: _only(offer.options[name]) for name in facts}
     for name in facts:
         others = [_only(other.options[name]) for other in fitting if name in other.options]
-        if name not in PLACES and any(value != filled[name] for value in others):
+        if name not in ("device", *backend.may_be_left_out) and any(
+            value != filled[name] for value in others
+        ):
             offered = _words(tuple(dict.fromkeys(others)))
             raise UserError(f"{name}\trequired by {backend.name}: {offered}")
     return Choice(stage, backend, offer, dict(fields) | filled, facts)

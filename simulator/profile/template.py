@@ -172,7 +172,7 @@ def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> s
         admits = admitted.by_backend(choices[Stage.RUNTIME], str(name))
     elif choice and around and name not in around.own:
         admits = admitted.by_backend(choice, str(name))
-        about = about or choice.backend.fields.get(str(name), "")
+        about = choice.backend.fields.get(str(name)) or about
     else:
         admits = admitted.by_schema(info.annotation if info else Any)
     return f"[{admits}] {about or ''}".rstrip()

@@ -6,6 +6,7 @@ from backends.pillow.library import PIL
 from backends.pillow.masks import PillowMasks
 from backends.pillow.painter import PillowPainter
 from backends.pillow.pixels import PillowDecoder, PillowResizer
+from backends.pillow.writer import PillowWriter
 from simulator.contract import Backend, Offer, Stage
 
 BACKEND = Backend(
@@ -36,5 +37,6 @@ BACKEND = Backend(
         ),
         Offer(Stage.MASK, {}, PillowMasks, source="PNG specification 11.2.2"),
         Offer(Stage.DRAW, {}, PillowPainter),
+        Offer(Stage.WRITE, {}, PillowWriter, source="Pillow handbook, 'Image file formats'"),
     ),
 )

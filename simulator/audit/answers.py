@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from simulator.errors import RunError, one_line
 from simulator.experiments.summary import SIDES
 
-_KEYS = ("sample", "side", "digest", "skipped")
+_KEYS = ("sample", "side", "condition", "trial", "digest", "skipped", "ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
             rows = file.metadata.num_rows
             raise RunError(f"{where}: {rows:,} records of {images:,} images and two stacks")
         table = file.read()
-        names = [n for n in table.column_names if n not in _KEYS and not n.endswith("_ns")]
+        names = [n for n in table.column_names if n not in _KEYS]
         firm = tuple(n for n in names if not _is_fraction(table.schema.field(n).type))
         found = {side: SideAnswers({}, {}, firm) for side in SIDES}
         for row in table.to_pylist():

@@ -31,7 +31,16 @@ from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
 from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
-from simulator.contract.pictures import Color, Key, Mask, MaskReader, Painter, Panel, Rectangle
+from simulator.contract.pictures import (
+    Color,
+    ImageWriter,
+    Key,
+    Mask,
+    MaskReader,
+    Painter,
+    Panel,
+    Rectangle,
+)
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
@@ -56,6 +65,7 @@ __all__ = [
     "ExampleModel",
     "Exporter",
     "Frame",
+    "ImageWriter",
     "KeepList",
     "Key",
     "Library",

@@ -28,6 +28,7 @@ class Stage:
     EXAMPLE_IMAGES = "example_images"
     MASK = "mask"
     DRAW = "draw"
+    WRITE = "write"
     LOAD = "load"
 
 

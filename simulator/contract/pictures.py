@@ -182,6 +182,52 @@ class Painter(ABC):
         """Draw panels without overlay, whose boxes lie in the image and whose texts are lines."""
 
 
+class ImageWriter(ABC):
+    """Writes image files; equal pixels give equal bytes on one machine.
+
+    Args:
+        options: none so far.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @final
+    def png(self, pixels: U8) -> bytes:
+        """Return a PNG file, without loss.
+
+        Args:
+            pixels: (H, W) gray or (H, W, 3) RGB uint8.
+        """
+        return self._png(_checked_pixels(pixels))
+
+    @final
+    def jpeg(self, rgb: U8, quality: int, orientation: int = 1) -> bytes:
+        """Return a JPEG file with 4:2:0 chroma.
+
+        Args:
+            rgb: (H, W, 3) uint8.
+            quality: of libjpeg, 1 to 100.
+            orientation: of EXIF, 1 to 8; 1 writes none.
+        """
+        return self._jpeg(_checked_pixels(rgb), quality, orientation)
+
+    @abstractmethod
+    def _png(self, pixels: U8) -> bytes:
+        """Return a PNG file of C-contiguous pixels."""
+
+    @abstractmethod
+    def _jpeg(self, rgb: U8, quality: int, orientation: int) -> bytes:
+        """Return a JPEG file of C-contiguous pixels."""
+
+
+def _checked_pixels(pixels: U8) -> U8:
+    gray = pixels.ndim == 2
+    if pixels.dtype != np.uint8 or not (gray or pixels.shape[2:] == (3,)) or not pixels.size:
+        raise ValueError(f"pixels are uint8 (H, W) or (H, W, 3), got {pixels.dtype} {pixels.shape}")
+    return np.ascontiguousarray(pixels)
+
+
 def _plain(panel: Panel) -> Panel:
     """The panel with its overlay in its image, its boxes cut to the image, its texts cleaned."""
     height, width = panel.image.shape[:2]

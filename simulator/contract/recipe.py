@@ -8,6 +8,7 @@ decoder made of it, the ``input`` of the network, its ``outputs``, and the ``ans
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -53,12 +54,17 @@ Apply = Callable[[Any, Context], Any]
 class Runtimes(Protocol):
     """Opened runtimes, each once however many steps use it."""
 
-    def use(self, choice: Any, artifact: Any) -> AbstractContextManager[Any]:
-        """Return a runtime that stays open while the context is."""
+    def of(self, choice: Any, artifact: Any) -> Callable[[], AbstractContextManager[Any]]:
+        """Return what lends a runtime: as a context, in which it stays open."""
+
+    def make_room(self, runtimes: int) -> None:
+        """Let so many stay open at once."""
 
 
 class Recipe(ABC):
-    """One step of one stack. Implementations are frozen dataclasses of plain data.
+    """One step of one stack: a frozen dataclass of plain data, made with ``eq=False``.
+
+    Equal recipes have equal identities.
 
     Attributes:
         stage: the name that latencies, tables and messages use; one of the stage table.
@@ -86,8 +92,57 @@ class Recipe(ABC):
         return 0
 
     def words(self) -> str:
-        """Return what it does, for the printed plan."""
-        return " ".join(str(part) for part in self.identity()[1:] if isinstance(part, str))
+        """Return what it does, for the printed plan: its backend and options, where it has one."""
+        choice = getattr(self, "choice", None)
+        if choice is None:
+            return " ".join(str(part) for part in self.identity()[1:] if isinstance(part, str))
+        values = [value for value in choice.options.values() if isinstance(value, str)]
+        return " ".join([choice.backend.name, *values])
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.identity() == other.identity()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.identity(), sort_keys=True))
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.words()}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The steps of one stack, first to last."""
+
+    recipes: tuple[Recipe, ...]
+
+    def until(self, boundary: Boundary) -> Chain:
+        """Return the steps up to the last one that gives *boundary*; all where none does."""
+        ends = [at for at, recipe in enumerate(self.recipes) if recipe.gives is boundary]
+        return Chain(self.recipes[: ends[-1] + 1]) if ends else self
+
+    def with_last(self, recipe: Recipe) -> Chain:
+        """Return the chain with another last step."""
+        return Chain((*self.recipes[:-1], recipe))
+
+    def inserted(self, recipe: Recipe, boundary: Boundary) -> Chain:
+        """Return the chain with one more step right after *boundary*."""
+        if boundary is Boundary.SOURCE:
+            return Chain((recipe, *self.recipes))
+        before = self.until(boundary).recipes
+        return Chain((*before, recipe, *self.recipes[len(before) :]))
+
+    def has(self, boundary: Boundary) -> bool:
+        """Whether a step gives *boundary*."""
+        return any(recipe.gives is boundary for recipe in self.recipes)
+
+    @property
+    def last(self) -> Recipe:
+        """The last step."""
+        return self.recipes[-1]
+
+    def stages(self) -> tuple[str, ...]:
+        """Return the stages whose time is recorded, in order, each once."""
+        return tuple(dict.fromkeys(recipe.stage for recipe in self.recipes if recipe.timed))
 
 
 def generator(*words: Any) -> np.random.Generator:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from simulator.entry_points import Table
@@ -106,7 +107,8 @@ STAGES: Table[StageSpec] = Table(
 )
 
 
-def stages(modality: str | None = None) -> list[StageSpec]:
+@cache
+def stages(modality: str | None = None) -> tuple[StageSpec, ...]:
     """Return the stages in pipeline order.
 
     Args:
@@ -121,9 +123,11 @@ def stages(modality: str | None = None) -> list[StageSpec]:
         if spec.order is not None and spec.step is not None:
             places[spec.step] = max(spec.order, places.get(spec.step, 0))
     ordered = sorted(found, key=lambda spec: _place(spec, places))
-    return [spec for spec in ordered if modality is None or spec.modality in (None, modality)]
+    kept = (spec for spec in ordered if modality is None or spec.modality in (None, modality))
+    return tuple(kept)
 
 
+@cache
 def timed_steps(modality: str | None = None) -> tuple[str, ...]:
     """Return the names of the steps that are timed, in pipeline order.
 
@@ -132,6 +136,13 @@ def timed_steps(modality: str | None = None) -> tuple[str, ...]:
     """
     steps = (spec.step for spec in stages(modality))
     return tuple(dict.fromkeys(step for step in steps if step is not None))
+
+
+def forget() -> None:
+    """Look again which packages are installed; for tests that install one."""
+    STAGES.forget()
+    stages.cache_clear()
+    timed_steps.cache_clear()
 
 
 def named(reference: str) -> Any:

@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from simulator import registry
-from simulator.contract import Frame, Stage
+from simulator.contract import Array, Frame, Stage
+from simulator.contract.recipe import Recipe
 from simulator.data import example
-from simulator.data.folder import Dataset, Item, read
-from simulator.errors import DataError, ModelError, SampleError
+from simulator.data.folder import Dataset, Item
+from simulator.errors import DataError, ModelError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.pipeline import recorded
+from simulator.pipeline.executor import Executor, LocalExecutor
 from simulator.pipeline.inference import Inferred
-from simulator.pipeline.plan import Sample
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Chosen, Stack, StackBuilder
+from simulator.pipeline.walk import StageError
 from simulator.profile.implementations import Choices
 
 
@@ -85,28 +88,36 @@ def prove(own: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
     builder = StackBuilder(card, check(card), Dataset(images.root, (item,)), 0, say)
     try:
         stack = builder.stack("here", own, {"train": own, "deploy": own})
-        return Proof(card.spec.name, item.name, tuple(_through(stack, item)), stack)
+        executor = LocalExecutor(card.modality, builder.runtimes, workers=1)
+        return Proof(card.spec.name, item.name, tuple(_through(executor, stack, item)), stack)
     finally:
         builder.close()
 
 
-def _through(stack: Stack, item: Item) -> list[tuple[str, str]]:
-    sample = Sample(item, read(item))
-    value: Any = sample.image
+def _through(executor: Executor, stack: Stack, item: Item) -> list[tuple[str, str]]:
     gave = []
-    for step in stack.steps:
-        try:
-            value = step.apply(value, sample)
-        except SampleError as error:
-            raise DataError(f"{step.stage}: {item.name}: {error}") from error
+
+    def say(recipe: Recipe, value: Any) -> None:
         if isinstance(value, Inferred):
             _refuse_nonsense(value)
-        gave.append((step.stage, _words(value)))
+        gave.append((recipe.stage, _words(value)))
+
+    try:
+        opened = executor.open(plan({Arm(stack.side): stack.chain}))
+        opened.walk(executor.context(item), say)
+    except StageError as error:
+        raise DataError(f"{error.stage}: {item.name}: {error.reason}") from error
     return gave
 
 
+def _outputs(found: Inferred) -> list[tuple[str, Array]]:
+    """Every output of every inference."""
+    all_of = found.outputs if isinstance(found.outputs, tuple) else (found.outputs,)
+    return [pair for one in all_of for pair in one.items()]
+
+
 def _refuse_nonsense(found: Inferred) -> None:
-    bad = [name for name, array in found.outputs.items() if not np.isfinite(array).all()]
+    bad = [name for name, array in _outputs(found) if not np.isfinite(array).all()]
     if bad:
         raise ModelError(f"infer: {', '.join(bad)} of the built-in image is not finite")
 
@@ -115,7 +126,7 @@ def _words(value: Any) -> str:
     if isinstance(value, Frame):
         return f"{value.width}x{value.height} {value.format}"
     if isinstance(value, Inferred):
-        return ", ".join(f"{name} {_shape(array)}" for name, array in value.outputs.items())
+        return ", ".join(f"{name} {_shape(array)}" for name, array in _outputs(value))
     return _shape(value) if isinstance(value, np.ndarray) else "an answer"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from simulator import machine, registry
 from simulator.contract import Stage
@@ -17,13 +18,14 @@ from simulator.experiments.summary import SIDES
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
-from simulator.pipeline.plan import Plan
+from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.walk import Walk, Watch
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
-from simulator.results.store import STAGES, Rows, RunWriter
+from simulator.results.store import Rows, RunWriter
 from simulator.tasks.task import Task
 
 TRAIN = "train"
@@ -171,34 +173,80 @@ def _axis(stack: Stack, axis: str) -> dict[str, Any]:
 
 
 def run_and_keep(
-    session: Session, merged: Plan, run: RunWriter, names: Sequence[str], timed: bool
+    session: Session,
+    merged: Plan,
+    run: RunWriter,
+    timed: bool,
+    watches: Sequence[Watcher] = (),
 ) -> list[Done]:
-    """Run a plan and write its records, after those that an earlier attempt has written."""
+    """Run a plan and write its records, after those that an earlier attempt has written.
+
+    Args:
+        session: the model and the samples.
+        merged: the plan.
+        run: where the records go.
+        timed: whether latencies are kept; they differ from run to run.
+        watches: what looks at the samples.
+    """
     items, task = session.dataset.items, session.card.task
     before = [done_of(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
-    return session.run(merged, lambda result: run.add(rows_of(result, names, timed)), before)
+
+    def keep(result: Done) -> None:
+        told(result, watches)
+        run.add(rows_of(result, merged.arms, timed))
+
+    for one in before:
+        told(one, watches)
+    found = session.run(merged, keep, before, watching(merged, watches))
+    return [replace(one, seen=None) for one in found]
 
 
-def rows_of(done: Done, names: Sequence[str], timed: bool) -> Rows:
-    """Return a sample's records, one per stack.
+class Watcher(Protocol):
+    """Looks at samples where they are walked, and keeps what it saw."""
+
+    def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
+        """Look at a sample; may be called from several threads at once."""
+
+    def keep(self, done: Done, seen: Any) -> None:
+        """Keep what was seen of a sample; called in the order of the samples."""
+
+
+def watching(merged: Plan, watches: Sequence[Watcher]) -> Watch | None:
+    """Let several look at every sample."""
+    if not watches:
+        return None
+    return lambda walk, outcomes: [one.see(merged, walk, outcomes) for one in watches]
+
+
+def told(done: Done, watches: Sequence[Watcher]) -> None:
+    """Tell every watcher what it has seen of a sample; nothing of one from an earlier attempt."""
+    for at, watch in enumerate(watches):
+        watch.keep(done, done.seen[at] if done.seen else None)
+
+
+def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
+    """Return a sample's records, one per arm.
 
     Args:
         done: the sample.
-        names: the stacks, in the plan's order.
+        arms: in the order of its outcomes.
         timed: whether latencies are kept; they differ from run to run.
     """
     shared = {"sample": done.item.name, "skipped": done.skipped}
+    cells = [
+        {**shared, "side": arm.stack, "condition": arm.condition or None, "trial": arm.trial}
+        for arm in arms
+    ]
     if done.skipped is not None:
-        return [{**shared, "side": side} for side in names]
+        return cells
     return [
         {
-            **shared,
+            **cell,
             **outcome.record,
-            "side": side,
             "digest": outcome.digest,
-            **{f"{stage}_ns": outcome.ns.get(stage) for stage in STAGES if timed},
+            "ns": list(outcome.ns.items()) if timed else None,
         }
-        for side, outcome in zip(names, done.outcomes, strict=True)
+        for cell, outcome in zip(cells, done.outcomes, strict=True)
     ]
 
 
@@ -210,7 +258,7 @@ def done_of(task: Task, item: Item, rows: Rows) -> Done:
         Outcome(
             {column.name: row[column.name] for column in task.columns},
             row["digest"],
-            {s: row[f"{s}_ns"] for s in STAGES if row[f"{s}_ns"] is not None},
+            dict(row["ns"] or ()),
         )
         for row in rows
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -10,11 +11,10 @@ from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
-from simulator.experiments.flip_pictures import draw
-from simulator.experiments.gallery import keep
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES, summarize, template
+from simulator.experiments.watch import PairWatch, Seen, pair_watch
 from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack, notes
@@ -60,16 +60,17 @@ def simulate(
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
-        merged = session.plan(stacks)
+        watch = pair_watch(session, stacks, differing(stacks))
+        merged = session.plan(stacks, watch.asides())
         start = manifest(stacks, session, overrides) | {
             "shared_stages": merged.shared(),
             "request": job.request(
                 train=train, deploy=deploy, overrides=overrides, fail_on=fail_on, strict=strict
             ),
         }
-        with job.writer(folder, start, session) as run:
-            done = run_and_keep(session, merged, run, SIDES, timed=True)
-            summary = conclude(session, stacks, merged, done, rules, run)
+        with watch.opened, job.writer(folder, start, session) as run:
+            done = run_and_keep(session, merged, run, timed=True, watches=[watch])
+            summary = conclude(session, watch, merged, done, rules, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
             summary |= took
             run.finish(summary, took)
@@ -78,7 +79,7 @@ def simulate(
 
 def conclude(
     session: Session,
-    stacks: Sequence[Stack],
+    watch: PairWatch,
     merged: Plan,
     done: Sequence[Done],
     rules: Sequence[gate.Rule],
@@ -88,25 +89,38 @@ def conclude(
 
     Args:
         session: the model and the images.
-        stacks: train and deploy.
-        merged: the plan of the two.
-        done: every sample.
+        watch: what was seen of the samples.
+        merged: the plan, with the arms and the chains of the pair.
+        done: every sample, with the outcomes of the plan's arms.
         rules: of the gate.
         run: where the pictures go.
     """
-    session.show.say("controls")
-    differing = axes.differing(*((stack.profile, stack.choices) for stack in stacks))
-    same = controls.self_check(merged, done, session.workers)
-    effects = controls.axis_effects(
-        differing, stacks[0], stacks[1], session.card, session.source, done, session.workers
-    )
+    session.show.say("figures and pictures")
+    watch.complete(merged, done)
+    ran = [one.item.name for one in done if one.skipped is None]
+    seen = [watch.seen.get(name, Seen()) for name in ran]
+    own = [
+        replace(one, outcomes=tuple(one.outcomes[arm] for arm in watch.arms if one.outcomes))
+        for one in done
+    ]
     summary = summarize(
-        stacks, done, session.card, differing, effects, same, session.notes, session.seed
+        watch.stacks,
+        own,
+        session.card,
+        watch.effects.axes,
+        watch.effects.effects([one.axes for one in seen if one.axes is not None]),
+        controls.self_check(one.repeat for one in seen if one.repeat),
+        session.notes,
+        session.seed,
     )
-    draw(session, stacks, merged, summary, run)
-    keep(session, stacks, differing, done, summary, run)
+    watch.draw(summary, done, run)
     summary["gate"] = gate.evaluate(rules, summary)
     return summary
+
+
+def differing(stacks: Sequence[Stack]) -> list[str]:
+    """Return the axes on which two stacks differ, in pipeline order."""
+    return axes.differing(*((stack.profile, stack.choices) for stack in stacks))
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:

@@ -1,130 +1,193 @@
-"""Honesty controls: a stack against itself, and every axis alone."""
+"""Honesty controls: a stack against itself, and every axis alone. Planned with the rest.
+
+What has to be seen of a sample is seen while it is walked; see :mod:`simulator.experiments.watch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Array
-from simulator.data.folder import Item
-from simulator.errors import UserError
-from simulator.modalities.image.front_end import deviations, preprocessing
+from simulator.contract.recipe import Boundary, Chain
+from simulator.errors import SampleError, UserError
+from simulator.experiments.session import Session
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.model.onnxfile import OnnxFile
-from simulator.pipeline.executor import Done, ends, execute
+from simulator.pipeline.executor import Outcome
 from simulator.pipeline.inference import answering
-from simulator.pipeline.plan import Plan, plan
 from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
 from simulator.profile.axes import GRAPH_AXES, POST_AXES, is_of_front_end, swap
-from simulator.profile.load import Profile
 
 SELF_SAMPLES = 4
 AXIS_SAMPLES = 8
 
 
-def self_check(whole: Plan, done: Sequence[Done], workers: int) -> dict[str, Any]:
-    """Run a few samples a second time: a side against itself must give the same bits.
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A sample that was walked twice.
 
-    Returns:
-        ``samples``, ``flips`` and ``bit_equal`` over both sides.
+    Attributes:
+        equal: whether all outputs had the same bits.
+        flips: how many records differ.
     """
-    chosen = [d for d in done if d.skipped is None][:SELF_SAMPLES]
-    flips, equal = 0, True
-    again = execute(whole, [first.item for first in chosen], workers)
-    for first, second in zip(chosen, again, strict=True):
-        pairs = list(zip(first.outcomes, second.outcomes, strict=False))
-        equal = equal and second.skipped is None
-        equal = equal and all(a.digest == b.digest for a, b in pairs)
-        flips += sum(a.record != b.record for a, b in pairs)
-    return {"samples": len(chosen), "flips": flips, "bit_equal": equal}
+
+    equal: bool
+    flips: int
 
 
-def axis_effects(
-    axes: Sequence[str],
-    train: Stack,
-    deploy: Stack,
-    card: Card,
-    source: OnnxFile,
-    done: Sequence[Done],
-    workers: int,
-) -> dict[str, dict[str, Any]]:
-    """Compare each axis alone: pixels by the input tensors, graphs by nodes, boxes by answers.
+def repeat(walk: Walk, outcomes: Sequence[Outcome], arms: Sequence[int], judge: Any) -> Repeat:
+    """Walk a sample a second time: a stack against itself must give the same bits.
+
+    Args:
+        walk: the first time.
+        outcomes: of the first time, of these arms.
+        arms: indices of the arms that are compared.
+        judge: from a walk to the outcomes of all arms.
+    """
+    try:
+        again = judge(walk.again())
+    except SampleError:
+        return Repeat(False, 0)
+    pairs = list(zip(outcomes, [again[arm] for arm in arms], strict=True))
+    return Repeat(
+        all(a.digest == b.digest for a, b in pairs), sum(a.record != b.record for a, b in pairs)
+    )
+
+
+def self_check(repeats: Iterable[Repeat]) -> dict[str, Any]:
+    """Return ``samples``, ``flips`` and ``bit_equal`` over both sides."""
+    found = list(repeats)
+    return {
+        "samples": len(found),
+        "flips": sum(one.flips for one in found),
+        "bit_equal": all(one.equal for one in found),
+    }
+
+
+@dataclass(slots=True)
+class AxisEffects:
+    """Every axis alone: pixels by the input tensors, graphs by nodes, boxes by answers.
 
     A pixel or postprocessing axis is swapped alone into the training stack.
 
+    Attributes:
+        axes: those that differ.
+        known: effects that need no sample.
+        pixels: the chain to the network's input of each pixel axis, and of ``train``.
+        answers: the chain to the answer of each postprocessing axis.
+        scale: levels of 0-255 for one unit of the tensors.
+    """
+
+    axes: Sequence[str]
+    card: Card
+    scale: Array
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pixels: dict[str, Chain] = field(default_factory=dict)
+    answers: dict[str, Chain] = field(default_factory=dict)
+
+    def see(self, walk: Walk, prefix: str) -> dict[str, Any]:
+        """Return what each axis does to one sample; an axis that cannot go through is left out."""
+        seen: dict[str, Any] = {}
+        for axis in self.pixels:
+            try:
+                base, other = walk.aside(f"{prefix}train"), walk.aside(f"{prefix}{axis}")
+            except SampleError:
+                continue
+            seen[axis] = difference(base, other, self.scale)
+        for axis in self.answers:
+            try:
+                seen[axis] = self._answers(walk, f"{prefix}train answer", f"{prefix}{axis}")
+            except SampleError:
+                continue
+        return seen
+
+    def _answers(self, walk: Walk, base: str, other: str) -> tuple[int, int, bool]:
+        """Changed units, units, and whether the records differ."""
+        task = self.card.task
+        before, after = (walk.aside(name).prediction for name in (base, other))
+        one, two = task.records([before, after], walk.context.truth, walk.context.source)
+        return two["changed"], two["units"], one != two
+
+    def effects(self, seen: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the effect of each axis over the samples that were seen.
+
+        Returns:
+            Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` as a share,
+            ``mean`` and ``max`` absolute difference in levels of 0-255, ``null`` true when
+            nothing changed, or ``why`` it was not measured.
+        """
+        found = dict(self.known)
+        for axis in self.pixels:
+            found[axis] = _effect([one[axis] for one in seen if axis in one])
+        for axis in self.answers:
+            found[axis] = self._words([one[axis] for one in seen if axis in one])
+        return {axis: found[axis] for axis in self.axes if axis in found}
+
+    def _words(self, found: Sequence[tuple[int, int, bool]]) -> dict[str, Any]:
+        changed, units, differ = (sum(one[at] for one in found) for at in range(3))
+        words = (
+            f"answers differ in {differ} of {len(found)} images; {changed:,} of {units:,} "
+            f"{self.card.task.unit}s changed"
+        )
+        return {"null": not differ, "why": words}
+
+
+def axis_effects(
+    session: Session, axes: Sequence[str], train: Stack, deploy: Stack, scale: Array
+) -> AxisEffects:
+    """Plan the comparison of each axis alone.
+
     Args:
+        session: the model and the samples.
         axes: the axes that differ.
         train: the training stack.
         deploy: the deployment stack.
-        card: the model card.
-        source: the model.
-        done: the run; its first few samples that were not skipped are used.
-        workers: samples in flight.
-
-    Returns:
-        Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` as a share,
-        ``mean`` and ``max`` absolute difference in levels of 0-255, ``null`` true when
-        nothing changed, or ``why`` it was not measured.
+        scale: levels of 0-255 for one unit of the tensors.
     """
-    effects: dict[str, dict[str, Any]] = {}
-    chains = {}
-    items = [d.item for d in done if d.skipped is None][:AXIS_SAMPLES]
+    card, found = session.card, AxisEffects(axes, session.card, scale)
     for axis in axes:
         try:
             if axis in GRAPH_AXES:
                 graphs = (stack.profile.spec.graph for stack in (train, deploy))
-                changed, words = graph_difference(card, source, axis, *graphs)
-                effects[axis] = {"null": changed == 0, "why": words}
+                changed, words = graph_difference(card, session.source, axis, *graphs)
+                found.known[axis] = {"null": changed == 0, "why": words}
             elif is_of_front_end(axis, train.profile):
-                mixed, choices = swap(train.profile, deploy.profile, [axis])
-                chains[axis] = preprocessing(mixed, choices, card)
+                mixed = swap(train.profile, deploy.profile, [axis])
+                found.pixels[axis] = session.builder.front_end(*mixed)
             elif axis in POST_AXES:
-                mixed, _ = swap(train.profile, deploy.profile, [axis])
-                effects[axis] = _answers(train, mixed, card, items, workers)
+                other = answering(swap(train.profile, deploy.profile, [axis])[0], card)
+                if other.identity() == train.chain.last.identity():
+                    why = f"null: no part of this model's {card.task.name}"
+                    found.known[axis] = {"null": True, "why": why}
+                else:
+                    found.answers[axis] = train.chain.with_last(other)
         except UserError as error:
-            effects[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
-    if not chains:
-        return {axis: effects[axis] for axis in axes if axis in effects}
-    base = preprocessing(train.profile, train.choices, card)
-    levels = deviations(train.profile, card)
-    for axis, chain in chains.items():
-        both = plan([base, chain])
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(partial(ends, both), items))
-        effects[axis] = _effect([pair for pair in found if pair is not None], levels)
-    return {axis: effects[axis] for axis in axes if axis in effects}
+            found.known[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
+    return found
 
 
-def _answers(
-    train: Stack, mixed: Profile, card: Card, items: Sequence[Item], workers: int
-) -> dict[str, Any]:
-    """What another postprocessing makes of the same outputs of the training stack."""
-    other, own = answering(mixed, card), train.steps[-1]
-    if other.identity == own.identity:
-        return {"null": True, "why": f"null: no part of this model's {card.task.name}"}
-    both = plan([train.steps, [*train.steps[:-1], other]], card.task.records)
-    ran = [d.outcomes for d in execute(both, items, workers) if not d.skipped]
-    after = [outcome.record for _, outcome in ran]
-    changed, units = (sum(record[name] for record in after) for name in ("changed", "units"))
-    differ = sum(a.record != b.record for a, b in ran)
-    words = (
-        f"answers differ in {differ} of {len(ran)} images; {changed:,} of {units:,} "
-        f"{card.task.unit}s changed"
-    )
-    return {"null": not differ, "why": words}
+def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
+    """Return the chains that :meth:`AxisEffects.see` looks at, by their names in the plan."""
+    chains = {f"{prefix}{axis}": chain for axis, chain in effects.pixels.items()}
+    chains |= {f"{prefix}{axis}": chain for axis, chain in effects.answers.items()}
+    if effects.pixels:
+        chains[f"{prefix}train"] = train.chain.until(Boundary.INPUT)
+    if effects.answers:
+        chains[f"{prefix}train answer"] = train.chain
+    return chains
 
 
-def _effect(pairs: Sequence[Sequence[Array]], scale: Array) -> dict[str, Any]:
-    if not pairs:
+def _effect(found: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
+    if not found:
         return {"null": False, "why": "no image could go through this axis alone"}
-    shares, means, peaks = zip(*(difference(a, b, scale) for a, b in pairs), strict=True)
+    shares, means, peaks = zip(*found, strict=True)
     return {
-        "samples": len(pairs),
+        "samples": len(found),
         "changed": sum(peak > 0 for peak in peaks),
         "values_changed": float(np.mean(shares)),
         "mean": float(np.mean(means)),

@@ -67,7 +67,7 @@ def explain(
         }
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]
-            done = run_and_keep(session, merged, run, labels, timed=False)
+            done = run_and_keep(session, merged, run, timed=False)
             session.show.say("attribution")
             found = answers(session.card.task, labels, done)
             summary = _summary(pair, names, found, session.seed, session.card.spec.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,58 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from simulator.contract import U8, Array, Runtime, Stage
+from simulator.contract import U8, Array, Stage
+from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, UserError, one_line
 from simulator.experiments.pixels import WINDOW
 from simulator.experiments.session import Session
+from simulator.model.artifact import Artifact
 from simulator.model.card import tensor_shape
 from simulator.model.graph import edit
 from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import load
 from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, implementation
 
 AXES = ("pooling", "upsample")
 ONE_SIDE = (213, 94, 0)
 """Where one map has a value and the other has none; of the palette of Okabe and Ito (2008)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Maps(Recipe):
+    """A graph up to some of its nodes.
+
+    Attributes:
+        choice: the runtime, in FP32.
+        artifact: the graph.
+        input: the name of its input.
+        outputs: of the nodes that are looked at.
+    """
+
+    choice: Choice
+    artifact: Artifact
+    input: str
+    outputs: tuple[str, ...]
+    stage = "maps"
+    timed = False
+
+    def identity(self) -> Any:
+        """Return the graph and the runtime."""
+        return ["maps", self.artifact.key, self.choice.identity(), list(self.outputs)]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Open the graph on first use."""
+        lease = runtimes.of(self.choice, self.artifact)
+
+        def apply(tensor: Array, _: Any) -> dict[str, Array]:
+            with lease() as runtime:
+                found: dict[str, Array] = runtime.run({self.input: tensor})
+            return found
+
+        return apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +74,30 @@ class Pair:
     Attributes:
         axis: ``pooling`` or ``upsample``.
         by: the backend that runs both, in FP32.
-        input: the name of their input.
         outputs: by the names of the outputs that are looked at, what people call the nodes: the
             first one that the axis changes, and the last one that gives a map, if it is another.
-        sides: both graphs, opened.
+        sides: both graphs.
     """
 
     axis: str
     by: str
-    input: str
     outputs: Mapping[str, str]
-    sides: tuple[Runtime, Runtime]
+    sides: tuple[Maps, Maps]
 
-    def of(self, tensor: Array) -> Iterator[tuple[str, Array, Array]]:
-        """Yield each node with both maps of one input tensor, (C, H, W) float64.
+    def asides(self, train: Chain, prefix: str) -> dict[str, Chain]:
+        """Return the chains to the maps, by their names in the plan."""
+        return {
+            f"{prefix}{self.axis} maps {number}": Chain((*train.recipes, side))
+            for number, side in enumerate(self.sides)
+        }
+
+    def see(self, walk: Walk, prefix: str) -> Iterator[tuple[str, Array, Array]]:
+        """Yield each node with both maps of one sample, (C, H, W) float64.
 
         Raises:
             ModelError: an output is no batch of one map.
         """
-        before, after = (side.run({self.input: tensor}) for side in self.sides)
+        before, after = (walk.aside(f"{prefix}{self.axis} maps {number}") for number in (0, 1))
         for name, label in self.outputs.items():
             pair = before[name], after[name]
             if any(out.ndim != 4 or len(out) != 1 for out in pair):
@@ -81,14 +123,16 @@ def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pai
     models = [_rewritten(path, shape, graph) for graph in (train, mixed)]
     outputs = _outputs(models, first)
     choice = _choice(stacks)
-    with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder, ExitStack() as closing:
-        sides: list[Runtime] = []
+    with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder:
+        sides = []
         for number, model in enumerate(models):
             place = Path(folder) / f"{number}.onnx"
             onnx.save(_until(model, outputs), str(place))
-            sides.append(choice.make(place))
-            closing.callback(sides[-1].close)
-        yield Pair(axis, choice.backend.name, session.source.input, outputs, (sides[0], sides[1]))
+            artifact = Artifact(place, f"maps {place}", "onnx")
+            with session.builder.runtimes.of(choice, artifact)():
+                pass  # what cannot be opened is said before the first sample
+            sides.append(Maps(choice, artifact, session.source.input, tuple(outputs)))
+        yield Pair(axis, choice.backend.name, outputs, (sides[0], sides[1]))
 
 
 def compared(before: Array, after: Array) -> tuple[dict[str, Any], dict[str, U8]]:

@@ -1,97 +1,160 @@
-"""Pictures of the worst flips, for tasks whose answers can be drawn."""
+"""Pictures of the worst flips, for tasks whose answers can be drawn.
+
+What is drawn is kept while a sample is walked: both answers, and the image as either stack
+decoded it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from simulator import registry
-from simulator.contract import U8, Decoder, Encoded, Painter, Stage
-from simulator.data.folder import Item, read
+from simulator.contract import U8, Frame, ImageWriter, Painter, Stage
+from simulator.contract.recipe import Chain
 from simulator.errors import SampleError
 from simulator.experiments.session import Session
+from simulator.modalities.image.front_end import Decode
 from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.pipeline import recorded
-from simulator.pipeline.executor import ends
-from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
 from simulator.results.store import PICTURES, RunWriter
-from simulator.tasks.task import Task
 
 RECORDED = (Stage.DECODE, Stage.RUNTIME)
 
 
-def draw(
-    session: Session, stacks: Sequence[Stack], merged: Plan, summary: dict[str, Any], run: RunWriter
-) -> None:
-    """Draw each worst flip of a summary into the run, and say there where it is.
+@dataclass(frozen=True, slots=True)
+class FlipSeen:
+    """What a picture of a flip is made of.
 
-    Without a backend that paints, the summary says so.
+    Attributes:
+        images: as either stack decoded it, as they are stored.
+        before: the answer of the training stack.
+        after: that of the deployment stack.
+        truth: opened.
+    """
+
+    images: tuple[U8, U8]
+    before: Any
+    after: Any
+    truth: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FlipPictures:
+    """Which chains are looked at beside the arms of a pair.
+
+    Attributes:
+        chains: from the file to RGB, of the first and the last stack that were not recorded.
+        applied: for each chain, whether its decoder applies the EXIF orientation.
+        arms: indices of train and deploy.
+        prefix: of the chains' names in the plan.
+    """
+
+    chains: tuple[Chain, ...]
+    applied: tuple[bool, ...]
+    arms: tuple[int, int]
+    prefix: str
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains that are looked at, by their names in the plan."""
+        return {f"{self.prefix}flip {at}": chain for at, chain in enumerate(self.chains)}
+
+    def see(self, session: Session, walk: Walk) -> FlipSeen | None:
+        """Keep what a picture of this sample needs; None where it cannot be decoded."""
+        answers = walk.answers()
+        try:
+            images = [self._stored(walk, at) for at in range(len(self.chains))]
+            source = walk.context.source
+            truth = session.card.task.opened(walk.context.truth, source)
+        except SampleError:
+            return None
+        before, after = (answers[arm].prediction for arm in self.arms)
+        return FlipSeen((images[0], images[-1]), before, after, truth)
+
+    def _stored(self, walk: Walk, at: int) -> U8:
+        """The pixels as they are stored: what answers are about."""
+        frame: Frame = walk.aside(f"{self.prefix}flip {at}")
+        turned = walk.context.source.orientation if self.applied[at] else UPRIGHT
+        return stored(frame.rgb, turned)
+
+
+def flip_pictures(
+    session: Session, stacks: Sequence[Stack], arms: tuple[int, int], prefix: str
+) -> FlipPictures | str | None:
+    """Plan the pictures; None where the task's changes are not drawn, or why they cannot be."""
+    if not session.card.task.drawn:
+        return None
+    drawn = [(stack, chain) for stack in stacks if (chain := decoding(stack))]
+    if painter() is None or not drawn:
+        return "no installed backend paints" if drawn else "both stacks were recorded"
+    ends = (drawn[0], drawn[-1])
+    return FlipPictures(
+        tuple(chain for _, chain in ends),
+        tuple(stack.choices[Stage.DECODE].options.get("exif") == "apply" for stack, _ in ends),
+        arms,
+        prefix,
+    )
+
+
+def draw(
+    session: Session,
+    flips: Sequence[dict[str, Any]],
+    seen: Mapping[str, FlipSeen],
+    run: RunWriter,
+) -> None:
+    """Draw each worst flip into the run, and say where in its ``picture``.
 
     Args:
-        session: the model and the images.
-        stacks: train and deploy.
-        merged: their plan; the images are run once more.
-        summary: gets ``picture``, a path below the run folder, in each of ``worst_flips``.
+        session: for its task.
+        flips: the worst ones of a summary.
+        seen: by sample.
         run: where the pictures go.
     """
-    task, flips = session.card.task, summary["worst_flips"]
-    if not flips or not task.drawn:
-        return
-    painter, decoders = _painter(), [d for d in map(decoder, stacks) if d]
-    if painter is None or not decoders:
-        why = "no installed backend paints" if decoders else "both stacks were recorded"
-        summary["warnings"].append(f"the worst flips are not drawn: {why}")
+    found, task = painter(), session.card.task
+    if found is None or not flips:
         return
     session.show.say("drawing the worst flips")
-    items = {item.name: item for item in session.dataset.items}
-    chosen = [items[flip["sample"]] for flip in flips]
+
+    def png(one: FlipSeen | None) -> bytes | None:
+        if one is None:
+            return None
+        return found.png(task.panels(one.images, one.before, one.after, one.truth))
+
     with ThreadPoolExecutor(session.workers) as pool:
-        drawn = list(pool.map(partial(_drawn, task, merged, decoders, painter), chosen))
-    for number, (flip, png) in enumerate(zip(flips, drawn, strict=True), start=1):
-        if png is not None:
+        drawn = list(pool.map(png, [seen.get(flip["sample"]) for flip in flips]))
+    for number, (flip, content) in enumerate(zip(flips, drawn, strict=True), start=1):
+        if content is not None:
             stem = flip["sample"].rpartition("/")[2].rpartition(".")[0]
             flip["picture"] = f"{PICTURES}/{number:02}-{stem}.png"
-            run.write_file(flip["picture"], png)
+            run.write_file(flip["picture"], content)
 
 
-def _drawn(
-    task: Task, merged: Plan, decoders: Sequence[Decoder], painter: Painter, item: Item
-) -> bytes | None:
-    """The picture of one flip; None where the image cannot be run again."""
-    found = ends(merged, item)
-    if found is None:
-        return None
-    (_, before), (_, after) = found
-    try:
-        image = read(item)
-        images = _stored(decoders[0], image), _stored(decoders[-1], image)
-        truth = task.opened(item.truth, image)
-        return painter.png(task.panels(images, before, after, truth))
-    except SampleError:
-        return None
+def painter() -> Painter | None:
+    """Return what draws; None where no installed backend does."""
+    found: Painter | None = _service(Stage.DRAW)
+    return found
 
 
-def _stored(decoder: Decoder, image: Encoded) -> U8:
-    """The pixels as they are stored: what answers are about."""
-    turned = image.orientation if decoder.options.get("exif") == "apply" else UPRIGHT
-    return stored(decoder.rgb(image).rgb, turned)
-
-
-def _painter() -> Painter | None:
+def _service(stage: str) -> Any:
     for backend in registry.backends():
-        offers = backend.of(Stage.DRAW)
+        offers = backend.of(stage)
         if offers and all(library.version for library in backend.libraries):
-            painter: Painter = offers[0].make({})
-            return painter
+            return offers[0].make({})
     return None
 
 
-def decoder(stack: Stack) -> Decoder | None:
-    """Return a stack's decoder; None where the device had it."""
+def writer() -> ImageWriter | None:
+    """Return what writes PNG files; None where no installed backend does."""
+    found: ImageWriter | None = _service(Stage.WRITE)
+    return found
+
+
+def decoding(stack: Stack) -> Chain | None:
+    """Return a stack's way from the file to RGB; None where the device had it."""
     if any(recorded.recording(stack.profile, stack.choices, stage) for stage in RECORDED):
         return None
-    made: Decoder = stack.choices[Stage.DECODE].make()
-    return made
+    return Chain((Decode(stack.choices[Stage.DECODE], planes=False),))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -11,18 +12,19 @@ from typing import Any
 import pyarrow.compute as pc
 
 from simulator.analysis import gate
-from simulator.contract import Encoded
+from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import digests_of, done_of, manifest, rows_of
-from simulator.experiments.compare import conclude
+from simulator.experiments.common import digests_of, done_of, manifest, rows_of, told, watching
+from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
+from simulator.experiments.watch import PairWatch, pair_watch
 from simulator.pipeline.executor import Done
-from simulator.pipeline.plan import Judge, Plan, plan
+from simulator.pipeline.judge import TaskJudge
+from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.store import MANIFEST, RunWriter, changed, read_manifest, read_run
-from simulator.tasks.task import Task
 
 _HELD = ("machine", "model", "data", "seed", "limit", "stacks")
 """What of a finished run's manifest must be as it is now for the run to be kept."""
@@ -97,31 +99,57 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
         return
     absent = _left_out(one.folder for one in wanted if one not in left)
     pairs = [_stacks(session, one.sides) for one in left]
-    merged = plan([stack.steps for pair in pairs for stack in pair], _judge(session.card.task))
+    watches = [
+        pair_watch(session, pair, differing(pair), (2 * at, 2 * at + 1), f"pair {at} ")
+        for at, pair in enumerate(pairs)
+    ]
+    merged = _merged(session, pairs, watches)
     session.show.planned(merged)
-    alone = [plan([stack.steps for stack in pair], session.card.task.records) for pair in pairs]
     known = digests_of((stack for pair in pairs for stack in pair), session)
     writers = [
         _writer(
             one.folder,
             manifest(pair, session, one.overrides, known)
-            | {"shared_stages": own.shared(), "request": dict(one.request)},
+            | {"shared_stages": _shared(merged, watch), "request": dict(one.request)},
             session,
         )
-        for one, pair, own in zip(left, pairs, alone, strict=True)
+        for one, pair, watch in zip(left, pairs, watches, strict=True)
     ]
-    with _Open(writers) as running:
-        results = _go_through(session, merged, writers, absent)
+    with ExitStack() as opened, _Open(writers) as running:
+        for watch in watches:
+            opened.enter_context(watch.opened)
+        done = _go_through(session, merged, writers, watches, absent)
         shared = (job.seconds() - begun) / len(left)
-        for one, pair, own, writer, done in zip(left, pairs, alone, writers, results, strict=True):
+        for one, watch, writer in zip(left, watches, writers, strict=True):
             begun = job.seconds()
-            session.show.say(f"{one.folder.name}: controls and figures")
-            summary = conclude(session, pair, own, done, one.rules, writer)
+            session.show.say(f"{one.folder.name}: figures and pictures")
+            summary = conclude(session, watch, merged, done, one.rules, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
             summary |= took
             writer.finish(summary, took)
             running.left.remove(writer)
+
+
+def _merged(
+    session: Session, pairs: Sequence[Sequence[Stack]], watches: Sequence[PairWatch]
+) -> Plan:
+    """One plan for all pairs; what they share is computed once per sample."""
+    arms: dict[Arm, Chain] = {}
+    asides: dict[str, Chain] = {}
+    for at, (pair, watch) in enumerate(zip(pairs, watches, strict=True)):
+        for stack in pair:
+            arm = replace(session.arm(stack.side), stack=f"{at}/{stack.side}")
+            arms[arm] = session.builder.disturbed(stack.chain)
+        asides |= watch.asides()
+    beside = {name: session.builder.disturbed(chain) for name, chain in asides.items()}
+    groups = tuple(watch.arms for watch in watches)
+    return plan(arms, TaskJudge(session.card.task, groups), beside)
+
+
+def _shared(merged: Plan, watch: PairWatch) -> list[str]:
+    """The stages that both stacks of a pair share."""
+    return replace(merged, paths=tuple(merged.paths[arm] for arm in watch.arms)).shared()
 
 
 def _stacks(session: Session, sides: Mapping[str, Chosen]) -> list[Stack]:
@@ -162,14 +190,19 @@ class _Open:
 
 
 def _go_through(
-    session: Session, merged: Plan, writers: Sequence[RunWriter], absent: Mapping[str, str]
-) -> list[list[Done]]:
-    """Run every sample that one of the pairs lacks; return the samples of each pair.
+    session: Session,
+    merged: Plan,
+    writers: Sequence[RunWriter],
+    watches: Sequence[PairWatch],
+    absent: Mapping[str, str],
+) -> list[Done]:
+    """Run every sample that one of the pairs lacks; return all samples, with all outcomes.
 
     Args:
         session: the model and the images.
         merged: the plan of the pairs.
         writers: of the pairs.
+        watches: of the pairs.
         absent: images to be left out, each with the reason.
     """
     items, task = session.dataset.items, session.card.task
@@ -177,49 +210,30 @@ def _go_through(
         [done_of(task, item, rows) for item, rows in zip(items, writer.kept(), strict=False)]
         for writer in writers
     ]
-    start = min(map(len, kept))
-    found = [list(own) for own in kept]
-    place = start
+    found = [_whole(parts) for parts in zip(*kept, strict=False)]
+    for one in found:
+        told(one, watches)
+    names = [session.arm(side) for side in SIDES]
 
     def keep(done: Done) -> None:
-        nonlocal place
         why = absent.get(done.item.name)
         if why is not None:
             done = Done(done.item, (), why)
-        for number, (writer, own) in enumerate(zip(writers, found, strict=True)):
-            if place >= len(kept[number]):
-                own.append(_part(done, number))
-                writer.add(rows_of(own[-1], SIDES, timed=True))
-        place += 1
+        told(done, watches)
+        for number, writer in enumerate(writers):
+            if len(found) >= len(kept[number]):
+                writer.add(rows_of(_part(done, watches[number].arms), names, timed=True))
+        found.append(replace(done, seen=None))
 
-    session.run(merged, keep, [_whole(parts) for parts in zip(*kept, strict=False)])
+    session.run(merged, keep, list(found), watching(merged, watches))
     return found
 
 
-def _part(done: Done, number: int) -> Done:
+def _part(done: Done, arms: Sequence[int]) -> Done:
     """What a sample gave in one pair."""
-    if done.skipped is not None:
-        return done
-    return Done(done.item, done.outcomes[2 * number : 2 * number + 2])
+    return replace(done, outcomes=tuple(done.outcomes[arm] for arm in arms if done.outcomes))
 
 
 def _whole(parts: Sequence[Done]) -> Done:
     outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
     return Done(parts[0].item, outcomes, parts[0].skipped)
-
-
-def _judge(task: Task) -> Judge:
-    """Return what makes the records of every pair; the truth is opened once an image."""
-
-    def judge(predictions: Sequence[Any], truth: Any, image: Encoded) -> list[dict[str, Any]]:
-        known = task.opened(truth, image)
-        found = []
-        for at in range(0, len(predictions), 2):
-            first = predictions[at]
-            found += [
-                task.record(one, known) | task.change(first, one, known)
-                for one in predictions[at : at + 2]
-            ]
-        return found
-
-    return judge

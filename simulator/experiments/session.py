@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -12,14 +12,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.conditions.condition import Under
+from simulator.contract.recipe import Chain
 from simulator.data import example
 from simulator.data.folder import Dataset, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.pipeline.executor import DEFAULT_MEMORY, Done, execute
-from simulator.pipeline.plan import Plan, plan
+from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
+from simulator.pipeline.judge import TaskJudge
+from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder
+from simulator.pipeline.walk import Watch
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
 
@@ -113,6 +117,7 @@ class Session:
         workers: samples in flight; the number of cores by default.
         memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how it goes.
+        under: what happens to the world or the machine, for every stack alike.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -127,6 +132,7 @@ class Session:
         workers: int | None,
         memory: int | None,
         progress: Progress | None,
+        under: Under | None = None,
     ) -> None:
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
@@ -140,9 +146,25 @@ class Session:
         self.notes = whole.notes
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
-        self.workers = workers or os.cpu_count() or 1
-        self.memory = memory * 2**20 if memory else DEFAULT_MEMORY
-        self._builder = StackBuilder(self.card, self.source, self.dataset, seed, self.show.say)
+        self.builder = StackBuilder(
+            self.card, self.source, self.dataset, seed, self.show.say, under
+        )
+        self.executor: Executor = EXECUTORS["local"](
+            self.card.modality,
+            self.builder.runtimes,
+            workers or os.cpu_count() or 1,
+            memory * 2**20 if memory else DEFAULT_MEMORY,
+        )
+
+    @property
+    def workers(self) -> int:
+        """How many samples are in flight."""
+        return self.executor.workers
+
+    @property
+    def under(self) -> Under | None:
+        """The condition that every stack is under; None where there is none."""
+        return self.builder.under
 
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""
@@ -155,7 +177,7 @@ class Session:
         Raises:
             ModelError: the model does not go with it.
         """
-        return self._builder.stack(variant.name, variant.own, variant.pair)
+        return self.builder.stack(variant.name, variant.own, variant.pair)
 
     def require_truth(self) -> None:
         """Refuse images that nobody has annotated, before anything is run.
@@ -170,14 +192,33 @@ class Session:
                 f"label, the first is {bare[0]}; {self.card.task.headline} needs one for each"
             )
 
-    def plan(self, stacks: Sequence[Stack]) -> Plan:
-        """Merge the stacks into one plan."""
-        merged = plan([stack.steps for stack in stacks], self.card.task.records)
+    def plan(self, stacks: Sequence[Stack], asides: Mapping[str, Chain] | None = None) -> Plan:
+        """Merge the stacks into one plan; answers are held against the first stack's.
+
+        Args:
+            stacks: every one runs on every sample.
+            asides: further chains, for samples that somebody watches.
+        """
+        merged = plan(
+            {self.arm(stack.side): self.builder.disturbed(stack.chain) for stack in stacks},
+            TaskJudge(self.card.task, (tuple(range(len(stacks))),)),
+            {name: self.builder.disturbed(chain) for name, chain in (asides or {}).items()},
+        )
         self.show.planned(merged)
         return merged
 
+    def arm(self, stack: str) -> Arm:
+        """Return a stack under the condition of the session."""
+        if self.under is None:
+            return Arm(stack)
+        return Arm(stack, self.under.condition.text, self.under.trial)
+
     def run(
-        self, merged: Plan, keep: Callable[[Done], None], before: Sequence[Done] = ()
+        self,
+        merged: Plan,
+        keep: Callable[[Done], None],
+        before: Sequence[Done] = (),
+        watch: Watch | None = None,
     ) -> list[Done]:
         """Run every sample through a plan.
 
@@ -185,12 +226,13 @@ class Session:
             merged: the plan of all stacks.
             keep: told every new result, in order.
             before: the results of the first samples, from an earlier attempt.
+            watch: looks at every new sample that went through.
 
         Raises:
             DataError: not one sample went through.
         """
         done = list(before)
-        for result in execute(merged, self.dataset.items[len(done) :], self.workers, self.memory):
+        for result in self.executor.run(merged, self.dataset.items[len(done) :], watch):
             keep(result)
             done.append(result)
             self.show.advance(len(done), len(self.dataset.items))
@@ -210,7 +252,7 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._builder.close()
+        self.builder.close()
 
 
 def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from simulator.contract.stage import timed_steps
 from simulator.latency.figures import cannot_carry, figures
 from simulator.model.card import Card
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.stack import notes as stack_notes
 from simulator.profile import axes
-from simulator.results.store import STAGES
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
 from simulator.tasks.task import Task
@@ -103,7 +103,7 @@ def template(task: Task) -> dict[str, Any]:
     records = task.records([prediction], truth)
     score = task.score(records, [truth])
     compared = task.compare(score, score, Resamples(1, number=1))
-    times = dict.fromkeys(STAGES, 0)
+    times = dict.fromkeys(timed_steps(), 0)
     return {
         "samples": 1,
         "skipped": 0,
@@ -121,7 +121,7 @@ def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any
     why: dict[str, str] = {}
     for side, samples in zip(SIDES, sides, strict=True):
         columns = {"total": [sum(times.values()) for times in samples if "infer" in times]}
-        for stage in STAGES:
+        for stage in timed_steps():
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
         for stage, ns in columns.items():

@@ -104,7 +104,7 @@ class _Sweep:
         merged = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
-            done = run_and_keep(self.session, merged, run, names, timed=False)
+            done = run_and_keep(self.session, merged, run, timed=False)
             self.session.show.say("working out the figures")
             summary = table(
                 answers(self.session.card.task, names, done), kept, self.session.seed

@@ -179,7 +179,7 @@ class _Search:
         folder = self.folder / f"step-{self.runs}"
         start, task = manifest(stacks, self.session, []), self.session.card.task
         with self.job.writer(folder, start, self.session) as run:
-            done = run_and_keep(self.session, merged, run, names, timed=False)
+            done = run_and_keep(self.session, merged, run, timed=False)
             found = answers(task, names, done)
             values = [self._headline(found, name) for name in names]
             run.finish({task.headline: dict(zip(names, values, strict=True))}, {})

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simulator.latency.single_stream import Ints, Round
+from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.results.times import Ints
 from simulator.statistics.percentiles import (
     PERCENTILES,
     early_stopping,

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from simulator.contract import Stage
-from simulator.data.folder import Item, read
+from simulator.contract.stage import timed_steps
+from simulator.data.folder import Item
 from simulator.errors import DataError, SampleError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Answers, Session, answers
@@ -20,12 +21,13 @@ from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
 from simulator.latency.pace import Pace
 from simulator.latency.recorded import load_times
-from simulator.latency.single_stream import ABSENT, Round, SingleStream
+from simulator.latency.single_stream import Round, SingleStream
 from simulator.latency.summary import Timed, summary_of, template
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Chosen, Stack
-from simulator.results.store import STAGES, RunWriter
+from simulator.results.store import RunWriter
+from simulator.results.times import ABSENT
 
 SAMPLES = "samples.parquet"
 
@@ -92,9 +94,9 @@ def go_through(
         ModelError: a runtime refuses to run; the rounds before are kept.
     """
     names = [stack.side for stack in stacks]
-    done = run_and_keep(session, session.plan(stacks), run, names, timed=False)
+    done = run_and_keep(session, session.plan(stacks), run, timed=False)
     found = answers(session.card.task, names, done)
-    inputs = _inputs(found.items)
+    inputs = _inputs(session, found.items)
     run.write_table(SAMPLES, _table(inputs))
     known = _recorded(stacks, found.items, tables)
     live = [stack for stack in stacks if stack.side not in known]
@@ -122,7 +124,8 @@ def _measure(
 ) -> list[Round]:
     sides, samples = [stack.side for stack in live], [item.name for item in items]
     measured = rounds.kept(run.folder, sides, samples)
-    stream = SingleStream(live, items, session.seed)
+    chains = [session.builder.disturbed(stack.chain) for stack in live]
+    stream = SingleStream(session.executor, chains, items, session.seed)
     each, total = len(live) * len(items), pace.most * len(live) * len(items)
     if not pace.enough(of_rounds(measured, len(live)) if measured else []):
         session.show.say("warming up")
@@ -148,30 +151,31 @@ def _recorded(
     stacks: Sequence[Stack], items: Sequence[Item], tables: Mapping[str, Path] | None
 ) -> dict[str, Times]:
     found = {side: load_times(path, items) for side, path in (tables or {}).items()}
+    steps = timed_steps()
     for stack in stacks:
         replayed = recorded.recording(stack.profile, stack.choices, Stage.RUNTIME)
         if stack.side in found or replayed is None:
             continue
-        ns = np.full((1, len(items), len(STAGES)), ABSENT, np.int64)
+        ns = np.full((1, len(items), len(steps)), ABSENT, np.int64)
         for stage in replayed.stages:
-            column = STAGES.index(stage)
+            column = steps.index(stage)
             ns[0, :, column] = [replayed.latency(item, stage) for item in items]
         found[stack.side] = of_stages(ns, replayed.path.name)
     return found
 
 
-def _inputs(items: Sequence[Item]) -> Inputs:
-    images = []
+def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
+    modality, sizes = session.card.modality, []
     for item in items:
         try:
-            images.append(read(item))
+            sizes.append(modality.sizes(modality.read(item.name, item.path)))
         except SampleError as error:
             raise DataError(f"{item.path}: {error}, a moment after it was run") from error
     return Inputs(
         [item.name for item in items],
-        [image.width for image in images],
-        [image.height for image in images],
-        [len(image.data) for image in images],
+        [one.get("width", 1) for one in sizes],
+        [one.get("height", 1) for one in sizes],
+        [one["bytes"] for one in sizes],
     )
 
 

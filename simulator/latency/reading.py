@@ -13,16 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from simulator.contract.stage import timed_steps
 from simulator.errors import RunError, one_line
 from simulator.latency.rounds import LATENCIES
-from simulator.latency.single_stream import ABSENT, Ints
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
-from simulator.results.store import STAGES
+from simulator.results.times import ABSENT, Ints, from_map
 
 SAMPLES = "samples.parquet"
-_KINDS = (*STAGES, TOTAL)
 _BATCH = 1 << 18
 """Rows that are read at a time."""
 
@@ -86,32 +85,52 @@ def _timed(run: Run) -> TimedRun:
 
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:
+    columns = ["round", "sample", "side", "ns", f"{TOTAL}_ns"]
     with pq.ParquetFile(place) as file:
-        columns = ["round", "sample", "side", *(f"{stage}_ns" for stage in _KINDS)]
-        batches = file.iter_batches(_BATCH, columns=columns)
-        parts = [_rows(batch, sides, names) for batch in batches]
-    side, row, sample, *ns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts = [_rows(batch, sides, names) for batch in file.iter_batches(_BATCH, columns=columns)]
+    side, row, sample, whole = (np.concatenate([part[at] for part in parts]) for at in range(4))
+    known = [part[4] for part in parts]
+    steps = [step for step in timed_steps() if any(step in one for one in known)]
+    sizes = [len(part[0]) for part in parts]
+    ns = {
+        step: np.concatenate(
+            [
+                one[step] if step in one else np.full(size, ABSENT, np.int64)
+                for one, size in zip(known, sizes, strict=True)
+            ]
+        )
+        for step in steps
+    }
     found = {}
     for at, name in enumerate(sides):
         own = side == at
         rounds, which = np.unique(row[own], return_inverse=True)
         if not rounds.size:
             raise ValueError(f"{place.name}: no row of {name}")
-        tables = np.full((len(_KINDS), len(rounds), len(names)), ABSENT, np.int64)
-        tables[:, which, sample[own]] = np.stack([one[own] for one in ns])
-        *stages, total = tables
-        there = {stage: one for stage, one in zip(STAGES, stages, strict=True) if (one >= 0).any()}
-        found[name] = Times(np.where(total == ABSENT, NEVER, total), there)
+
+        def laid(
+            values: Ints, own: Any = own, which: Any = which, count: int = len(rounds)
+        ) -> Ints:
+            table = np.full((count, len(names)), ABSENT, np.int64)
+            table[which, sample[own]] = values[own]
+            return table
+
+        total = laid(whole)
+        stages = {step: table for step in steps if ((table := laid(ns[step])) >= 0).any()}
+        found[name] = Times(np.where(total == ABSENT, NEVER, total), stages)
     return found
 
 
-def _rows(batch: pa.RecordBatch, sides: Sequence[str], names: Sequence[str]) -> tuple[Ints, ...]:
-    """Stack, round, sample and nanoseconds of each row; :data:`ABSENT` where there are none."""
+def _rows(
+    batch: pa.RecordBatch, sides: Sequence[str], names: Sequence[str]
+) -> tuple[Ints, Ints, Ints, Ints, dict[str, Ints]]:
+    """Stack, round, sample, total and stages of each row; :data:`ABSENT` where there are none."""
     return (
         _codes(batch.column("side"), sides),
         batch.column("round").to_numpy().astype(np.int64),
         _codes(batch.column("sample"), names),
-        *(batch.column(f"{kind}_ns").fill_null(ABSENT).to_numpy() for kind in _KINDS),
+        batch.column(f"{TOTAL}_ns").fill_null(ABSENT).to_numpy(),
+        from_map(batch.column("ns")),
     )
 
 

@@ -10,19 +10,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError
-from simulator.latency.single_stream import Ints
 from simulator.latency.times import TOTAL, Times
 from simulator.machine import sha256
-from simulator.results.store import STAGES
+from simulator.results.times import Ints
 
 Mask = NDArray[np.bool_]
-COLUMNS = (f"{TOTAL}_ns", *(f"{stage}_ns" for stage in STAGES))
 _LONGEST = 10**15
 """Nanoseconds, 11 days: more is no latency but another unit."""
 _NAMED = 5
 """How many of many missing images an error names."""
+
+
+def columns() -> tuple[str, ...]:
+    """Return the columns of nanoseconds that a log may have: the total, or stages."""
+    return (f"{TOTAL}_ns", *(f"{step}_ns" for step in timed_steps()))
 
 
 def load_times(path: Path, items: Sequence[Item]) -> Times:
@@ -46,8 +50,8 @@ def load_times(path: Path, items: Sequence[Item]) -> Times:
     at, rounds = _places(path, table, items)
     found = {name: _column(path, table, name, at, rounds, len(items)) for name in stages}
     source = f"{path.name} (sha256 {(sha256(path) or '')[:12]})"
-    if stages[0] == COLUMNS[0]:
-        return Times(found[COLUMNS[0]], {}, source)
+    if stages[0] == f"{TOTAL}_ns":
+        return Times(found[f"{TOTAL}_ns"], {}, source)
     return Times(
         np.sum(list(found.values()), axis=0),
         {name.removesuffix("_ns"): values for name, values in found.items()},
@@ -62,9 +66,9 @@ def check_table(path: Path) -> tuple[pa.Table, list[str]]:
         DataError: it is no such table.
     """
     table = _table(path)
-    stages = [name for name in COLUMNS if name in table.column_names]
-    if not stages or (stages[0] == COLUMNS[0] and len(stages) > 1):
-        raise DataError(f"{path}: either {COLUMNS[0]} or columns of stages are needed, as infer_ns")
+    stages = [name for name in columns() if name in table.column_names]
+    if not stages or (stages[0] == f"{TOTAL}_ns" and len(stages) > 1):
+        raise DataError(f"{path}: either {TOTAL}_ns or columns of stages are needed, as infer_ns")
     return table, stages
 
 
@@ -75,7 +79,7 @@ def _table(path: Path) -> pa.Table:
         table = parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a table: {' '.join(str(error).split())}") from error
-    names, known = table.column_names, ("image", "round", *COLUMNS)
+    names, known = table.column_names, ("image", "round", *columns())
     if "image" not in names:
         raise DataError(f"{path}: no column image; it has {', '.join(names)}")
     if odd := [name for name in names if name not in known]:

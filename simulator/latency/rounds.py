@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
-from simulator.latency.single_stream import ABSENT, Ints, Round
+from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
-from simulator.results.store import ROUNDS, STAGES, RunWriter
+from simulator.results.store import ROUNDS, RunWriter
+from simulator.results.times import ABSENT, MAP, Ints, from_map, to_map
 
 LATENCIES = "latencies.parquet"
 _CONDITIONS = b"conditions"
@@ -25,12 +27,13 @@ SCHEMA = pa.schema(
         pa.field("side", pa.dictionary(pa.int32(), pa.string()), nullable=False),
         pa.field("digest", pa.string()),
         pa.field("failed", pa.string()),
-        *(pa.field(f"{stage}_ns", pa.int64()) for stage in STAGES),
+        pa.field("ns", MAP),
         pa.field(f"{TOTAL}_ns", pa.int64()),
     ]
 )
-"""One row per round, stack and sample; ``failed`` says why there was no answer, else null. Stages
-are null that a stack or a device's log has not, and all times where no answer came.
+"""One row per round, stack and sample; ``failed`` says why there was no answer, else null. ``ns``
+has the stages that the stack or a device's log has; it is empty where no answer came, and the total
+is null.
 """
 
 
@@ -110,7 +113,7 @@ def _table(one: Round, sides: Sequence[str], samples: Sequence[str]) -> pa.Table
         _named(np.repeat(np.arange(stacks), n), sides),
         pa.array(digests.tolist(), pa.string(), mask=digests == ""),
         pa.array([one.failed.get((i, j)) for i in range(stacks) for j in range(n)], pa.string()),
-        dict(zip(STAGES, np.moveaxis(one.ns, 2, 0), strict=True)),
+        dict(zip(timed_steps(), np.moveaxis(one.ns, 2, 0), strict=True)),
         of_stages(one.ns).total,
     )
 
@@ -140,10 +143,10 @@ def _rows(
     total: Ints,
 ) -> pa.Table:
     none = np.full(total.size, ABSENT, np.int64)
-    columns = [stages.get(stage, none).ravel() for stage in STAGES]
-    times = [pa.array(column, pa.int64(), mask=column == ABSENT) for column in columns]
-    times.append(pa.array(total.ravel(), pa.int64(), mask=total.ravel() == NEVER))
-    arrays = [pa.array(numbers, pa.int32()), names, sides, digests, failed, *times]
+    columns = [stages.get(step, none).ravel() for step in timed_steps()]
+    times = to_map(np.stack(columns, axis=1), timed_steps())
+    whole = pa.array(total.ravel(), pa.int64(), mask=total.ravel() == NEVER)
+    arrays = [pa.array(numbers, pa.int32()), names, sides, digests, failed, times, whole]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -160,7 +163,8 @@ def _round(place: Path, sides: Sequence[str], samples: Sequence[str]) -> Round:
         table["sample"].to_pylist() != list(samples) * stacks
     ):
         raise _damaged(place, "it is of other stacks or samples")
-    ns = [table[f"{stage}_ns"].fill_null(ABSENT).to_numpy() for stage in STAGES]
+    kept, none = from_map(table["ns"]), np.full(stacks * n, ABSENT, np.int64)
+    ns = [kept.get(step, none) for step in timed_steps()]
     digests = np.array(table["digest"].fill_null("").to_pylist(), "<U32").reshape(stacks, n)
     why = table["failed"].to_pylist()
     failed = {divmod(at, n): str(reason) for at, reason in enumerate(why) if reason is not None}

@@ -7,6 +7,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -15,21 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import machine
-from simulator.data.folder import Item, read
+from simulator.contract.recipe import Chain
+from simulator.contract.stage import timed_steps
+from simulator.data.folder import Item
 from simulator.errors import SampleError
-from simulator.pipeline.executor import timed
-from simulator.pipeline.plan import Sample
-from simulator.pipeline.stack import Stack
-from simulator.results.store import STAGES
+from simulator.pipeline.executor import Executor
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.walk import Opened
+from simulator.results.times import ABSENT, Ints
 
 TURN = 32
 """Samples that go through a stack before the next one has its turn."""
 WARM_UP = 16
 """Samples that every stack sees before the first round, without being timed."""
-ABSENT = -1
-"""Nanoseconds of a stage that a stack does not have."""
 
-Ints = NDArray[np.int64]
 Advance = Callable[[int], None]
 
 
@@ -39,8 +39,8 @@ class Round:
 
     Attributes:
         number: from 0.
-        ns: (stacks, samples, stages) nanoseconds in the order of ``STAGES``; :data:`ABSENT` where
-            a stack has no such stage, or the sample failed.
+        ns: (stacks, samples, stages) nanoseconds in the order of the timed steps;
+            :data:`ABSENT` where a stack has no such stage, or the sample failed.
         digests: (stacks, samples) of the network's output bytes; empty where the sample failed.
         failed: why, by (stack, sample).
         conditions: what may have disturbed it; see :meth:`SingleStream.round`.
@@ -98,14 +98,18 @@ class SingleStream:
     of its own, the same for all stacks. A file's bytes are in memory before the clock starts.
 
     Args:
-        stacks: to be measured.
+        executor: reads the samples, and opens the stacks in this process.
+        chains: of the stacks that are measured.
         items: the samples.
         seed: of the orders.
     """
 
-    def __init__(self, stacks: Sequence[Stack], items: Sequence[Item], seed: int) -> None:
-        self._stacks, self._items, self._seed = stacks, items, seed
-        self._column = {stage: index for index, stage in enumerate(STAGES)}
+    def __init__(
+        self, executor: Executor, chains: Sequence[Chain], items: Sequence[Item], seed: int
+    ) -> None:
+        self._executor, self._items, self._seed = executor, items, seed
+        self._stacks = [executor.open(plan({Arm(str(at)): one})) for at, one in enumerate(chains)]
+        self._column = {stage: index for index, stage in enumerate(timed_steps())}
 
     def warm_up(self) -> None:
         """Send some samples through every stack, untimed; again after every interruption."""
@@ -126,7 +130,7 @@ class SingleStream:
             advance: told after each turn how many samples it had.
         """
         shape = len(self._stacks), len(self._items)
-        ns = np.full((*shape, len(STAGES)), ABSENT, np.int64)
+        ns = np.full((*shape, len(self._column)), ABSENT, np.int64)
         digests = np.full(shape, "", "<U32")
         failed: dict[tuple[int, int], str] = {}
         conditions: dict[str, Any] = {"load": os.getloadavg()[0], "mhz": machine.mhz()}
@@ -165,29 +169,16 @@ class SingleStream:
         return turns
 
     def _answer(self, which: int, index: int) -> tuple[list[int], str]:
-        item = self._items[index]
-        ns, stage = [ABSENT] * len(STAGES), "read"
-        try:
-            sample = Sample(item, read(item))
-            value: Any = sample.image
-            for step in self._stacks[which].steps:
-                stage = step.stage
-                value, took = timed(step, value, sample)
-                if not step.timed:
-                    continue
-                if took < 0:
-                    raise SampleError(f"the clock went backwards by {-took:,} ns")
-                column = self._column[stage]
-                ns[column] = took + max(ns[column], 0)
-        except SampleError as error:
-            raise SampleError(f"{stage}: {error}") from error
-        return ns, value[0]
+        opened = self._stacks[which]
+        walk = opened.walk(self._executor.context(self._items[index]))
+        ns = [ABSENT] * len(self._column)
+        for stage, took in walk.times(opened.plan.paths[0]).items():
+            if took < 0:
+                raise SampleError(f"{stage}: the clock went backwards by {-took:,} ns")
+            ns[self._column[stage]] = took
+        (answer,) = walk.answers()
+        return ns, answer.digest
 
-    def _settle(self, stack: Stack, item: Item) -> None:
-        try:
-            sample = Sample(item, read(item))
-            value: Any = sample.image
-            for step in stack.steps:
-                value = step.apply(value, sample)
-        except SampleError:
-            pass  # the timed rounds will say so
+    def _settle(self, stack: Opened, item: Item) -> None:
+        with suppress(SampleError):  # the timed rounds will say so
+            stack.walk(self._executor.context(item))

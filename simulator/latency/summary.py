@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulator import machine
+from simulator.contract.stage import timed_steps
 from simulator.experiments.session import Answers, Session
 from simulator.experiments.summary import SKIPPED_LISTED
 from simulator.latency import figures
@@ -17,7 +18,6 @@ from simulator.latency.single_stream import TURN, WARM_UP, Round
 from simulator.latency.times import Times
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack, notes
-from simulator.results.store import STAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Timed:
 def template(sides: Iterable[str]) -> dict[str, Any]:
     """Return a summary of the right shape and no meaning, to check gate rules before a run."""
     none = np.zeros((1, 1), np.int64)
-    times = dict.fromkeys(sides, Times(none, dict.fromkeys(STAGES, none)))
+    times = dict.fromkeys(sides, Times(none, dict.fromkeys(timed_steps(), none)))
     return {
         "samples": 1,
         "skipped": 0,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.latency.single_stream import ABSENT, Ints, Round
-from simulator.results.store import STAGES
+from simulator.contract.stage import timed_steps
+from simulator.latency.single_stream import Round
+from simulator.results.times import ABSENT, Ints
 
 NEVER = int(np.iinfo(np.int64).max)
 """Nanoseconds of a sample that failed: no answer came, so it is late for every deadline."""
@@ -78,5 +79,5 @@ def of_stages(ns: Ints, source: str = "") -> Times:
     there = ns != ABSENT
     total = np.where(there.any(axis=2), np.where(there, ns, 0).sum(axis=2), NEVER)
     has = there.any(axis=(0, 1))
-    stages = {stage: ns[..., at] for at, stage in enumerate(STAGES) if has[at]}
+    stages = {stage: ns[..., at] for at, stage in enumerate(timed_steps()) if has[at]}
     return Times(total, stages, source)

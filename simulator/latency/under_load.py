@@ -11,7 +11,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import Load, LoadGenerator, Scenario, Stage
-from simulator.data.folder import Item, read
+from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
@@ -20,8 +20,10 @@ from simulator.latency.single_stream import SingleStream
 from simulator.latency.summary import head, told
 from simulator.latency.times import TOTAL
 from simulator.pipeline import recorded
-from simulator.pipeline.plan import Sample
+from simulator.pipeline.executor import Executor
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Chosen, Stack, notes
+from simulator.pipeline.walk import Opened
 from simulator.results.store import LOGS, RunWriter, write_json
 from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
 
@@ -37,12 +39,14 @@ class Answering:
     """A stack that answers samples by their numbers, from any thread.
 
     Attributes:
-        stack: what answers.
+        executor: reads the samples.
+        opened: the stack that answers.
         items: the samples.
         failed: why samples failed; appended to.
     """
 
-    stack: Stack
+    executor: Executor
+    opened: Opened
     items: Sequence[Item]
     failed: list[str]
 
@@ -50,10 +54,7 @@ class Answering:
         """Run a sample; the answer itself was looked at in the untimed pass."""
         item = self.items[index]
         try:
-            sample = Sample(item, read(item))
-            value: Any = sample.image
-            for step in self.stack.steps:
-                value = step.apply(value, sample)
+            self.opened.walk(self.executor.context(item))
         except SampleError as error:
             self.failed.append(f"{item.name}: {error}")
 
@@ -87,7 +88,7 @@ class UnderLoad:
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> dict[str, Any]:
         """Run every sample once untimed, then put each stack under load."""
         names = [stack.side for stack in stacks]
-        done = run_and_keep(session, session.plan(stacks), run, names, timed=False)
+        done = run_and_keep(session, session.plan(stacks), run, timed=False)
         items = answers(session.card.task, names, done).items
         served = {stack.side: self._served(session, stack, items, run.folder) for stack in stacks}
         told_by = [
@@ -125,10 +126,12 @@ class UnderLoad:
         if (place / SERVED).is_file():
             kept: dict[str, Any] = json.loads((place / SERVED).read_text(encoding="utf-8"))
             return kept
-        SingleStream([stack], items, session.seed).warm_up()
+        chain = session.builder.disturbed(stack.chain)
+        SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
         load = replace(self._load, samples=len(items), seed=session.seed)
-        answering = Answering(stack, items, [])
+        opened = session.executor.open(plan({Arm(stack.side): chain}))
+        answering = Answering(session.executor, opened, items, [])
         asked = 0
         with ThreadPoolExecutor(session.workers, thread_name_prefix="answer") as pool:
 

@@ -100,6 +100,18 @@ class Modality(ABC):
     def placing(self, profile: Profile, card: Any) -> Placing:
         """Return the rules by which samples come to lie in the network's input."""
 
+    def postprocess(self, profile: Profile, card: Any) -> Any:
+        """Return what the profile asks of the postprocessing, less what has no effect here."""
+        return profile.spec.postprocess
+
+    def problems(self, profile: Profile, choices: Choices) -> list[str]:
+        """Return a line for everything in a profile that its backends cannot do together."""
+        return []
+
+    def memory(self, source: Any) -> int:
+        """Return about how many bytes a library needs at work on a sample, besides its result."""
+        return 0
+
     def sizes(self, source: Any) -> dict[str, int]:
         """Return a sample's measures for tables; ``bytes`` among them."""
         return {"bytes": len(source.data)}

@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.sections import image_spec
+from simulator.modalities.modality import MODALITIES, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, read
 from simulator.profile.load import Profile
@@ -124,9 +126,14 @@ class Card:
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
 
+    @property
+    def modality(self) -> Modality:
+        """What a sample of this model is."""
+        return MODALITIES["image"]
+
     def geometry(self, profile: Profile) -> Geometry:
         """Fill a profile's geometry with the card's sizes."""
-        own, asked = self.spec.geometry, profile.spec.geometry
+        own, asked = self.spec.geometry, image_spec(profile).geometry
         chosen: Any = own if asked.kind == "model" else asked
         rounding = asked.rounding
         if rounding in (None, "model"):

@@ -1,31 +1,32 @@
-"""Runs a plan over samples: a stream, in order, with bounded memory."""
+"""Executors: who takes the samples down a plan. The local one uses threads of this process."""
 
 from __future__ import annotations
 
-import math
 import threading
-import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from simulator import registry
-from simulator.contract import Array, Encoded, clock
-from simulator.data.folder import Item, read
+from simulator.contract.recipe import Context
+from simulator.data.folder import Item
+from simulator.entry_points import Table
 from simulator.errors import SampleError
-from simulator.pipeline.plan import Node, Plan, Sample, Step
+from simulator.modalities.modality import Modality
+from simulator.pipeline.plan import Plan
+from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.walk import Opened, StageError, Walk, Watch
 
 DEFAULT_MEMORY = 2**31
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one stack made of one sample.
+    """What one arm made of one sample: the content of a cell's record.
 
     Attributes:
         record: what the task keeps of the prediction; see :mod:`simulator.tasks.task`.
@@ -41,17 +42,133 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A sample that went through every stack, or did not.
+    """A sample that went through every arm, or did not.
 
     Attributes:
         item: the sample.
-        outcomes: one per stack, in the plan's order; empty if it was skipped.
+        outcomes: one per arm, in the plan's order; empty if it was skipped.
         skipped: why it was skipped, stage first; None if it was not.
+        seen: what the watch returned of it; None where nobody watched.
     """
 
     item: Item
     outcomes: tuple[Outcome, ...]
     skipped: str | None = None
+    seen: Any = None
+
+
+class Executor(ABC):
+    """Takes samples down a plan. A class is found by entry point, group ``simulator.executors``.
+
+    Args:
+        modality: reads the samples.
+        runtimes: opened runtimes of this process; the caller closes them.
+        workers: samples in flight.
+        memory: bytes that the samples in flight may need together, see :meth:`Plan.memory`.
+    """
+
+    def __init__(
+        self, modality: Modality, runtimes: RuntimePool, workers: int, memory: int = DEFAULT_MEMORY
+    ) -> None:
+        self.modality, self.runtimes = modality, runtimes
+        self.workers, self.memory = workers, memory
+
+    @abstractmethod
+    def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
+        """Take every sample down every arm.
+
+        Args:
+            plan: the DAG.
+            items: the samples.
+            watch: looks at every sample that went through all arms, where it was walked.
+
+        Yields:
+            One result per sample, in the order of *items*, whatever the number of workers.
+        """
+
+    def open(self, plan: Plan) -> Opened:
+        """Open a plan's recipes in this process."""
+        return Opened(plan, self.runtimes)
+
+    def context(self, item: Item) -> Context:
+        """Read a sample.
+
+        Raises:
+            StageError: it cannot be read; the run carries on without it.
+        """
+        try:
+            source = self.modality.read(item.name, item.path)
+        except SampleError as error:
+            raise StageError("read", error) from error
+        return Context(item.name, source, item.truth, item)
+
+
+class LocalExecutor(Executor):
+    """Threads of this process; the libraries release the interpreter while they work."""
+
+    name = "local"
+
+    def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
+        """Take every sample down every arm; at most twice as many samples as workers are held."""
+        budget, opened = Budget(self.memory), self.open(plan)
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="sample") as pool:
+            pending: deque[Future[Done]] = deque()
+            try:
+                for item in items:
+                    pending.append(pool.submit(self._sample, opened, item, budget, watch))
+                    if len(pending) >= 2 * self.workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            except KeyboardInterrupt:
+                registry.interrupt()  # a sample may be waiting for a worker
+                raise
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
+        """Take one sample down; if it cannot go through, say at which stage and why."""
+        try:
+            context = self.context(item)
+            with budget.take(self.need(opened.plan, context.source)):
+                return watched(opened, item, context, watch)
+        except StageError as error:
+            return Done(item, (), str(error))
+
+    def need(self, plan: Plan, source: Any) -> int:
+        """Return about how many bytes a sample holds at most."""
+        return self.modality.memory(source) + plan.memory(source)
+
+
+def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -> Done:
+    """Take one sample down every arm and let somebody look.
+
+    Raises:
+        StageError: it cannot go through.
+    """
+    walk = opened.walk(context)
+    outcomes = outcomes_of(opened.plan, walk)
+    return Done(item, outcomes, None, watch(walk, outcomes) if watch else None)
+
+
+def outcomes_of(plan: Plan, walk: Walk) -> tuple[Outcome, ...]:
+    """Return what every arm made of a sample.
+
+    Raises:
+        StageError: the sample's truth cannot be used.
+    """
+    answers = walk.answers()
+    try:
+        records = plan.judge(
+            [answer.prediction for answer in answers], walk.context.truth, walk.context.source
+        )
+    except SampleError as error:
+        raise StageError("truth", error) from error
+    return tuple(
+        Outcome(record, answer.digest, walk.times(path))
+        for record, answer, path in zip(records, answers, plan.paths, strict=True)
+    )
 
 
 class Budget:
@@ -81,138 +198,8 @@ class Budget:
                 self._changed.notify_all()
 
 
-def need(plan: Plan, image: Encoded) -> int:
-    """Return about how many bytes a sample holds at most: three per pixel of every frame.
-
-    Decoded frames and their YUV forms have the file's size, resized ones the geometry's; one
-    more of the file's size is for what a library needs at work.
-    """
-    pixels = image.width * image.height
-    for node in plan.nodes:
-        if node.step.stage in ("decode", "color"):
-            pixels += image.width * image.height
-        elif node.step.resized is not None:
-            with suppress(SampleError):  # too large: the step itself will refuse it
-                pixels += math.prod(node.step.resized(image.height, image.width))
-    return 3 * pixels
-
-
-def execute(
-    plan: Plan, items: Iterable[Item], workers: int, memory: int = DEFAULT_MEMORY
-) -> Iterator[Done]:
-    """Run every sample through every stack.
-
-    Args:
-        plan: the DAG.
-        items: the samples.
-        workers: samples in flight; each runs in a thread of its own, and the libraries
-            release the interpreter while they work. At most twice as many samples are held.
-        memory: bytes that the samples in flight may need together, see :func:`need`.
-
-    Yields:
-        One result per sample, in the order of *items*, whatever the number of workers.
-    """
-    budget = Budget(memory)
-    with ThreadPoolExecutor(workers, thread_name_prefix="sample") as pool:
-        pending: deque[Future[Done]] = deque()
-        try:
-            for item in items:
-                pending.append(pool.submit(run_sample, plan, item, budget))
-                if len(pending) >= 2 * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        except KeyboardInterrupt:
-            registry.interrupt()  # a sample may be waiting for a worker
-            raise
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def run_sample(plan: Plan, item: Item, budget: Budget | None = None) -> Done:
-    """Run one sample; if it cannot go through, say at which stage and why."""
-    try:
-        image = read(item)
-    except SampleError as error:
-        return Done(item, (), f"read: {error}")
-    with budget.take(need(plan, image)) if budget else nullcontext():
-        return _run(plan, Sample(item, image))
-
-
-def _run(plan: Plan, sample: Sample) -> Done:
-    stage = ""
-    try:
-        values: list[Any] = [None] * len(plan.nodes)
-        left = [node.children for node in plan.nodes]
-        ns = [0] * len(plan.nodes)
-        twins: dict[tuple[str, bytes], _Twin] = {}
-        for index, node in enumerate(plan.nodes):
-            stage = node.step.stage
-            given = sample.image if node.parent is None else values[node.parent]
-            values[index], ns[index] = _computed(node, given, sample, twins)
-            if node.parent is not None:
-                left[node.parent] -= 1
-                if not left[node.parent]:
-                    values[node.parent] = None
-        stage = "truth"
-        predictions = [values[path[-1]][1] for path in plan.paths]
-        records = plan.judge(predictions, sample.item.truth, sample.image)
-    except SampleError as error:
-        return Done(sample.item, (), f"{stage}: {error}")
-    outcomes = (
-        Outcome(record, values[path[-1]][0], _times(plan, path, ns))
-        for path, record in zip(plan.paths, records, strict=True)
-    )
-    return Done(sample.item, tuple(outcomes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Twin:
-    """What a step made of one input, kept in case another node has an equal one."""
-
-    given: Array
-    value: Any
-    ns: int
-
-
-def _computed(
-    node: Node, given: Any, sample: Sample, twins: dict[tuple[str, bytes], _Twin]
-) -> tuple[Any, int]:
-    """A node's value and its time in ns; of twins with equal inputs the first one's."""
-    if node.twin is None:
-        return timed(node.step, given, sample)
-    glance = node.twin, given.ravel()[::101].tobytes()
-    known = twins.get(glance)
-    if known is None or not np.array_equal(known.given, given):
-        known = twins[glance] = _Twin(given, *timed(node.step, given, sample))
-    return known.value, known.ns
-
-
-def timed(step: Step, given: Any, sample: Sample) -> tuple[Any, int]:
-    """Return a step's value, and its nanoseconds less what was excluded meanwhile."""
-    excluded, start = clock.excluded(), time.perf_counter_ns()
-    value = step.apply(given, sample)
-    return value, time.perf_counter_ns() - start - (clock.excluded() - excluded)
-
-
-def ends(plan: Plan, item: Item) -> list[Any] | None:
-    """Return the value at the end of each path, or None if the sample must be skipped."""
-    try:
-        sample = Sample(item, read(item))
-        values: list[Any] = []
-        for node in plan.nodes:
-            given = sample.image if node.parent is None else values[node.parent]
-            values.append(node.step.apply(given, sample))
-    except SampleError:
-        return None
-    return [values[path[-1]] for path in plan.paths]
-
-
-def _times(plan: Plan, path: Sequence[int], ns: Sequence[int]) -> dict[str, int]:
-    times: dict[str, int] = {}
-    for index in path:
-        step = plan.nodes[index].step
-        if step.timed:
-            times[step.stage] = times.get(step.stage, 0) + ns[index]
-    return times
+EXECUTORS: Table[type[Executor]] = Table(
+    "simulator.executors",
+    "executor",
+    lambda found: isinstance(found, type) and issubclass(found, Executor),
+)

@@ -1,24 +1,26 @@
-"""From the network's input to the answer: the last steps of a stack."""
+"""From the network's input to the answer: the last recipes of a stack."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import Array, Encoded, Runtime, clock
+from simulator.contract import Array, Runtime, clock
+from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError, one_line
-from simulator.modalities.image.front_end import in_pairs, target
-from simulator.modalities.image.geometry import Placement
-from simulator.modalities.image.orientation import UPRIGHT
+from simulator.modalities.modality import Placing
+from simulator.model.artifact import Artifact
 from simulator.model.card import Card
-from simulator.pipeline.plan import Sample, Step
+from simulator.profile.implementations import Choice
 from simulator.profile.load import Profile
-from simulator.tasks.task import Settings
+from simulator.tasks.task import Settings, Task
+
+Outputs = Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,111 +28,137 @@ class Inferred:
     """What a network gave for one sample.
 
     Attributes:
-        outputs: by the names of the model card.
+        outputs: by the names of the model card; a tuple of these where a sample needed several
+            inferences.
         digest: BLAKE2b of their bytes in that order: equal digests, equal bits.
     """
 
-    outputs: Mapping[str, Array]
+    outputs: Outputs | tuple[Outputs, ...]
     digest: str
 
 
-def inferred(outputs: Mapping[str, Array]) -> Inferred:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The end of a chain.
+
+    Attributes:
+        digest: of the network's outputs.
+        prediction: what the task makes of them.
+    """
+
+    digest: str
+    prediction: Any
+
+
+def inferred(outputs: Outputs | tuple[Outputs, ...]) -> Inferred:
     """Take outputs with their digest; the time that takes is no latency of the stack's."""
     start = time.perf_counter_ns()
     whole = hashlib.blake2b(digest_size=16)
-    for array in outputs.values():
-        whole.update(np.ascontiguousarray(array).data)
+    for one in outputs if isinstance(outputs, tuple) else (outputs,):
+        for array in one.values():
+            whole.update(np.ascontiguousarray(array).data)
     digest = whole.hexdigest()
     clock.exclude(time.perf_counter_ns() - start)
     return Inferred(outputs, digest)
 
 
-def inference(runtime: Runtime, artifact_key: str, identity: Any, names: Mapping[str, str]) -> Step:
-    """Return the step from the input tensor to the outputs.
+@dataclass(frozen=True, eq=False)
+class Infer(Recipe):
+    """The network runs. An array is its one input, a mapping its inputs, a tuple several of these.
 
-    Args:
-        runtime: the opened runtime.
-        artifact_key: the digest of the file that it opened.
-        identity: the runtime's options.
-        names: of the outputs that are wanted, the runtime's name of each of the card's.
+    Attributes:
+        choice: the runtime.
+        artifact: the file that it opens.
+        inputs: of each input's name on the card, the runtime's name; one without a name is "".
+        outputs: of each output that is wanted, by the card's name, the runtime's name.
     """
-    taken = runtime.inputs[0].name
 
-    def apply(tensor: Array, _: Sample) -> Inferred:
-        found = _infer(runtime, {taken: tensor})
-        return inferred({name: found[own] for name, own in names.items()})
+    choice: Choice
+    artifact: Artifact
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    stage = "infer"
+    gives: ClassVar[Boundary] = Boundary.OUTPUTS
+    shares_equal_inputs: ClassVar[bool] = True
 
-    return Step("infer", ["infer", artifact_key, identity, dict(names)], apply, same_input=True)
+    def identity(self) -> Any:
+        """Return the artifact, the runtime's options and the outputs."""
+        return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Open the runtime; it is lent anew for every sample."""
+        lease = runtimes.of(self.choice, self.artifact)
+        with lease():
+            pass
+        named, wanted = dict(self.inputs), dict(self.outputs)
+        only = next(iter(named.values()))
+
+        def once(runtime: Runtime, value: Any) -> Outputs:
+            one = isinstance(value, np.ndarray)
+            feeds = {only: value} if one else {named[name]: value[name] for name in named}
+            found = _run(runtime, feeds)
+            return {name: found[own] for name, own in wanted.items()}
+
+        def apply(value: Any, _: Any) -> Inferred:
+            with lease() as runtime:
+                if isinstance(value, tuple):
+                    return inferred(tuple(once(runtime, one) for one in value))
+                return inferred(once(runtime, value))
+
+        return apply
 
 
-def answering(profile: Profile, card: Card) -> Step:
+@dataclass(frozen=True, eq=False)
+class Answer(Recipe):
+    """The network's outputs become their digest and the prediction.
+
+    Attributes:
+        task: what the outputs mean.
+        settings: how they become answers.
+        placing: where samples lie in the network's input.
+    """
+
+    task: Task
+    settings: Settings
+    placing: Placing
+    stage = "postprocess"
+    gives: ClassVar[Boundary] = Boundary.ANSWER
+
+    def identity(self) -> Any:
+        """Return the task, its settings and the placing."""
+        return ["postprocess", self.task.name, self.settings.identity(), self.placing.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the task's method."""
+        task, settings, placing = self.task, self.settings, self.placing
+
+        def apply(found: Inferred, context: Any) -> Answered:
+            placement = placing(context.source)
+            return Answered(found.digest, task.decode(found.outputs, settings, placement))
+
+        return apply
+
+
+def answering(profile: Profile, card: Card) -> Answer:
     """Return the step from the network's outputs to their digest and the prediction.
 
     Raises:
         ModelError: what the profile asks for does not fit what the card says.
     """
-    settings, place = settings_of(profile, card), Placing(profile, card)
-    return Step(
-        "postprocess",
-        ["postprocess", card.task.name, settings.identity(), place.identity()],
-        lambda found, sample: (
-            found.digest,
-            card.task.decode(found.outputs, settings, place(sample.image)),
-        ),
-    )
+    placing = card.modality.placing(profile, card.spec)
+    return Answer(card.task, settings_of(profile, card), placing)
 
 
 def settings_of(profile: Profile, card: Card) -> Settings:
-    """Return how a stack turns outputs into answers; what its geometry has no use for is neutral.
+    """Return how a stack turns outputs into answers.
 
     Raises:
         ModelError: what the profile asks for does not fit what the card says.
     """
-    asked, geometry = profile.spec.postprocess, card.geometry(profile)
-    neutral = {}
-    if geometry.kind == "squash":
-        neutral["scale"] = "resized"
-    if geometry.kind != "letterbox" or geometry.position != "center":
-        neutral["offset"] = "integer"
-    unletterbox = asked.unletterbox.model_copy(update=neutral)
-    return card.task.settings(asked.model_copy(update={"unletterbox": unletterbox}))
+    return card.task.settings(card.modality.postprocess(profile, card.spec))
 
 
-class Placing:
-    """Where an image comes to lie in the network's input, by the rules of a stack.
-
-    Args:
-        profile: the stack; the tensors of a recorded one are taken to follow it too.
-        card: the model card.
-    """
-
-    def __init__(self, profile: Profile, card: Card) -> None:
-        color = profile.spec.color
-        self._geometry = card.geometry(profile)
-        self._exif = profile.spec.decode.exif or "ignore"
-        self._drop = color.format != "rgb" and color.odd_size == "drop"
-        self._even = in_pairs(profile)
-
-    def identity(self) -> Any:
-        """Return what tells these rules from others."""
-        return [self._geometry.identity(), self._exif, self._drop, self._even]
-
-    def __call__(self, image: Encoded) -> Placement:
-        """Return where an image comes to lie.
-
-        Raises:
-            SampleError: it would become too large.
-        """
-        height, width = image.size(self._exif)
-        dropped = (height & 1, width & 1) if self._drop else (0, 0)
-        height, width = height - dropped[0], width - dropped[1]
-        resampled = target(self._geometry, height, width, self._even)
-        placed = self._geometry.placement((height, width), resampled)
-        turned = image.orientation if self._exif == "apply" else UPRIGHT
-        return replace(placed, dropped=dropped, orientation=turned)
-
-
-def _infer(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
+def _run(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
     try:
         return runtime.run(feeds)
     except (SampleError, ModelError):

@@ -1,126 +1,147 @@
-"""The DAG of unique computations that a set of stacks needs.
+"""The DAG of unique computations that a set of chains needs; plain data.
 
-Each stack is a chain of steps; chains that begin alike share their nodes, so what two stacks
-have in common is computed once per image. The set may have any number of stacks.
+Chains that begin alike share their nodes, so what two stacks have in common is computed once per
+sample. A plan can be pickled, sent to another process and walked there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from simulator.contract import Encoded
-from simulator.data.folder import Item
+from simulator.contract.recipe import Chain, Recipe
 from simulator.model.artifact import digest
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """What every step may know besides the value that it takes.
+class Arm:
+    """One stack under one condition and trial; with a sample it makes a cell.
 
     Attributes:
-        item: where the image is, and what people have annotated.
-        image: the file, and what its header says.
+        stack: its name in records.
+        condition: as it was asked for, for example ``jpeg:40``; empty where there is none.
+        trial: which draw of a condition that has chance in it.
     """
 
-    item: Item
-    image: Encoded
+    stack: str
+    condition: str = ""
+    trial: int = 0
 
 
-Apply = Callable[[Any, Sample], Any]
-Judge = Callable[[Sequence[Any], Any, Encoded], list[dict[str, Any]]]
-"""From the stacks' predictions for an image, its truth and its file to a record per stack."""
+class Judge(Protocol):
+    """Makes records of answers; plain data, so that a plan can be pickled."""
+
+    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
+        """Return a record for each prediction of one sample.
+
+        Raises:
+            SampleError: the sample's truth cannot be used.
+        """
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One stage of one stack.
+class NoJudge:
+    """Gives empty records, for chains that end before an answer."""
 
-    Attributes:
-        stage: the name that latency and messages use.
-        identity: everything that its result depends on, besides its input; JSON.
-        apply: the computation, from the previous step's value and the sample.
-        same_input: whether equal inputs are worth looking for: identical tensors from
-            different steps are then computed once per sample.
-        resized: for a resize, the rows and columns that it makes of an image.
-        timed: whether its time means anything; a look-up's does not.
-    """
-
-    stage: str
-    identity: Any
-    apply: Apply
-    same_input: bool = False
-    resized: Callable[[int, int], tuple[int, int]] | None = None
-    timed: bool = True
+    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
+        """Return an empty record for each."""
+        return [{} for _ in predictions]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step at its place in the DAG.
+    """A recipe at its place in the DAG.
 
     Attributes:
-        key: the digest of the step and of all steps before it.
-        step: what is computed.
-        parent: the index of the node whose value it takes; None: the encoded image.
+        key: the digest of the recipe and of all recipes before it.
+        recipe: what is computed.
+        parent: the index of the node whose value it takes; None: the source.
         children: how many nodes take its value.
-        twin: the digest of the step alone, where other nodes run the same step on inputs that
+        twin: the digest of the recipe alone, where other nodes run the same recipe on inputs that
             may turn out to be equal; else None.
     """
 
     key: str
-    step: Step
+    recipe: Recipe
     parent: int | None
     children: int
     twin: str | None
 
 
+Path = tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Nodes in an order in which every parent comes first, and each stack's path through them.
+    """Nodes in an order in which every parent comes first, and the way of each arm through them.
 
     Attributes:
         nodes: the unique computations.
-        paths: for each stack the indices of its nodes, first to last.
-        judge: holds the predictions against the truth and the first stack's.
+        arms: what is run on every sample.
+        paths: for each arm the indices of its nodes, first to last.
+        asides: further chains by name, which only the samples go through that somebody watches.
+        judge: makes records of the arms' answers.
     """
 
     nodes: tuple[Node, ...]
-    paths: tuple[tuple[int, ...], ...]
-    judge: Judge
+    arms: tuple[Arm, ...]
+    paths: tuple[Path, ...]
+    asides: Mapping[str, Path] = field(default_factory=dict)
+    judge: Judge = NoJudge()
 
     def shared(self) -> list[str]:
-        """Return the stages that all stacks share, computed once per image."""
+        """Return the stages that all arms share, computed once per sample."""
         together = set(self.paths[0]).intersection(*self.paths[1:])
-        stages = [self.nodes[i].step.stage for i in self.paths[0] if i in together]
+        stages = [self.nodes[i].recipe.stage for i in self.paths[0] if i in together]
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
+    def memory(self, source: Any) -> int:
+        """Return about how many bytes a sample holds at most."""
+        return sum(node.recipe.memory(source) for node in self.nodes)
 
-def no_judge(predictions: Sequence[Any], truth: Any, image: Encoded) -> list[dict[str, Any]]:
-    """Return empty records, for chains that end before a prediction."""
-    return [{} for _ in predictions]
 
+def plan(
+    arms: Mapping[Arm, Chain],
+    judge: Judge | None = None,
+    asides: Mapping[str, Chain] | None = None,
+) -> Plan:
+    """Merge chains into one DAG.
 
-def plan(chains: Sequence[Sequence[Step]], judge: Judge = no_judge) -> Plan:
-    """Merge chains of steps into one DAG."""
+    Args:
+        arms: the chain of every arm.
+        judge: makes records of their answers; none where they end before.
+        asides: further chains, see :class:`Plan`.
+    """
     index: dict[str, int] = {}
-    steps: list[tuple[str, Step, int | None]] = []
-    paths = []
-    for chain in chains:
+    steps: list[tuple[str, Recipe, int | None]] = []
+
+    def path(chain: Chain) -> Path:
         parent: int | None = None
-        path = []
-        for step in chain:
-            key = digest([steps[parent][0] if parent is not None else None, step.identity])
+        found = []
+        for recipe in chain.recipes:
+            key = digest([steps[parent][0] if parent is not None else None, recipe.identity()])
             if key not in index:
                 index[key] = len(steps)
-                steps.append((key, step, parent))
+                steps.append((key, recipe, parent))
             parent = index[key]
-            path.append(parent)
-        paths.append(tuple(path))
-    uses = [sum(p == i for _, _, p in steps) for i in range(len(steps))]
-    alone = [digest(step.identity) if step.same_input else None for _, step, _ in steps]
+            found.append(parent)
+        return tuple(found)
+
+    paths = tuple(path(chain) for chain in arms.values())
+    beside = {name: path(chain) for name, chain in (asides or {}).items()}
+    parents = [parent for _, _, parent in steps]
+    alone = [
+        digest(recipe.identity()) if recipe.shares_equal_inputs else None for _, recipe, _ in steps
+    ]
     nodes = tuple(
-        Node(key, step, parent, uses[i], alone[i] if alone.count(alone[i]) > 1 else None)
-        for i, (key, step, parent) in enumerate(steps)
+        Node(
+            key,
+            recipe,
+            parent,
+            parents.count(at),
+            alone[at] if alone.count(alone[at]) > 1 else None,
+        )
+        for at, (key, recipe, parent) in enumerate(steps)
     )
-    return Plan(nodes, tuple(paths), judge)
+    return Plan(nodes, tuple(arms), paths, beside, judge or NoJudge())

@@ -1,24 +1,25 @@
-"""Steps that look an answer up in a recording of a real device."""
+"""Recipes that look an answer up in a recording of a real device."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Stage, clock
-from simulator.data.folder import Item
+from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
-from simulator.pipeline.inference import answering, inferred
-from simulator.pipeline.plan import Sample, Step
+from simulator.pipeline.inference import Answered, answering, inferred
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
+from simulator.tasks.task import Task
 
 _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
 
@@ -47,12 +48,90 @@ def recording(profile: Profile, choices: Choices, stage: str) -> Recording | Non
     return found
 
 
-def tensors(found: Recording) -> list[Step]:
+@dataclass(frozen=True, eq=False)
+class LookUp(Recipe):
+    """A recorded value, with the latency that was recorded of a stage.
+
+    Attributes:
+        path: the recording's manifest.
+        digest: of the manifest and its files.
+        what: ``tensor``, ``outputs``, ``prediction``; empty for a stage of which only the latency
+            is known.
+        outputs: the outputs that are wanted.
+        stage: whose latency is told.
+        timed: whether one was recorded.
+    """
+
+    path: Path
+    digest: str
+    what: str
+    outputs: tuple[str, ...]
+    stage: str
+    timed: bool
+
+    def identity(self) -> Any:
+        """Return the stage and the recording."""
+        return ["recorded", self.stage, self.digest]
+
+    @property
+    def gives(self) -> Boundary | None:  # type: ignore[override]
+        """The network's input or outputs."""
+        return {"tensor": Boundary.INPUT, "outputs": Boundary.OUTPUTS}.get(self.what)
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Load the recording."""
+        found = load_recording(self.path)
+        look_up: Callable[[Any], Any] = {
+            "tensor": found.array,
+            "outputs": lambda item: inferred(found.outputs(item, self.outputs)),
+            "prediction": found.prediction,
+            "": lambda item: None,
+        }[self.what]  # type: ignore[assignment]
+
+        def apply(_: Any, context: Context) -> Any:
+            start = time.perf_counter_ns()
+            value = look_up(context.item)
+            if self.timed:
+                latency = found.latency(context.item, self.stage)
+                clock.exclude(time.perf_counter_ns() - start - latency)
+            return value
+
+        return apply
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedAnswer(Recipe):
+    """A recorded prediction becomes the task's answer.
+
+    Attributes:
+        task: what it means.
+    """
+
+    task: Task
+    stage = "postprocess"
+
+    def identity(self) -> Any:
+        """Return that it was recorded."""
+        return ["recorded prediction"]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the task's method."""
+
+        def apply(row: Any, _: Context) -> Answered:
+            digest = inferred({"prediction": np.array(row[:1], np.int64)}).digest
+            return Answered(digest, self.task.recorded(*row))
+
+        return apply
+
+
+def tensors(found: Recording) -> list[Recipe]:
     """Return the steps from a file's name to the recorded input of the network."""
-    return _steps(found, "decode", found.array)
+    return _steps(found, "decode", "tensor")
 
 
-def answers(found: Recording, profile: Profile, card: Card, outputs: tuple[str, ...]) -> list[Step]:
+def answers(
+    found: Recording, profile: Profile, card: Card, outputs: tuple[str, ...]
+) -> list[Recipe]:
     """Return the steps from a file's name to the recorded answer.
 
     Args:
@@ -65,46 +144,21 @@ def answers(found: Recording, profile: Profile, card: Card, outputs: tuple[str, 
         DataError: predictions were recorded, and the task's are more than a class index.
     """
     if found.spec.kind == "outputs":
-        return [
-            *_steps(found, "infer", lambda item: inferred(found.outputs(item, outputs))),
-            answering(profile, card),
-        ]
+        return [*_steps(found, "infer", "outputs", outputs), answering(profile, card)]
     try:
         card.task.recorded(0, math.nan, math.nan)
     except UserError as error:
         raise DataError(f"{found.path}: {error}") from error
-    return [
-        *_steps(found, "infer", found.prediction),
-        Step(
-            "postprocess",
-            ["recorded prediction"],
-            lambda row, _: (
-                inferred({"prediction": np.array(row[:1], np.int64)}).digest,
-                card.task.recorded(*row),
-            ),
-        ),
-    ]
+    return [*_steps(found, "infer", "prediction"), RecordedAnswer(card.task)]
 
 
-def _steps(found: Recording, stage: str, look_up: Callable[[Item], Any]) -> list[Step]:
+def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = ()) -> list[Recipe]:
     """A step for every stage of which a latency was recorded; the last one has the value."""
     recorded = found.stages
     if not recorded:
-        return [_step(found, stage, look_up, timed=False)]
+        return [LookUp(found.path, found.digest, what, outputs, stage, timed=False)]
     *before, last = recorded
     return [
-        *(_step(found, stage, lambda item: None, timed=True) for stage in before),
-        _step(found, last, look_up, timed=True),
+        *(LookUp(found.path, found.digest, "", (), stage, timed=True) for stage in before),
+        LookUp(found.path, found.digest, what, outputs, last, timed=True),
     ]
-
-
-def _step(found: Recording, stage: str, look_up: Callable[[Item], Any], timed: bool) -> Step:
-    def apply(_: Any, sample: Sample) -> Any:
-        start = time.perf_counter_ns()
-        value = look_up(sample.item)
-        if timed:
-            latency = found.latency(sample.item, stage)
-            clock.exclude(time.perf_counter_ns() - start - latency)
-        return value
-
-    return Step(stage, ["recorded", stage, found.digest], apply, timed=timed)

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from simulator import registry
-from simulator.contract import Array, Effective, Runtime, Stage
-from simulator.data.folder import Dataset, Item, load_unlabelled, subset
+from simulator.conditions.condition import Under
+from simulator.contract import Array, Effective, Port, Runtime, Stage
+from simulator.contract.recipe import Chain, Recipe
+from simulator.data.folder import Dataset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError, one_line
-from simulator.machine import sha256
-from simulator.modalities.image.front_end import preprocessing
+from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, build
-from simulator.model.card import Card, tensor_shape
-from simulator.model.onnxfile import OnnxFile, load, shape_words
+from simulator.model.card import Card
+from simulator.model.onnxfile import OnnxFile, shape_words
 from simulator.pipeline import in_force, recorded
-from simulator.pipeline.executor import ends
-from simulator.pipeline.inference import answering, inference
-from simulator.pipeline.plan import Step, plan
+from simulator.pipeline.calibration import calibration
+from simulator.pipeline.inference import Infer, answering
+from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
-CULPRITS = 3
-"""Of more nodes than these, none is named: the operator is not what is odd about the model."""
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
 Pair = Mapping[str, Chosen]
@@ -41,7 +38,7 @@ class Stack:
         side: what it is called; of a pair ``train`` or ``deploy``.
         profile: its document.
         choices: the implementations behind it.
-        steps: from a file's bytes to an answer.
+        chain: from the source of a sample to an answer.
         artifact: the model file that its runtime opened.
         effective: what the runtime says is in force.
         warnings: what the person should know about it.
@@ -50,7 +47,7 @@ class Stack:
     side: str
     profile: Profile
     choices: Choices
-    steps: tuple[Step, ...]
+    chain: Chain
     artifact: Artifact
     effective: Effective
     warnings: tuple[str, ...]
@@ -101,6 +98,7 @@ class StackBuilder:
         dataset: the evaluated images, for calibration.
         seed: draws the calibration images.
         report: told what is being made.
+        under: the condition that every stack is under.
     """
 
     def __init__(
@@ -110,10 +108,12 @@ class StackBuilder:
         dataset: Dataset,
         seed: int,
         report: Report,
+        under: Under | None = None,
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
-        self.seed, self.report = seed, report
-        self._runtimes: dict[str, tuple[Runtime, Effective]] = {}
+        self.seed, self.report, self.under = seed, report, under
+        self.runtimes = RuntimePool()
+        self._effective: dict[str, Effective] = {}
 
     def stack(self, side: str, own: Chosen, pair: Pair) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
@@ -136,31 +136,42 @@ class StackBuilder:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
             feeds, warnings = self._feeds(profile, pair)
         artifact = build(self.card, self.source, profile, choices, feeds)
-        runtime, effective = self._runtime(side, choices[Stage.RUNTIME], artifact)
+        choice = choices[Stage.RUNTIME]
+        self.report(f"{side}: opening {choice.backend.name}")
+        with self.runtimes.of(choice, artifact)() as runtime:
+            inputs, effective = self._probed(choice, artifact, runtime)
+            outputs = self._names(artifact, runtime)
         warnings += in_force.warnings(profile, choices, effective)
         warnings += artifact.notes
-        identity = choices[Stage.RUNTIME].identity()
-        names = self._names(artifact, runtime)
-        after = (
-            inference(runtime, artifact.key, identity, names),
-            answering(profile, self.card),
-        )
-        steps = (*before, *after)
-        return Stack(side, profile, choices, steps, artifact, effective, tuple(warnings))
+        infer = Infer(choice, artifact, inputs, outputs)
+        chain = Chain((*before, infer, answering(profile, self.card)))
+        return Stack(side, profile, choices, chain, artifact, effective, tuple(warnings))
 
-    def _before(self, profile: Profile, choices: Choices) -> list[Step]:
+    def front_end(self, profile: Profile, choices: Choices) -> Chain:
+        """Return the steps of a profile up to the network's input."""
+        return Chain(tuple(self.card.modality.front_end(profile, choices, self.card.spec)))
+
+    def disturbed(self, chain: Chain) -> Chain:
+        """Return a chain with the condition where it acts, if it acts between two steps."""
+        return self.under.disturbed(chain) if self.under else chain
+
+    def close(self) -> None:
+        """Close every runtime."""
+        self.runtimes.close()
+
+    def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
         found = recorded.recording(profile, choices, Stage.DECODE)
         if found is None:
-            return preprocessing(profile, choices, self.card)
+            return self.front_end(profile, choices).recipes
         found.check(self.source.digest, self.dataset.items)
-        wanted = tensor_shape(self.card.spec.input)
+        (feed,) = self.card.modality.feeds(self.card.spec)
         shape = found.array(self.dataset.items[0]).shape
-        if shape != wanted:
+        if shape != feed.shape:
             raise DataError(
-                f"{found.path}: its tensors are float32 {wanted}, as the card makes them; "
+                f"{found.path}: its tensors are float32 {feed.shape}, as the card makes them; "
                 f"{self.dataset.items[0].name} is {shape}"
             )
-        return recorded.tensors(found)
+        return tuple(recorded.tensors(found))
 
     def _recorded(self, side: str, own: Chosen, found: Recording) -> Stack:
         """A stack whose answers were recorded; nothing of it is run."""
@@ -171,40 +182,42 @@ class StackBuilder:
         if not found.stages:
             lines.append("its outputs were recorded without latencies")
         artifact = Artifact(found.path, found.digest, "recording")
-        steps = tuple(recorded.answers(found, own[0], self.card, tuple(wanted)))
-        return Stack(side, *own, steps, artifact, effective, tuple(lines))
+        chain = Chain(tuple(recorded.answers(found, own[0], self.card, tuple(wanted))))
+        return Stack(side, *own, chain, artifact, effective, tuple(lines))
 
-    def close(self) -> None:
-        """Close every runtime."""
-        for runtime, _ in self._runtimes.values():
-            runtime.close()
-
-    def _runtime(self, side: str, choice: Choice, artifact: Artifact) -> tuple[Runtime, Effective]:
-        key = f"{artifact.key}{choice.identity()}"
-        if key not in self._runtimes:
-            self.report(f"{side}: opening {choice.backend.name}")
+    def _probed(
+        self, choice: Choice, artifact: Artifact, runtime: Runtime
+    ) -> tuple[dict[str, str], Effective]:
+        """The runtime's name of each input, and what is in force; asked once a runtime."""
+        inputs = self._inputs(artifact, runtime)
+        key = key_of(choice, artifact)
+        if key not in self._effective:
+            feeds = self.card.modality.feeds(self.card.spec)
+            zeros = {inputs[feed.name or ""]: _zeros(feed) for feed in feeds}
             try:
-                runtime: Runtime = choice.make(artifact.path)
-                effective = runtime.effective(self._zeros(artifact, runtime))
+                effective = runtime.effective(zeros)
             except MissingLibrary:
                 raise
             except Exception as error:  # whatever the library raises is about this model
-                reason = one_line(error)
                 raise ModelError(
-                    f"{choice.backend.name} cannot open {artifact.path}: {reason}"
-                    f"{_named(artifact, reason)}"
+                    f"{choice.backend.name} cannot run {artifact.path}: {one_line(error)}"
                 ) from error
-            self._runtimes[key] = runtime, in_force.probed(choice, effective)
-        return self._runtimes[key]
+            self._effective[key] = in_force.probed(choice, effective)
+        return inputs, self._effective[key]
 
-    def _zeros(self, artifact: Artifact, runtime: Runtime) -> dict[str, Array]:
-        """Zeros that fit the card, after a check that they fit the runtime's input too."""
-        shape = tensor_shape(self.card.spec.input)
-        zeros = np.zeros(shape, np.float32)
-        ports = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
-        if len(runtime.inputs) != 1 or not runtime.inputs[0].accepts(zeros):
-            raise ModelError(f"{artifact.path} takes {ports}; the card makes float32 {shape}")
-        return {runtime.inputs[0].name: zeros}
+    def _inputs(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
+        """The runtime's name of each of the card's inputs; by place where names were lost."""
+        feeds = self.card.modality.feeds(self.card.spec)
+        ports = {port.name: port for port in runtime.inputs}
+        if len(feeds) == len(ports):
+            known = all(feed.name in ports for feed in feeds)
+            names = [feed.name if known else name for feed, name in zip(feeds, ports, strict=True)]
+            pairs = [(feed, ports[str(name)]) for feed, name in zip(feeds, names, strict=True)]
+            if all(_takes(port, feed) for feed, port in pairs):
+                return {feed.name or "": port.name for feed, port in pairs}
+        takes = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
+        made = ", ".join(f"{feed.dtype} {feed.shape}" for feed in feeds)
+        raise ModelError(f"{artifact.path} takes {takes}; the card makes {made}")
 
     def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
         """The runtime's name of each output that the card needs; by place where names were lost."""
@@ -231,40 +244,21 @@ class StackBuilder:
         return names
 
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
-        quantizer = profile.spec.precision.quantizer
-        assert quantizer is not None
-        wanted = quantizer.calibration
-        shared = wanted.source == "data"
-        images = self.dataset if shared else load_unlabelled(Path(wanted.source))
-        chosen = subset(images, wanted.samples, self.seed).items
-        through = preprocessing(*pair[wanted.through], self.card)
-        warnings = []
-        if len(chosen) < wanted.samples:
-            warnings.append(
-                f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
-                f"{wanted.samples}; calibration.source: FOLDER names others"
-            )
-        if shared:
-            warnings.append("INT8 is calibrated on images that are also evaluated")
-        elif {item.path.resolve() for item in chosen} & {
-            item.path.resolve() for item in self.dataset.items
-        }:
-            warnings.append("INT8 is calibrated on images some of which are also evaluated")
-        identity = [[sha256(item.path) for item in chosen], [s.identity for s in through]]
-        return Feeds(identity, lambda: self._tensors(through, chosen)), warnings
+        assert profile.spec.precision.quantizer is not None
+        wanted = profile.spec.precision.quantizer.calibration
+        through = self.front_end(*pair[wanted.through])
+        return calibration(
+            wanted, through, self.card.modality, self.source.input, self.dataset, self.seed
+        )
 
-    def _tensors(
-        self, through: Sequence[Step], items: Sequence[Item]
-    ) -> Iterator[Mapping[str, Array]]:
-        chain = plan([through])
-        made = 0
-        for item in items:
-            values = ends(chain, item)
-            if values is not None:
-                made += 1
-                yield {self.source.input: values[0]}
-        if not made:
-            raise DataError("INT8 calibration: no calibration image got through the stack")
+
+def _zeros(feed: Feed) -> Array:
+    """Zeros that the network takes; a dimension that the sample decides is 1."""
+    return np.zeros([1 if side is None else side for side in feed.shape], feed.dtype)
+
+
+def _takes(port: Port, feed: Feed) -> bool:
+    return port.accepts(_zeros(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:
@@ -273,14 +267,3 @@ def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:
     return len(mine) == len(theirs) and all(
         None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True)
     )
-
-
-def _named(artifact: Artifact, reason: str) -> str:
-    """The nodes of the operators that a reason speaks of, where it does not name them itself."""
-    if artifact.format != "onnx":
-        return ""
-    nodes = [n.name or n.output[0] for n in load(artifact.path).graph.node
-             if re.search(rf"\b{re.escape(n.op_type)}\b", reason)]  # fmt: skip
-    if not nodes or len(nodes) > CULPRITS or any(name in reason for name in nodes):
-        return ""
-    return f" (node {', '.join(map(repr, nodes))})"

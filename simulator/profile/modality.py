@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, create_model
 
+from simulator.contract import stage
 from simulator.contract.stage import StageSpec, named, stages
 from simulator.entry_points import Table
 from simulator.errors import UserError
@@ -145,10 +146,8 @@ def at(spec: Any, key: Iterable[str | int]) -> Any:
 
 def forget() -> None:
     """Look again which packages are installed; for tests that install one."""
-    from simulator.contract.stage import STAGES
-
-    for table in (SCHEMAS, STAGES):
-        table.forget()
+    stage.forget()
+    SCHEMAS.forget()
     for known in (schema_of, sections, filled, extra_specs, places):
         known.cache_clear()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,33 +21,24 @@ def render(plan: Plan, console: Console) -> None:
     uses = Counter(index for path in plan.paths for index in path)
     tree = Tree("an image")
     branches: dict[int, Tree] = {}
+    main = {index for path in plan.paths for index in path}
     for index, node in enumerate(plan.nodes):
-        if node.step.stage == "postprocess":
+        if index not in main:
+            continue
+        if node.recipe.stage == "postprocess":
             continue
         above = tree if node.parent is None else branches[node.parent]
         many = f"  [dim]for {uses[index]} stacks[/]" if uses[index] > 1 else ""
-        words = _words(node.step.identity)
-        branches[index] = above.add(f"[bold]{node.step.stage}[/] {words}{many}")
+        words = escape(node.recipe.words())
+        branches[index] = above.add(f"[bold]{node.recipe.stage}[/] {words}{many}")
     console.print(tree, highlight=False)
-    unique = Counter(node.step.stage for node in plan.nodes)
-    asked = Counter(plan.nodes[index].step.stage for path in plan.paths for index in path)
+    unique = Counter(plan.nodes[index].recipe.stage for index in main)
+    asked = Counter(plan.nodes[index].recipe.stage for path in plan.paths for index in path)
     for stage in asked:
         counts = f"{asked[stage]:>5} asked, {unique[stage]:>4} unique"
         console.print(f"{stage:<12}{counts}", highlight=False)
     console.print(
-        f"{len(plan.paths)} stacks: {sum(asked.values())} steps an image, {len(plan.nodes)} "
+        f"{len(plan.paths)} stacks: {sum(asked.values())} steps an image, {len(main)} "
         "unique; equal tensors of different steps are found while running, and inferred once",
         highlight=False,
     )
-
-
-def _words(identity: Any) -> str:
-    """Name a step by its backend and options."""
-    for part in identity:
-        if isinstance(part, Mapping) and "backend" in part:
-            options = part["options"].values()
-            values = [v for v in options if isinstance(v, str)]
-            return escape(" ".join([part["backend"], *values]))
-        if isinstance(part, Mapping) and "kind" in part:
-            return escape(f"{part['kind']} {part['rounding']}")
-    return escape(" ".join(str(part) for part in identity[1:] if isinstance(part, str)))

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.errors import RunError
+from simulator.results.times import MAP
 
 MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
 PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
@@ -27,7 +28,6 @@ AUDITED = ("audit.yaml", "audit.md", "junit.xml", "bundle.zip")
 """Files of an audit's run, which has no records of its own but runs in :data:`NESTED`."""
 PAIRS, TAILS = "pairs", "tail"
 NESTED = (PAIRS, TAILS, "profiles", "cards")
-STAGES = ("decode", "color", "resize", "geometry", "normalize", "infer", "postprocess")
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
@@ -36,10 +36,11 @@ _PASSING = ("status", "created", "request", "seconds", "workers")
 
 
 def schema(columns: Sequence[pa.Field]) -> pa.Schema:
-    """Return the schema of the records: one row per sample and stack.
+    """Return the schema of the records: one row per cell: a sample, a stack, a condition, a trial.
 
-    ``skipped`` holds the reason, else null; ``*_ns`` are wall-clock nanoseconds, null where a
-    stack has no such stage or the run did not time it.
+    ``condition`` is as it was asked for, null where there was none, and ``trial`` is which draw of
+    it. ``skipped`` holds the reason, else null. ``ns`` has the wall-clock nanoseconds of every
+    timed stage that the stack has, null where the run was not timed.
 
     Args:
         columns: those of the task.
@@ -48,10 +49,12 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
         [
             pa.field("sample", pa.string(), nullable=False),
             pa.field("side", pa.string(), nullable=False),
+            pa.field("condition", pa.string()),
+            pa.field("trial", pa.int32(), nullable=False),
             *columns,
             pa.field("digest", pa.string()),
             pa.field("skipped", pa.string()),
-            *(pa.field(f"{stage}_ns", pa.int64()) for stage in STAGES),
+            pa.field("ns", MAP),
         ]
     )
 

@@ -10,12 +10,12 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from simulator.contract.stage import timed_steps
 from simulator.latency.reading import TimedRun, of_rounds
-from simulator.latency.single_stream import Ints
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import Look, band, figure, looks, milliseconds, text, upright
-from simulator.results.store import STAGES
+from simulator.results.times import Ints
 
 POINTS, ALL_POINTS = 2000, 20_000
 """Of a stack's distribution at the most, and of those of all stacks."""
@@ -288,7 +288,7 @@ def boxes(
         None where no stage took any time.
     """
     own = {side: {kind: ms for kind, ms in of.items() if ms.size} for side, of in values.items()}
-    kinds = [kind for kind in (*STAGES, TOTAL) if any(kind in of for of in own.values())]
+    kinds = [kind for kind in (*timed_steps(), TOTAL) if any(kind in of for of in own.values())]
     if not kinds:
         return None
     drawn = figure(

@@ -14,11 +14,11 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from simulator.latency.reading import TimedRun, of_rounds
-from simulator.latency.single_stream import Ints
 from simulator.latency.times import NEVER, Times
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import Look, counting, figure, looks, milliseconds, text
 from simulator.report.words import share
+from simulator.results.times import Ints
 
 POINTS = 5000
 """Of the scatter, all stacks together."""

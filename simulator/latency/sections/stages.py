@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from simulator.contract.stage import timed_steps
 from simulator.latency.sections import distributions
 from simulator.latency.times import TOTAL
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Panel, Section, Table, part
 from simulator.report.sections.style import looks
 from simulator.report.words import SIDES
-from simulator.results.store import STAGES
+from simulator.results.times import ABSENT, from_map
 
 
 @part(order=220)
@@ -27,7 +28,7 @@ def stages(run: Run) -> Section | None:
         return None
     cells = [
         [f"{side}, {kind}", *(_ms(value) for value in rows[side][kind].values())]
-        for kind in (*STAGES, TOTAL)
+        for kind in (*timed_steps(), TOTAL)
         for side in SIDES
         if rows[side][kind]["p50"] is not None
     ]
@@ -48,13 +49,11 @@ def stages(run: Run) -> Section | None:
 
 def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
     """The ms of each stage, and of all stages of the samples that were inferred."""
-    ns = {
-        stage: records[f"{stage}_ns"] for stage in STAGES if f"{stage}_ns" in records.column_names
-    }
-    found = {stage: one.drop_null().to_numpy() / distributions.MS for stage, one in ns.items()}
+    ns = from_map(records["ns"], timed_steps())
+    found = {step: one[one != ABSENT] / distributions.MS for step, one in ns.items()}
     if "infer" in ns:
-        whole = np.sum([one.fill_null(0).to_numpy() for one in ns.values()], axis=0)
-        found[TOTAL] = whole[ns["infer"].is_valid().to_numpy()] / distributions.MS
+        whole = np.sum([np.where(one == ABSENT, 0, one) for one in ns.values()], axis=0)
+        found[TOTAL] = whole[ns["infer"] != ABSENT] / distributions.MS
     return found
 
 

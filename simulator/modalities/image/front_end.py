@@ -1,6 +1,10 @@
-"""From the bytes of a file to the tensor that the network takes: the steps of a stack."""
+"""From the bytes of an image file to the tensor that the network takes: a stack's first recipes."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -8,6 +12,7 @@ from simulator.contract import (
     Array,
     Converter,
     Decoder,
+    Encoded,
     Encoder,
     Frame,
     PixelFormat,
@@ -16,77 +21,266 @@ from simulator.contract import (
     even,
     subsample,
 )
-from simulator.errors import ModelError
+from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
+from simulator.errors import ModelError, SampleError
 from simulator.modalities.image.geometry import Geometry
-from simulator.model.card import Card, Input
-from simulator.pipeline.plan import Step
-from simulator.profile.implementations import Choices
+from simulator.modalities.image.sections import image_spec
+from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
 
-def preprocessing(profile: Profile, choices: Choices, card: Card) -> list[Step]:
+def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
     """Return the steps from a file's bytes to the network's input tensor.
 
     Args:
         profile: the stack.
-        choices: the implementations behind it; their libraries are imported here.
-        card: the model card.
+        choices: the implementations behind it.
+        card: the content of the model card.
+
+    Raises:
+        ModelError: the profile resizes to pairs of pixels, and the model takes an odd size.
     """
-    color, resize = profile.spec.color, profile.spec.resize
-    geometry = card.geometry(profile)
+    color, resize = image_spec(profile).color, image_spec(profile).resize
+    geometry = geometry_of(profile, card)
     _refuse_odd(profile, card, geometry)
-    decoder: Decoder = choices[Stage.DECODE].make()
-    resizer: Resizer = choices[Stage.RESIZE].make()
     planes = color.source == "planes"
-    steps = [
-        Step(
-            "decode",
-            ["decode", planes, choices[Stage.DECODE].identity()],
-            lambda image, _: decoder.planes(image) if planes else decoder.rgb(image),
-        )
-    ]
-    resampling = Step(
-        "resize",
-        ["resize", choices[Stage.RESIZE].identity(), geometry.identity(), color.odd_size],
-        lambda frame, _: _resample(resizer, geometry, frame, color.odd_size),
-        resized=geometry.resized,
-    )
+    resampling = Resize(choices[Stage.RESIZE], geometry, color.odd_size)
+    steps: list[Recipe] = [Decode(choices[Stage.DECODE], planes)]
     if color.format == "rgb":
         steps.append(resampling)
     else:
-        converter: Converter = choices[Stage.CONVERT].make()
-        converting = Step(
-            "color",
-            ["convert", choices[Stage.CONVERT].identity()],
-            lambda frame, _: converter.convert(frame),
-        )
+        converting = ToRgb(choices[Stage.CONVERT])
         steps.append(_to_yuv(profile, choices, planes))
         inside = resize.domain == "yuv"
         steps += [resampling, converting] if inside else [converting, resampling]
-    mean, std = statistics(profile, card.spec.input)
-    order = color.order if color.order != "model" else card.spec.input.order
-    layout = card.spec.input.layout
-    return [
-        *steps,
-        Step(
-            "geometry",
-            ["fit", geometry.identity()],
-            lambda frame, _: geometry.fit(frame.rgb),
-        ),
-        Step(
-            "normalize",
-            ["normalize", mean.tolist(), std.tolist(), order, layout],
-            lambda rgb, _: normalize(rgb, mean, std, order, layout),
-        ),
-    ]
+    mean, std = statistics(profile, card.input)
+    order = color.order if color.order != "model" else card.input.order
+    normalizing = Normalize(tuple(mean.tolist()), tuple(std.tolist()), order, card.input.layout)
+    return [*steps, Fit(geometry), normalizing]
 
 
-def _refuse_odd(profile: Profile, card: Card, geometry: Geometry) -> None:
+@dataclass(frozen=True, eq=False)
+class Decode(Recipe):
+    """A file becomes pixels.
+
+    Attributes:
+        choice: the decoder.
+        planes: whether the file's own YUV planes are taken, not RGB.
+    """
+
+    choice: Choice
+    planes: bool
+    stage = "decode"
+    gives: ClassVar[Boundary] = Boundary.FRAME
+
+    def identity(self) -> Any:
+        """Return the decoder and what is taken from it."""
+        return ["decode", self.planes, self.choice.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the decoder's method."""
+        decoder: Decoder = self.choice.make()
+        method = decoder.planes if self.planes else decoder.rgb
+        return lambda image, _: method(image)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class ToYuv(Recipe):
+    """RGB becomes YUV, to emulate a camera or a hardware decoder.
+
+    Attributes:
+        choice: the encoder.
+        odd_size: what becomes of an odd last row and column.
+    """
+
+    choice: Choice
+    odd_size: str
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the encoder and what becomes of odd sizes."""
+        return ["encode", self.choice.identity(), self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the encoder behind the cut to an even size."""
+        encoder: Encoder = self.choice.make()
+        return lambda frame, _: encoder.encode(even(frame, self.odd_size))
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class Subsample(Recipe):
+    """The file's own planes become the stack's YUV format.
+
+    Attributes:
+        format: of the stack.
+        chroma_downsampling: how chroma is reduced.
+        odd_size: what becomes of an odd last row and column.
+    """
+
+    format: str
+    chroma_downsampling: str
+    odd_size: str
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the format, and how it is reached."""
+        return ["subsample", self.format, self.chroma_downsampling, self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return our own arithmetic."""
+        format, how = PixelFormat(self.format), self.chroma_downsampling
+        return lambda frame, _: even(subsample(frame, format, how), self.odd_size)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class ToRgb(Recipe):
+    """YUV becomes RGB.
+
+    Attributes:
+        choice: the converter.
+    """
+
+    choice: Choice
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the converter."""
+        return ["convert", self.choice.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the converter's method."""
+        converter: Converter = self.choice.make()
+        return lambda frame, _: converter.convert(frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Recipe):
+    """A frame is resampled.
+
+    Attributes:
+        choice: the resizer.
+        geometry: says to which size.
+        odd_size: ``drop`` makes the size of a subsampled frame even.
+    """
+
+    choice: Choice
+    geometry: Geometry
+    odd_size: str | None
+    stage = "resize"
+
+    def identity(self) -> Any:
+        """Return the resizer and the geometry."""
+        return ["resize", self.choice.identity(), self.geometry.identity(), self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the resizer behind the geometry."""
+        resizer: Resizer = self.choice.make()
+        return lambda frame, _: self._resample(resizer, frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the result."""
+        with suppress(SampleError):  # too large: the step itself will refuse it
+            rows, columns = self.geometry.resized(source.height, source.width)
+            return 3 * rows * columns
+        return 0
+
+    def _resample(self, resizer: Resizer, frame: Frame) -> Frame:
+        drop = frame.format.subsampling != (1, 1) and self.odd_size == "drop"
+        return resizer.frame(frame, *target(self.geometry, frame.height, frame.width, drop))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Recipe):
+    """A resampled image is cropped or padded to the network's size.
+
+    Attributes:
+        geometry: says where.
+    """
+
+    geometry: Geometry
+    stage = "geometry"
+
+    def identity(self) -> Any:
+        """Return the geometry."""
+        return ["fit", self.geometry.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the geometry's method."""
+        return lambda frame, _: self.geometry.fit(frame.rgb)
+
+    def words(self) -> str:
+        """Return the geometry's kind."""
+        return f"{self.geometry.kind} {self.geometry.rounding}"
+
+
+@dataclass(frozen=True, eq=False)
+class Normalize(Recipe):
+    """Pixels become the network's numbers; see :func:`normalize`.
+
+    Attributes:
+        mean: on 0-255, in the order of the tensor's channels.
+        std: likewise.
+        order: of the tensor's channels.
+        layout: of the tensor.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    order: str
+    layout: str
+    stage = "normalize"
+    gives: ClassVar[Boundary] = Boundary.INPUT
+
+    def identity(self) -> Any:
+        """Return every number."""
+        return ["normalize", list(self.mean), list(self.std), self.order, self.layout]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return our own arithmetic."""
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        return lambda rgb, _: normalize(rgb, mean, std, self.order, self.layout)
+
+
+def geometry_of(profile: Profile, card: Any) -> Geometry:
+    """Fill a profile's geometry with the card's sizes."""
+    own, asked = card.geometry, image_spec(profile).geometry
+    chosen: Any = own if asked.kind == "model" else asked
+    rounding = asked.rounding
+    if rounding in (None, "model"):
+        rounding = own.rounding
+    return Geometry(
+        kind=chosen.kind,
+        height=card.input.height,
+        width=card.input.width,
+        rounding=rounding,
+        short_side=chosen.short_side or 0,
+        position=chosen.position or "center",
+        value=chosen.value or 0,
+    )
+
+
+def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:
     odd = geometry.height % 2 or geometry.width % 2
     if odd and in_pairs(profile) and geometry.kind == "squash":
         raise ModelError(
             f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to pairs of "
-            f"pixels, and {card.spec.name} takes {geometry.height}x{geometry.width}; "
+            f"pixels, and {card.name} takes {geometry.height}x{geometry.width}; "
             "write odd_size: keep, or resize.domain: rgb"
         )
 
@@ -115,55 +309,38 @@ def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> A
     return rows[None]
 
 
-def deviations(profile: Profile, card: Card) -> Array:
+def deviations(profile: Profile, card: Any) -> Array:
     """Return the std by which a profile divides, shaped to undo that on a tensor."""
-    std = statistics(profile, card.spec.input)[1]
-    return std[:, None, None] if card.spec.input.layout == "NCHW" else std
+    std = statistics(profile, card.input)[1]
+    return std[:, None, None] if card.input.layout == "NCHW" else std
 
 
-def statistics(profile: Profile, card: Input) -> tuple[Array, Array]:
+def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
     """Return mean and std on 0-255, whatever scale the card uses."""
     scale = 255 / card.top
     values = []
     for asked, own in (
-        (profile.spec.normalize.mean, card.mean),
-        (profile.spec.normalize.std, card.std),
+        (image_spec(profile).normalize.mean, card.mean),
+        (image_spec(profile).normalize.std, card.std),
     ):
         chosen = [v * scale for v in own] if asked == "model" else asked
         values.append(np.array(chosen, np.float32))
     return values[0], values[1]
 
 
-def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Step:
-    color = profile.spec.color
-    assert color.encode is not None and color.odd_size is not None
-    odd_size, format = color.odd_size, PixelFormat(color.format)
-    choice = choices[Stage.ENCODE]
+def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Recipe:
+    color, choice = profile.spec.color, choices[Stage.ENCODE]
+    assert color.odd_size is not None
     if planes:
-        how = choice.options["chroma_downsampling"]
-        return Step(
-            "color",
-            ["subsample", color.format, how, odd_size],
-            lambda frame, _: even(subsample(frame, format, how), odd_size),
-        )
-    encoder: Encoder = choice.make()
-    return Step(
-        "color",
-        ["encode", choice.identity(), odd_size],
-        lambda frame, _: encoder.encode(even(frame, odd_size)),
-    )
-
-
-def _resample(resizer: Resizer, geometry: Geometry, frame: Frame, odd_size: str | None) -> Frame:
-    drop = frame.format.subsampling != (1, 1) and odd_size == "drop"
-    return resizer.frame(frame, *target(geometry, frame.height, frame.width, drop))
+        return Subsample(color.format, choice.options["chroma_downsampling"], color.odd_size)
+    return ToYuv(choice, color.odd_size)
 
 
 def in_pairs(profile: Profile) -> bool:
     """Whether images are resized to pairs of pixels: in YUV, where an odd row or column is lost."""
-    color = profile.spec.color
+    color = image_spec(profile).color
     subsampled = color.format not in ("rgb", "yuv444")
-    return subsampled and color.odd_size == "drop" and profile.spec.resize.domain == "yuv"
+    return subsampled and color.odd_size == "drop" and image_spec(profile).resize.domain == "yuv"
 
 
 def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:

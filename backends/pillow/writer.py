@@ -1,0 +1,33 @@
+"""Image files written by Pillow: zlib's PNG, libjpeg-turbo's JPEG."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from backends.pillow.library import Image
+from simulator.contract import U8, ImageWriter
+
+ORIENTATION = 0x0112
+"""The tag of EXIF 2.32, 4.6.4."""
+_COMPRESSION = 4
+"""Of zlib; more takes longer than it saves."""
+
+
+class PillowWriter(ImageWriter):
+    """Writes with ``PIL.Image.save``."""
+
+    def _png(self, pixels: U8) -> bytes:
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG", compress_level=_COMPRESSION)
+        return file.getvalue()
+
+    def _jpeg(self, rgb: U8, quality: int, orientation: int) -> bytes:
+        more: dict[str, Any] = {}
+        if orientation != 1:
+            exif = Image.Exif()
+            exif[ORIENTATION] = orientation
+            more["exif"] = exif
+        file = io.BytesIO()
+        Image.fromarray(rgb).save(file, "JPEG", quality=quality, subsampling="4:2:0", **more)
+        return file.getvalue()

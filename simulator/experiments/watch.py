@@ -1,0 +1,262 @@
+"""What is kept of a pair's samples while they are walked, so that nothing is run after the run.
+
+The first samples are walked twice and taken through every axis alone; the first images and the
+worst flips are kept for pictures. Which flips are the worst is known at the end only: a sample
+is kept while it may still be one of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.experiments import controls
+from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
+from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, flip_pictures, writer
+from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
+from simulator.experiments.session import Session
+from simulator.experiments.summary import WORST as FLIPS
+from simulator.modalities.image.front_end import deviations
+from simulator.pipeline.executor import Done, Outcome, outcomes_of
+from simulator.pipeline.plan import Plan
+from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
+from simulator.results.store import RunWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was kept of one sample; None for what nobody asked for.
+
+    Attributes:
+        repeat: of walking it twice.
+        axes: what each axis alone does to it.
+        flip: what a picture of its flip is made of.
+        look: what the networks saw.
+    """
+
+    repeat: Repeat | None = None
+    axes: Mapping[str, Any] | None = None
+    flip: FlipSeen | None = None
+    look: Look | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Which parts of :class:`Seen` are asked for of one sample."""
+
+    repeat: bool = False
+    axes: bool = False
+    flip: bool = False
+    look: bool = False
+
+
+class Ranking:
+    """The flips seen so far, the worst first; of equally bad ones the earlier sample."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[float, int]] = []
+        self._lock = threading.Lock()
+
+    def place(self, severity: float, index: int) -> int:
+        """Add a flip and return its place among those seen so far, from 0."""
+        with self._lock:
+            entry = (-severity, index)
+            if entry not in self._known:
+                insort(self._known, entry)
+            return self._known.index(entry)
+
+    def top(self, count: int) -> set[int]:
+        """Return the samples of the worst flips so far."""
+        with self._lock:
+            return {index for _, index in self._known[:count]}
+
+
+@dataclass(slots=True)
+class PairWatch:
+    """Watches one pair of a plan.
+
+    Attributes:
+        session: the model and the samples.
+        stacks: train and deploy.
+        arms: their indices in the plan.
+        effects: every axis alone.
+        pictures: of flips; or why there are none; None where the task draws none.
+        shown: what the networks saw; None where samples are no images.
+        prefix: of the names of its chains in the plan.
+        opened: closes what feature maps need.
+        seen: what was kept, by sample.
+    """
+
+    session: Session
+    stacks: Sequence[Stack]
+    arms: tuple[int, int]
+    effects: AxisEffects
+    pictures: FlipPictures | str | None
+    shown: Gallery | None
+    prefix: str
+    opened: ExitStack
+    seen: dict[str, Seen] = field(default_factory=dict)
+    _index: dict[str, int] = field(default_factory=dict)
+    _ranking: Ranking = field(default_factory=Ranking)
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains that are looked at beside the arms, by their names in the plan."""
+        found = controls.asides(self.effects, self.stacks[0], f"{self.prefix}axis ")
+        if isinstance(self.pictures, FlipPictures):
+            found |= self.pictures.asides()
+        return found | (self.shown.asides() if self.shown else {})
+
+    def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
+        """Look at one sample where it was walked; a flip that may be one of the worst is kept."""
+        own = [outcomes[arm] for arm in self.arms]
+        index, place = self._index[walk.context.sample], self._placed(walk.context.sample, own)
+        parts = Parts(
+            index < SELF_SAMPLES,
+            index < AXIS_SAMPLES,
+            place is not None and place < FLIPS,
+            index < IMAGES or (place is not None and place < IMAGES),
+        )
+        return self.look(plan, walk, own, parts)
+
+    def look(self, plan: Plan, walk: Walk, own: Sequence[Outcome], parts: Parts) -> Seen | None:
+        """Keep what is asked for of one sample."""
+        repeat = axes = flip = look = None
+        if parts.repeat:
+            repeat = controls.repeat(walk, own, self.arms, lambda two: outcomes_of(plan, two))
+        if parts.axes:
+            axes = self.effects.see(walk, f"{self.prefix}axis ")
+        if parts.flip and isinstance(self.pictures, FlipPictures):
+            flip = self.pictures.see(self.session, walk)
+        if parts.look and self.shown:
+            look = self.shown.see(walk)
+        found = Seen(repeat, axes, flip, look)
+        return None if found == Seen() else found
+
+    def keep(self, done: Done, seen: Seen | None) -> None:
+        """Keep what was seen of a sample, and forget flips that are no longer the worst."""
+        if done.skipped is None and done.outcomes:
+            self._placed(done.item.name, [done.outcomes[arm] for arm in self.arms])
+        if seen is not None:
+            self.seen[done.item.name] = seen
+            drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
+            for name, one in self.seen.items():
+                index = self._index[name]
+                flip = one.flip if index in drawn else None
+                look = one.look if index in shown or index < IMAGES else None
+                self.seen[name] = replace(one, flip=flip, look=look)
+
+    def complete(self, plan: Plan, done: Sequence[Done]) -> None:
+        """Walk again what nobody has looked at.
+
+        These are samples that an earlier attempt had finished, and those that stand in for skipped
+        ones; in a run without either there are none.
+        """
+        opened = None
+        for item, parts in self._lacking(done):
+            opened = opened or self.session.executor.open(plan)
+            walk = opened.walk(self.session.executor.context(item))
+            own = [outcomes_of(plan, walk)[arm] for arm in self.arms]
+            found = self.look(plan, walk, own, parts) or Seen()
+            known = self.seen.get(item.name, Seen())
+            self.seen[item.name] = Seen(
+                known.repeat or found.repeat,
+                found.axes if known.axes is None else known.axes,
+                known.flip or found.flip,
+                known.look or found.look,
+            )
+
+    def _lacking(self, done: Sequence[Done]) -> list[tuple[Item, Parts]]:
+        ran = [one.item for one in done if one.skipped is None]
+        drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
+        first = IMAGES - len(shown)
+        found = []
+        for at, item in enumerate(ran):
+            index, known = self._index[item.name], self.seen.get(item.name, Seen())
+            if index not in shown and at >= AXIS_SAMPLES and index not in drawn:
+                continue
+            stands_in = index not in shown and first > 0
+            first -= stands_in
+            parts = Parts(
+                at < SELF_SAMPLES and known.repeat is None,
+                at < AXIS_SAMPLES and known.axes is None,
+                index in drawn and isinstance(self.pictures, FlipPictures) and known.flip is None,
+                (index in shown or stands_in) and self.shown is not None and known.look is None,
+            )
+            if parts != Parts():
+                found.append((item, parts))
+        return found
+
+    def _placed(self, name: str, own: Sequence[Outcome]) -> int | None:
+        """A flip's place among those seen so far; None of what is no flip."""
+        train, deploy = (outcome.record for outcome in own)
+        if not deploy["changed"]:
+            return None
+        severity = self.session.card.task.severity(train, deploy)
+        return self._ranking.place(severity, self._index[name])
+
+    def draw(self, summary: dict[str, Any], done: Sequence[Done], run: RunWriter) -> None:
+        """Draw the worst flips and what the networks saw, and say in the summary where."""
+        flips = summary["worst_flips"]
+        if isinstance(self.pictures, str) and flips:
+            summary["warnings"].append(f"the worst flips are not drawn: {self.pictures}")
+        elif isinstance(self.pictures, FlipPictures):
+            kept = {name: one.flip for name, one in self.seen.items() if one.flip}
+            draw(self.session, flips, kept, run)
+        if self.shown is None:
+            return
+        self.session.show.say("keeping what the networks saw")
+        whys = {flip["sample"]: WORST for flip in flips}
+        for one in done:
+            if one.skipped is None:
+                whys.setdefault(one.item.name, FIRST)
+        looks = [
+            (name, why, self.seen[name].look or Look()) for name, why in list(whys.items())[:IMAGES]
+        ]
+        files = writer()
+        if files is None:
+            summary["warnings"].append("no pictures are kept: no installed backend writes PNG")
+        else:
+            summary["looks"] = hang(self.shown, looks, files, self.session.workers, run)
+
+
+def pair_watch(
+    session: Session,
+    stacks: Sequence[Stack],
+    differing: Sequence[str],
+    arms: tuple[int, int] = (0, 1),
+    prefix: str = "",
+) -> PairWatch:
+    """Plan what is kept of a pair.
+
+    Args:
+        session: the model and the samples.
+        stacks: train and deploy.
+        differing: the axes on which they differ.
+        arms: their indices in the plan.
+        prefix: of the names of its chains in the plan.
+    """
+    train, deploy = stacks
+    opened = ExitStack()
+    images = session.card.modality.name == "image"
+    scale = deviations(train.profile, session.card.spec) if images else np.ones(1)
+    return PairWatch(
+        session,
+        stacks,
+        arms,
+        controls.axis_effects(session, differing, train, deploy, scale),
+        flip_pictures(session, stacks, arms, f"{prefix}") if images else None,
+        gallery(session, stacks, differing, f"{prefix}look ", opened) if images else None,
+        prefix,
+        opened,
+        {},
+        {item.name: at for at, item in enumerate(session.dataset.items)},
+    )

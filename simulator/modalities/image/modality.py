@@ -1,0 +1,65 @@
+"""Images: JPEG and PNG files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Encoded, inspect
+from simulator.contract.recipe import Recipe
+from simulator.errors import SampleError
+from simulator.modalities.image import front_end, placing
+from simulator.modalities.image.sections import ImageSpec
+from simulator.modalities.modality import Feed, Modality
+from simulator.profile.implementations import Choices
+from simulator.profile.load import Profile
+from simulator.profile.postprocess import Postprocess
+
+
+class ImageModality(Modality):
+    """One image a sample; its source is an :class:`Encoded`."""
+
+    name = "image"
+    unit = "image"
+    Spec = ImageSpec
+
+    def read(self, name: str, path: Path) -> Encoded:
+        """Read one image file and check its header."""
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise SampleError(f"cannot be read: {error.strerror or error}") from error
+        return inspect(name, data)
+
+    def feeds(self, card: Any) -> tuple[Feed, ...]:
+        """Return the one tensor of (1, 3, H, W) or (1, H, W, 3) float32."""
+        spec = card.input
+        size = (3, spec.height, spec.width)
+        if spec.layout == "NHWC":
+            size = (spec.height, spec.width, 3)
+        return (Feed(None, np.dtype(np.float32), (1, *size)),)
+
+    def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
+        """Return the steps from the file's bytes to the tensor."""
+        return front_end.front_end(profile, choices, card)
+
+    def placing(self, profile: Profile, card: Any) -> placing.ImagePlacing:
+        """Return where images come to lie in the tensor."""
+        return placing.placing(profile, card)
+
+    def postprocess(self, profile: Profile, card: Any) -> Postprocess:
+        """Return what the profile asks for; what its geometry has no use for is neutral."""
+        return placing.postprocess(profile, card)
+
+    def memory(self, source: Encoded) -> int:
+        """Return the bytes of one more decoded image, which a library needs at work."""
+        return 3 * source.width * source.height
+
+    def sizes(self, source: Encoded) -> dict[str, int]:
+        """Return columns, rows and bytes of the file."""
+        return {"width": source.width, "height": source.height, "bytes": len(source.data)}
+
+
+IMAGE = ImageModality()

@@ -1,0 +1,72 @@
+"""Where an image comes to lie in the network's input, by the rules of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simulator.contract import Encoded
+from simulator.modalities.image.front_end import geometry_of, in_pairs, target
+from simulator.modalities.image.geometry import Geometry, Placement
+from simulator.modalities.image.orientation import UPRIGHT
+from simulator.modalities.image.sections import image_spec
+from simulator.profile.load import Profile
+from simulator.profile.postprocess import Postprocess
+
+
+@dataclass(frozen=True)
+class ImagePlacing:
+    """The rules of one stack; the tensors of a recorded one are taken to follow them too.
+
+    Attributes:
+        geometry: resize, crop and padding.
+        exif: ``apply`` or ``ignore``.
+        drop: whether an odd last row and column is lost.
+        even: whether images are resized to pairs of pixels.
+    """
+
+    geometry: Geometry
+    exif: str
+    drop: bool
+    even: bool
+
+    def identity(self) -> Any:
+        """Return what tells these rules from others."""
+        return [self.geometry.identity(), self.exif, self.drop, self.even]
+
+    def __call__(self, source: Encoded) -> Placement:
+        """Return where an image comes to lie.
+
+        Raises:
+            SampleError: it would become too large.
+        """
+        height, width = source.size(self.exif)
+        dropped = (height & 1, width & 1) if self.drop else (0, 0)
+        height, width = height - dropped[0], width - dropped[1]
+        resampled = target(self.geometry, height, width, self.even)
+        placed = self.geometry.placement((height, width), resampled)
+        turned = source.orientation if self.exif == "apply" else UPRIGHT
+        return replace(placed, dropped=dropped, orientation=turned)
+
+
+def placing(profile: Profile, card: Any) -> ImagePlacing:
+    """Return the rules of a profile, with the sizes of the model card."""
+    color = image_spec(profile).color
+    return ImagePlacing(
+        geometry_of(profile, card),
+        image_spec(profile).decode.exif or "ignore",
+        color.format != "rgb" and color.odd_size == "drop",
+        in_pairs(profile),
+    )
+
+
+def postprocess(profile: Profile, card: Any) -> Postprocess:
+    """Return what the profile asks for; what its geometry has no use for is neutral."""
+    asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
+    neutral = {}
+    if geometry.kind == "squash":
+        neutral["scale"] = "resized"
+    if geometry.kind != "letterbox" or geometry.position != "center":
+        neutral["offset"] = "integer"
+    unletterbox = asked.unletterbox.model_copy(update=neutral)
+    return asked.model_copy(update={"unletterbox": unletterbox})

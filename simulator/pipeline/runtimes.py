@@ -1,0 +1,140 @@
+"""Opened runtimes: each once, the least recently used closed where there are too many."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+
+from simulator.contract import MissingLibrary, Runtime
+from simulator.errors import ModelError, one_line
+from simulator.model.artifact import Artifact, digest
+from simulator.model.onnxfile import load
+from simulator.profile.implementations import Choice
+
+Lease = Callable[[], AbstractContextManager[Runtime]]
+CULPRITS = 3
+"""Of more nodes than these, none is named: the operator is not what is odd about the model."""
+LIMIT = 32
+"""Runtimes that stay open, where a plan does not need more of them at once."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One runtime, or its place while it is opened."""
+
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    runtime: Runtime | None = None
+    users: int = 0
+
+
+class RuntimePool:
+    """Opens runtimes on first use and keeps the latest ones; a context manager.
+
+    Args:
+        limit: how many stay open. One that is in use is never closed.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def make_room(self, runtimes: int) -> None:
+        """Let so many stay open: a plan goes to all of its runtimes for every sample."""
+        self._limit = max(self._limit, runtimes)
+
+    def of(self, choice: Choice, artifact: Artifact) -> Lease:
+        """Return what lends a runtime: as a context, in which it stays open.
+
+        The context raises ModelError where the backend cannot open the artifact, with its reason,
+        and MissingLibrary where it cannot run here.
+        """
+        return partial(self._use, key_of(choice, artifact), choice, artifact)
+
+    @contextmanager
+    def _use(self, key: str, choice: Choice, artifact: Artifact) -> Iterator[Runtime]:
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            self._slots.move_to_end(key)
+            slot.users += 1
+        try:
+            yield slot.runtime or self._opened(slot, choice, artifact)
+        finally:
+            with self._lock:
+                slot.users -= 1
+                idle = self._superfluous()
+            for runtime in idle:
+                runtime.close()
+
+    def close(self) -> None:
+        """Close every runtime."""
+        with self._lock:
+            slots = list(self._slots.values())
+            self._slots.clear()
+        for slot in slots:
+            if slot.runtime is not None:
+                slot.runtime.close()
+
+    def __enter__(self) -> RuntimePool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return sum(slot.runtime is not None for slot in self._slots.values())
+
+    @staticmethod
+    def _opened(slot: _Slot, choice: Choice, artifact: Artifact) -> Runtime:
+        with slot.opening:
+            if slot.runtime is None:
+                try:
+                    slot.runtime = choice.make(artifact.path)
+                except MissingLibrary:
+                    raise
+                except Exception as error:  # whatever the library raises is about this model
+                    reason = one_line(error)
+                    raise ModelError(
+                        f"{choice.backend.name} cannot open {artifact.path}: {reason}"
+                        f"{_nodes_of(artifact, reason)}"
+                    ) from error
+            return slot.runtime
+
+    def _superfluous(self) -> list[Runtime]:
+        """Take out the runtimes that are too many and not in use, the oldest first."""
+        found = []
+        for key, slot in list(self._slots.items()):
+            if len(self._slots) <= self._limit:
+                break
+            if not slot.users:
+                del self._slots[key]
+                if slot.runtime is not None:
+                    found.append(slot.runtime)
+        return found
+
+
+def key_of(choice: Choice, artifact: Artifact) -> str:
+    """Return what tells one opened runtime from another."""
+    return digest([artifact.key, choice.identity()])
+
+
+def _nodes_of(artifact: Artifact, reason: str) -> str:
+    """The nodes of the operators that a reason speaks of, where it does not name them itself."""
+    if artifact.format != "onnx":
+        return ""
+    nodes = [n.name or n.output[0] for n in load(artifact.path).graph.node
+             if re.search(rf"\b{re.escape(n.op_type)}\b", reason)]  # fmt: skip
+    if not nodes or len(nodes) > CULPRITS or any(name in reason for name in nodes):
+        return ""
+    return f" (node {', '.join(map(repr, nodes))})"

@@ -329,7 +329,7 @@ def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
 
 
 def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Recipe:
-    color, choice = profile.spec.color, choices[Stage.ENCODE]
+    color, choice = image_spec(profile).color, choices[Stage.ENCODE]
     assert color.odd_size is not None
     if planes:
         return Subsample(color.format, choice.options["chroma_downsampling"], color.odd_size)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from simulator import registry
 from simulator.contract import Admits, Backend, KeepList, Offer, Pairs, Stage, StageSpec
 from simulator.contract.stage import STAGES
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Key
-from simulator.profile.hints import Hint
 from simulator.profile.load import Profile
-from simulator.profile.modality import at, extra_specs, filled, schema_of
+from simulator.profile.modality import at, extra_specs, filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +126,26 @@ def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: li
         One line a mistake.
     """
     lines: Lines = []
-    root = Hint(schema_of(modality))
     for spec in filled(modality):
-        written, hint = _get(values, spec.section), root
-        for part in spec.section:
-            hint = hint.inside(part)
-        if written is None or any(_overlap(key, spec.section) for key in skip):
+        written, inside = _get(values, spec.section), len(spec.section)
+        broken = [key for key in skip if key and _overlap(key, spec.section)]
+        if not isinstance(written, Mapping) or any(len(key) <= inside for key in broken):
             continue
+        leave = {key[inside] for key in broken} | {key[-1] for key in spec.shared}
         shared = {key[-1]: _get(values, key) for key in spec.shared if key not in skip}
-        try:
-            section: BaseModel = hint.bare.model_validate(written)
-            _held(spec, section, {name: value for name, value in shared.items() if value})
-        except ValidationError:
-            continue
-        except UserError as error:
-            lines += _lines(spec, error, where, [key[-1] for key in spec.shared])
+        fields = {
+            name: value
+            for name, value in {**written, **shared}.items()
+            if name not in ("backend", *spec.own)
+            and (name in shared or name not in leave)
+            and not isinstance(value, (NoneType, Mapping))
+        }
+        name = written.get("backend")
+        if isinstance(name, str):
+            try:
+                implementation(spec.name, registry.backend(name), fields)
+            except UserError as error:
+                lines += _lines(spec, error, where, [str(field) for field in leave])
     return lines
 
 

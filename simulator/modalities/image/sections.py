@@ -18,14 +18,12 @@ from simulator.profile.section import Deviations, Means, OpenSection, Positive, 
 class Decode(OpenSection):
     """How a file becomes pixels."""
 
-    exif: Literal["apply", "ignore"] | None = Field(
-        None, description="whether the orientation that the file notes is applied"
-    )
-    idct: str | None = Field(None, description="the arithmetic of the inverse DCT")
+    exif: Literal["apply", "ignore"] | None = None
+    idct: str | None = Field(None, description="the inverse DCT")
     chroma_upsampling: str | None = Field(
         None, description="from the file's chroma samples to one a pixel"
     )
-    device: str | None = Field(None, description="where it runs")
+    device: str | None = None
     recording: str | None = Field(None, description="the network's inputs, dumped on a device")
 
 
@@ -76,9 +74,9 @@ class Color(Section):
 class Resize(OpenSection):
     """How pixels are resampled."""
 
-    interpolation: str = Field(description="the kernel")
+    interpolation: str
     antialias: bool | None = Field(None, description="widen the kernel when shrinking")
-    device: str | None = Field(None, description="where it runs")
+    device: str | None = None
     coordinates: str | None = Field(None, description="where samples lie")
     domain: Literal["rgb", "yuv"] = Field(description="resize before or after color conversion")
 

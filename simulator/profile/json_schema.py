@@ -80,7 +80,7 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
             for name, admits in offered[backend.name].items()
         }
         named = {"properties": {"backend": {"const": backend.name}}, "required": ["backend"]}
-        allowed = {"properties": {name: True for name in ("backend", *own)} | fields}
+        allowed = {"properties": dict.fromkeys(("backend", *own), True) | fields}
         branches.append({"if": named, "then": {**allowed, "additionalProperties": NOTHING}})
     names = dict.fromkeys(name for fields in offered.values() for name in fields)
     every = {

@@ -21,7 +21,7 @@ def folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "pipeline-simulator"
 
 
-def entry(name: str, make: Callable[[Path], None]) -> Path:
+def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> Path:
     """Return a cached folder, making it first where it is not there.
 
     A half-made entry is never seen: it is made beside its place and renamed into it.
@@ -29,11 +29,13 @@ def entry(name: str, make: Callable[[Path], None]) -> Path:
     Args:
         name: the entry, a relative path that says what it is and its digest.
         make: writes the entry's files into the folder that it is given.
+        root: a folder to be used in place of the user's cache.
 
     Raises:
         RunError: the cache cannot be written.
     """
-    place = folder() / name
+    root = root or folder()
+    place = root / name
     if place.is_dir():
         return place
     try:
@@ -41,7 +43,7 @@ def entry(name: str, make: Callable[[Path], None]) -> Path:
         draft = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
     except OSError as error:
         raise RunError(
-            f"the cache {folder()} cannot be written: {error.strerror}; set {VARIABLE}"
+            f"the cache {root} cannot be written: {error.strerror}; set {VARIABLE}"
         ) from error
     try:
         try:

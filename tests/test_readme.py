@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.model.card import CardSpec
+from simulator.modalities.image.card import ImageCard
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -46,7 +46,7 @@ CARDS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "model-cards.md").read
 def test_every_model_card_in_the_docs_is_valid(text, tmp_path):
     path = tmp_path / "card.yaml"
     path.write_text(text)
-    spec = CardSpec.model_validate(read(path).values)
+    spec = ImageCard.model_validate(read(path).values)
     named(spec.task).Output.model_validate(spec.output)
 
 

@@ -71,6 +71,21 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="of the subset and the calibration")
+    condition(parser)
+
+
+def condition(parser: argparse.ArgumentParser) -> None:
+    """Add the condition that every stack is under."""
+    add = parser.add_argument
+    add(
+        "--under", metavar="CONDITION",
+        help="what happens to the world or the machine, for every stack alike: jpeg:QUALITY, "
+        "flip:BIT, ... (docs/conditions.md)",
+    )  # fmt: skip
+    add(
+        "--trial", type=int, default=0, metavar="N",
+        help="which draw of a condition that has chance in it; 0 by default",
+    )  # fmt: skip
 
 
 def output(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +110,8 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "workers": options.workers,
         "memory": options.memory,
         "progress": progress,
+        "under": options.under,
+        "trial": options.trial,
     }
 
 

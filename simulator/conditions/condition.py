@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from simulator.contract.passes import Request
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes, generator
 from simulator.entry_points import Table
 from simulator.errors import UserError
@@ -68,7 +69,7 @@ class Condition(ABC):
         """Return what disturbs a value; only where it acts between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
 
-    def requests(self, trial: int) -> list[Any]:
+    def requests(self, trial: int) -> list[Request]:
         """Return the passes over the artifact; only where it acts on the weights."""
         return []
 
@@ -120,8 +121,21 @@ class Under:
     condition: Condition
     trial: int = 0
 
+    def check(self, modality: str) -> None:
+        """Refuse samples that the condition is not for.
+
+        Raises:
+            UserError: naming both.
+        """
+        own = self.condition.modality
+        if own not in (None, modality):
+            raise UserError(f"--under {self.condition.text}: it is for {own}s, not for {modality}s")
+
     def disturbed(self, chain: Chain) -> Chain:
-        """Return a chain with the condition where it acts, if it acts between two steps."""
+        """Return a chain with the condition where it acts, if it acts between two steps.
+
+        A chain that ends before that place is left as it is.
+        """
         acts_on = self.condition.acts_on
         if not isinstance(acts_on, Boundary):
             return chain
@@ -129,7 +143,7 @@ class Under:
             return chain
         return chain.inserted(Disturbance(self.condition, self.trial), acts_on)
 
-    def requests(self) -> Sequence[Any]:
+    def requests(self) -> Sequence[Request]:
         """Return the passes over the artifact."""
         return self.condition.requests(self.trial)
 

@@ -138,6 +138,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
+        "under": session.under.described() if session.under else None,
         "overrides": list(overrides),
         "stacks": {
             stack.side: {

@@ -18,11 +18,10 @@ from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, UserError, one_line
 from simulator.experiments.pixels import WINDOW
 from simulator.experiments.session import Session
-from simulator.model.artifact import Artifact
-from simulator.model.card import tensor_shape
-from simulator.model.graph import edit
-from simulator.model.graph.rewrite import REWRITES, rewrite
-from simulator.model.onnxfile import load
+from simulator.model.artifact import Artifact, pinned
+from simulator.model.card import Card
+from simulator.model.passes.graph import edit
+from simulator.model.passes.rewrite import rewrite, rewrites
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.graph import Graph
@@ -113,14 +112,14 @@ def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pai
         UserError: the graphs cannot be made, or no runtime of the stacks opens them.
     """
     graphs = [stack.profile.spec.graph for stack in stacks]
-    path, shape = session.source.path, tensor_shape(session.card.spec.input)
-    first = _first(path, shape, axis, graphs)
+    path, card = session.source.path, session.card
+    first = _first(path, card, axis, graphs)
     if first is None:
         yield None
         return
     train = graphs[0]
     mixed = train.model_copy(update={axis: getattr(graphs[1], axis)})
-    models = [_rewritten(path, shape, graph) for graph in (train, mixed)]
+    models = [_rewritten(path, card, graph) for graph in (train, mixed)]
     outputs = _outputs(models, first)
     choice = _choice(stacks)
     with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder:
@@ -197,22 +196,15 @@ def _origin(size: Sequence[int], at_the_end: bool) -> tuple[int, int]:
     return rows, columns
 
 
-def _first(path: Path, shape: Sequence[int], axis: str, graphs: Sequence[Graph]) -> str | None:
+def _first(path: Path, card: Card, axis: str, graphs: Sequence[Graph]) -> str | None:
     """The output of the first node that is not the same in both graphs."""
-    train, deploy = (
-        REWRITES[axis](_pinned(path, shape), getattr(graph, axis)).after for graph in graphs
-    )
+    apply = rewrites()[axis].apply
+    train, deploy = (apply(pinned(card, path), getattr(graph, axis)).after for graph in graphs)
     return next((name for name, seen in train.items() if seen.effect != deploy[name].effect), None)
 
 
-def _pinned(path: Path, shape: Sequence[int]) -> onnx.ModelProto:
-    model = load(path)
-    edit.pin(model, shape)
-    return model
-
-
-def _rewritten(path: Path, shape: Sequence[int], graph: Graph) -> onnx.ModelProto:
-    model = _pinned(path, shape)
+def _rewritten(path: Path, card: Card, graph: Graph) -> onnx.ModelProto:
+    model = pinned(card, path)
     rewrite(model, graph)
     return model
 

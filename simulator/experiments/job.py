@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
+from simulator.conditions.condition import under
 from simulator.errors import unknown
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.stack import Chosen
@@ -30,6 +31,8 @@ class Options(TypedDict, total=False):
         workers: samples in flight; the number of cores by default.
         memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how the run goes.
+        under: a condition that every stack is under, ``NAME:PARAMETERS``; none by default.
+        trial: which draw of a condition that has chance in it; 0 by default.
     """
 
     data: str | Path | None
@@ -41,6 +44,8 @@ class Options(TypedDict, total=False):
     workers: int | None
     memory: int | None
     progress: Progress | None
+    under: str | None
+    trial: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class Job:
         self._seed = options.get("seed", 0)
         self._resume = options.get("resume", False)
         self._overwrite = options.get("overwrite", False)
+        self._under = under(options.get("under"), options.get("trial", 0))
 
     def folder(self, label: str, sides: Mapping[str, Chosen], below: str | None = None) -> Path:
         """Return where the run goes.
@@ -118,7 +124,7 @@ class Job:
         given = self._options
         return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
-            given.get("workers"), given.get("memory"), given.get("progress"),
+            given.get("workers"), given.get("memory"), given.get("progress"), self._under,
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:
@@ -134,6 +140,8 @@ class Job:
             "limit": given.get("limit"),
             "seed": self._seed,
         }
+        if self._under:
+            arguments |= {"under": self._under.condition.text, "trial": self._under.trial}
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,

@@ -141,6 +141,8 @@ class Session:
         self.show = progress or Silent()
         self.show.say("preparing the model and the images")
         self.card = Card(Path(model)) if model else Card(example.model_card())
+        if under:
+            under.check(self.card.modality.name)
         self.source = check(self.card)
         whole = self.card.task.load(Path(data)) if data else self.card.task.example()
         self.notes = whole.notes

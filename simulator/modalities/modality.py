@@ -24,11 +24,13 @@ class Feed:
         name: of the input; None where the network has one input, whatever it is called.
         dtype: of the array.
         shape: of one sample's array, the batch of 1 included; None where the sample decides.
+        axes: what people call the order of its axes, for messages; for example ``NCHW``.
     """
 
     name: str | None
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
+    axes: str = ""
 
 
 class Placing(Protocol):

@@ -1,51 +1,36 @@
-"""Artifacts: one concrete model file per (graph x format x precision), cached by content."""
+"""Artifacts: one concrete model file per (graph x format x precision), cached by content.
+
+The phases of the way from the card's file are told in :mod:`simulator.contract.passes`.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from simulator import cache, machine, registry
-from simulator.contract import Array, Runtime, Stage
-from simulator.errors import ModelError, SimulatorError, one_line
-from simulator.model.card import Card, tensor_shape
-from simulator.model.graph.change import difference
-from simulator.model.graph.edit import inferred, pin
-from simulator.model.graph.rewrite import REWRITES, rewrite
-from simulator.model.onnxfile import OnnxFile, load
+from simulator.contract import Array, Stage
+from simulator.contract.passes import Request
+from simulator.errors import ModelError
+from simulator.model.after import finish
+from simulator.model.card import Card
+from simulator.model.onnxfile import OnnxFile, dims, load, shape_words
+from simulator.model.passes.graph.change import difference
+from simulator.model.passes.graph.edit import inferred, inputs_of, pin
+from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
-SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}
-RECIPE = 4
-"""Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A model file that a runtime opens.
-
-    Attributes:
-        path: the file; a folder where the runtime has a compiled form of its own.
-        key: the digest of everything that it was made from.
-        format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
-        notes: what the rewrites did.
-    """
-
-    path: Path
-    key: str
-    format: str
-    notes: tuple[str, ...] = ()
+__all__ = [
+    "Artifact", "Feeds", "build", "digest", "finish", "graph_difference", "pinned", "prepare",
+    "start",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +47,20 @@ class Feeds:
 
 
 def build(
-    card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
+    card: Card,
+    source: OnnxFile,
+    profile: Profile,
+    choices: Choices,
+    feeds: Feeds | None,
+    after: Sequence[Request] = (),
+    scratch: Path | None = None,
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
 
     The way of a model: the card's file, graph rewrites (ONNX), export to another format, cast
-    or quantization, and the runtime's own compiled form.
+    or quantization, passes that act on the result, and the runtime's own compiled form. For many
+    artifacts that differ in the last two alone, call :func:`prepare` once and :func:`finish`
+    for each.
 
     Args:
         card: the model card.
@@ -75,13 +68,23 @@ def build(
         profile: says which rewrites and which precision.
         choices: the implementations behind the profile.
         feeds: calibration inputs; needed for INT8.
+        after: see :func:`finish`.
+        scratch: see :func:`finish`.
 
     Raises:
         ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
+    made = prepare(card, source, profile, choices, feeds)
+    return finish(card, made, choices, after, scratch)
+
+
+def prepare(
+    card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
+) -> Artifact:
+    """Do what comes before the phase ``after``; see :func:`build`."""
     made = _rewritten(card, start(card, source, profile, choices), profile)
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
-        made = _fixed(card, made)
+        made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
     if exporter:
         made = _step(
@@ -100,7 +103,7 @@ def build(
             card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
         )  # fmt: skip
-    return _compiled(card, made, choices[Stage.RUNTIME])
+    return made
 
 
 def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
@@ -148,12 +151,12 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
             f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
             "which this runtime does not read; use keep"
         )
-    model = _pinned(card, given.path)
+    model = pinned(card, given.path)
     changes = rewrite(model, asked)
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    key = digest([given.key, "graph", differs, list(tensor_shape(card.spec.input)), makers()])
+    key = digest([given.key, "graph", differs, _shapes(card), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 
@@ -166,7 +169,7 @@ def _step(
 ) -> Artifact:
     """Let a maker turn one file into another, once."""
     key = digest([given.key, choice.identity(), more, makers()])
-    with _about(card, choice):
+    with about(card, f"{choice.backend.name} cannot {choice.stage}"):
         path = _cached(
             card,
             key,
@@ -176,42 +179,43 @@ def _step(
     return Artifact(path, key, format, given.notes)
 
 
-def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
-    runtime: type[Runtime] = choice.offer.make
-    options = runtime.compiled_by
-    if options is None:
-        return given
-    identity = choice.identity()
-    identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
-    backend, offer = choice.backend, choice.offer
-    with _about(card, choice):
-        place = registry.compile_identity(backend, offer)
-        processor = machine.processor()
-        key = digest([given.key, "compile", identity, place, processor, makers()])
-        folder = cache.entry(
-            f"compiled/{_words(card)}-{key[:24]}",
-            lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
-        )
-    return Artifact(folder, key, "compiled", given.notes)
+def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
+    """The model with every free dimension of its inputs given the card's size, batch 1.
 
-
-def _fixed(card: Card, given: Artifact) -> Artifact:
-    """The model with every free dimension of its input given the card's size, batch 1."""
+    Raises:
+        ModelError: the sample decides one of them.
+    """
     model = load(given.path)
-    shape = tensor_shape(card.spec.input)
-    free = pin(model, shape)
-    if not free:
+    fixed = pin(model, card.feeds)
+    for value in inputs_of(model):
+        shape = dims(value)
+        if None in shape:
+            raise ModelError(
+                f"{runtime.backend.name} takes models of fixed sizes only; input {value.name!r} "
+                f"of {card.model} is {shape_words(shape)}, and every sample has a size of its own"
+            )
+    if not fixed:
         return given
-    key = digest([given.key, "fixed", list(shape), makers()])
+    key = digest([given.key, "fixed", _shapes(card), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
-    words = f"{free} free dimensions of the input were fixed, to {'x'.join(map(str, shape))}"
+    sizes = [
+        " ".join(filter(None, (feed.name, "x".join(map(str, feed.shape))))) for feed in card.feeds
+    ]
+    inputs = "input" if len(sizes) == 1 else "inputs"
+    words = f"{fixed} free dimensions of the {inputs} were fixed, to {', '.join(sizes)}"
     return Artifact(path, key, "onnx", (*given.notes, words))
 
 
-def _pinned(card: Card, path: Path) -> onnx.ModelProto:
-    """A model at the size that the card feeds it; rewrites ask what they change at that size."""
+def _shapes(card: Card) -> Any:
+    """The shapes that a card's feeds have, for digests."""
+    found = {feed.name: list(feed.shape) for feed in card.feeds}
+    return found[None] if set(found) == {None} else found
+
+
+def pinned(card: Card, path: Path) -> onnx.ModelProto:
+    """Load a model at the sizes that the card feeds it; rewrites are held against those."""
     model = load(path)
-    pin(model, tensor_shape(card.spec.input))
+    pin(model, card.feeds)
     return model
 
 
@@ -235,39 +239,9 @@ def graph_difference(
         ModelError: a rewrite does not fit the model.
     """
     sides = (getattr(side, axis) for side in (train, deploy))
-    return difference(*(REWRITES[axis](_pinned(card, source.path), side) for side in sides))
-
-
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a JSON value, written canonically."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def makers() -> dict[str, Any]:
-    """What every artifact depends on besides its own recipe: our arithmetic, and ONNX."""
-    names = ("onnx", "pipeline-simulator")
-    return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
-
-
-@contextmanager
-def _about(card: Card, choice: Choice) -> Iterator[None]:
-    """Whatever a library raises while it makes an artifact is about this model."""
-    try:
-        yield
-    except SimulatorError:
-        raise
-    except Exception as error:
-        reason = one_line(error)
-        raise ModelError(
-            f"{choice.backend.name} cannot {choice.stage} {card.model}: {reason}"
-        ) from error
+    apply = rewrites()[axis].apply
+    return difference(*(apply(pinned(card, source.path), side) for side in sides))
 
 
 def _cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:
-    entry = cache.entry(f"artifacts/{_words(card)}-{key[:24]}", lambda draft: make(draft / name))
-    return entry / name
-
-
-def _words(card: Card) -> str:
-    return re.sub(r"[^\w.-]+", "_", card.spec.name)[:80]
+    return entry("artifacts", card, key, lambda draft: make(draft / name)) / name

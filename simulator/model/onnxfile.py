@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
+from onnx import helper
 
+from simulator.contract import Port
 from simulator.errors import ModelError
-from simulator.model.card import Card, tensor_shape
-from simulator.model.graph.pooling import POOLS
+from simulator.modalities.modality import Feed
+from simulator.model.card import Card
+from simulator.model.passes.graph import edit
+from simulator.model.passes.pooling import POOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +27,27 @@ class OnnxFile:
     Attributes:
         path: where it is.
         digest: SHA-256 of the file and of its external data.
-        input: the name of its one input.
+        inputs: what it must be fed, in the file's order.
         outputs: the shape of each output, None where a dimension is free; in the file's order.
         pools: how many MaxPool and AveragePool nodes it has.
     """
 
     path: Path
     digest: str
-    input: str
+    inputs: Mapping[str, Port]
     outputs: Mapping[str, tuple[int | None, ...]]
     pools: int
+
+    @property
+    def input(self) -> str:
+        """The name of its one input.
+
+        Raises:
+            ModelError: it has several.
+        """
+        if len(self.inputs) != 1:
+            raise ModelError(f"{self.path}: one input expected, got {_several(self.inputs)}")
+        return next(iter(self.inputs))
 
     def wanted(self, card: Card) -> dict[str, tuple[int | None, ...]]:
         """Return the outputs that a card needs, with their shapes.
@@ -58,8 +74,12 @@ def load(path: Path) -> onnx.ModelProto:
     return _load(path)[0]
 
 
-def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
-    """A model, and the files of its external data; loading clears where they were."""
+def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
+    """Load a model without its external data, and find the files of these.
+
+    Raises:
+        ModelError: as of :func:`load`.
+    """
     try:
         model = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
@@ -70,6 +90,12 @@ def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     for file in files:
         if not file.is_file():
             raise ModelError(f"{path}: its external data {file.name} is missing; copy it along")
+    return model, files
+
+
+def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
+    """A model, and the files of its external data; loading clears where they were."""
+    model, files = structure(path)
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
     except (onnx.checker.ValidationError, ValueError, OSError) as error:
@@ -90,22 +116,18 @@ def check(card: Card) -> OnnxFile:
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         raise ModelError(f"{path}: not a valid ONNX model: {_line(error)}") from error
     graph = model.graph
-    constants = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in constants]
-    if len(inputs) != 1:
-        names = ", ".join(value.name for value in inputs) or "none"
-        raise ModelError(f"{path}: one input expected, got {len(inputs)} ({names})")
+    inputs = _inputs(path, model)
+    _check_inputs(card, inputs)
     if not graph.output:
         raise ModelError(f"{path}: the model has no output")
-    _check_input(card, inputs[0])
     digest = hashlib.sha256(path.read_bytes())
     for file in files:
         digest.update(file.read_bytes())
     found = OnnxFile(
         path,
         digest.hexdigest(),
-        inputs[0].name,
-        {value.name: _dims(value) for value in graph.output},
+        inputs,
+        {value.name: dims(value) for value in graph.output},
         sum(node.op_type in POOLS for node in graph.node),
     )
     try:
@@ -115,33 +137,67 @@ def check(card: Card) -> OnnxFile:
     return found
 
 
-def _check_input(card: Card, value: onnx.ValueInfoProto) -> None:
-    tensor = value.type.tensor_type
-    if tensor.elem_type != onnx.TensorProto.FLOAT:
-        got = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
-        raise ModelError(f"{card.model}: input {value.name!r} is {got}; float32 expected")
-    wanted = card.spec.input
-    shape = tensor_shape(wanted)
-    got_shape = _dims(value)
-    fits = len(got_shape) == 4 and all(
-        got in (None, want) for got, want in zip(got_shape, shape, strict=True)
-    )
-    if not fits:
-        raise ModelError(
-            f"{card.model}: input {value.name!r} is {shape_words(got_shape)}, "
-            f"the card {card.path.name} makes {shape_words(shape)} ({wanted.layout})"
+def named(feeds: Sequence[Feed], inputs: Sequence[str]) -> dict[str, Feed]:
+    """Return feeds by the names of a model's inputs; a feed without a name is the only one."""
+    if len(feeds) == len(inputs) == 1 and feeds[0].name is None:
+        return {inputs[0]: feeds[0]}
+    return {feed.name: feed for feed in feeds if feed.name is not None}
+
+
+def _inputs(path: Path, model: onnx.ModelProto) -> dict[str, Port]:
+    found = {}
+    for value in edit.inputs_of(model):
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type":
+            what = str(kind).removesuffix("_type")
+            raise ModelError(f"{path}: input {value.name!r} is a {what}; a tensor expected")
+        number = value.type.tensor_type.elem_type
+        try:
+            dtype = helper.tensor_dtype_to_np_dtype(number)
+        except KeyError:
+            raise ModelError(f"{path}: input {value.name!r} has no type") from None
+        found[value.name] = Port(value.name, np.dtype(dtype), dims(value))
+    return found
+
+
+def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
+    feeds = card.feeds
+    fed = named(feeds, list(inputs))
+    if len(feeds) != len(inputs) or set(fed) != set(inputs):
+        wanted = ", ".join(feed.name or "one input" for feed in feeds)
+        raise ModelError(f"{card.model}: {wanted} expected, got {_several(inputs)}")
+    for name, port in inputs.items():
+        feed = fed[name]
+        if port.dtype != feed.dtype:
+            raise ModelError(
+                f"{card.model}: input {name!r} is {port.dtype.name}; {feed.dtype.name} expected"
+            )
+        fits = len(port.shape) == len(feed.shape) and all(
+            got is None or want is None or got == want
+            for got, want in zip(port.shape, feed.shape, strict=True)
         )
+        if not fits:
+            raise ModelError(
+                f"{card.model}: input {name!r} is {shape_words(port.shape)}, the card "
+                f"{card.path.name} makes {shape_words(feed.shape)}"
+                + (f" ({feed.axes})" if feed.axes else "")
+            )
 
 
-def _dims(value: onnx.ValueInfoProto) -> tuple[int | None, ...]:
-    dims = value.type.tensor_type.shape.dim
-    return tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
+def _several(names: Collection[str]) -> str:
+    return f"{len(names)} ({', '.join(names) or 'none'})"
+
+
+def dims(value: onnx.ValueInfoProto) -> tuple[int | None, ...]:
+    """Return the shape of an input or output, None where a dimension is free."""
+    found = value.type.tensor_type.shape.dim
+    return tuple(d.dim_value if d.HasField("dim_value") else None for d in found)
 
 
 def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     folder = path.parent.resolve()
     files = []
-    for tensor in _tensors(model.graph):
+    for tensor in tensors(model.graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         location = next((e.value for e in tensor.external_data if e.key == "location"), "")
@@ -155,20 +211,20 @@ def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     return files
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Every constant, those in attributes and in branches of If and Loop included."""
+def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Yield every constant, those in attributes and in branches of If and Loop included."""
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
     for attribute in (attribute for node in graph.node for attribute in node.attribute):
         yield from (attribute.t, *attribute.tensors)
         for inner in (attribute.g, *attribute.graphs):
-            yield from _tensors(inner)
+            yield from tensors(inner)
 
 
-def shape_words(dims: Sequence[int | None]) -> str:
+def shape_words(shape: Sequence[int | None]) -> str:
     """Write a shape as 1x3x?x?."""
-    return "x".join("?" if d is None else str(d) for d in dims) or "of no known shape"
+    return "x".join("?" if d is None else str(d) for d in shape) or "of no known shape"
 
 
 def _line(error: Exception) -> str:

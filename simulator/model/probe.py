@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from simulator import cache, machine, registry
 from simulator.contract import Array, MissingLibrary, Runtime
-from simulator.model.artifact import SUFFIX, digest, makers
+from simulator.model.store import SUFFIX, digest, makers
 from simulator.profile.implementations import Choice
 
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}

@@ -13,7 +13,7 @@ from simulator.contract import Array, Effective, Port, Runtime, Stage
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset
 from simulator.data.recording import Recording
-from simulator.errors import DataError, MissingLibrary, ModelError, one_line
+from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card
@@ -127,6 +127,7 @@ class StackBuilder:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = own
+        self._refuse_recorded(side, own)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, own, found)
         before = self._before(profile, choices)
@@ -135,7 +136,8 @@ class StackBuilder:
         if profile.spec.precision.quantizer:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
             feeds, warnings = self._feeds(profile, pair)
-        artifact = build(self.card, self.source, profile, choices, feeds)
+        after = self.under.requests() if self.under else ()
+        artifact = build(self.card, self.source, profile, choices, feeds, after)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
         with self.runtimes.of(choice, artifact)() as runtime:
@@ -158,6 +160,17 @@ class StackBuilder:
     def close(self) -> None:
         """Close every runtime."""
         self.runtimes.close()
+
+    def _refuse_recorded(self, side: str, own: Chosen) -> None:
+        """Refuse a condition that could not reach every stack alike."""
+        if self.under is None:
+            return
+        for stage in (Stage.DECODE, Stage.RUNTIME):
+            if recorded.recording(*own, stage):
+                raise UserError(
+                    f"--under {self.under.condition.text}: {side} was recorded on a device, where "
+                    "the condition does not act; leave out --under, or run a stack that is here"
+                )
 
     def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
         found = recorded.recording(profile, choices, Stage.DECODE)
@@ -248,7 +261,12 @@ class StackBuilder:
         wanted = profile.spec.precision.quantizer.calibration
         through = self.front_end(*pair[wanted.through])
         return calibration(
-            wanted, through, self.card.modality, self.source.input, self.dataset, self.seed
+            wanted,
+            through,
+            self.card.modality,
+            next(iter(self.source.inputs)),
+            self.dataset,
+            self.seed,
         )
 
 

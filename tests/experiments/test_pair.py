@@ -7,7 +7,7 @@ from onnx import helper
 
 from simulator import simulate
 from simulator.errors import UserError
-from simulator.model.graph.pooling import output_sizes
+from simulator.model.passes.pooling import output_sizes
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import pytest
 import tiny
 
 from simulator.errors import ModelError, SimulatorError
+from simulator.modalities.image.card import geometry_of
 from simulator.model.card import Card
 from simulator.profile.load import load
 
@@ -139,7 +140,7 @@ def test_an_empty_label_file(card):
 def test_the_models_geometry_with_the_profiles_rounding(tmp_path):
     path = tiny.card(tmp_path, geometry={"kind": "short_side_crop", "short_side": 40})
 
-    found = Card(path).geometry(load("pillow_fp32", ["geometry.rounding=floor"]))
+    found = geometry_of(load("pillow_fp32", ["geometry.rounding=floor"]), Card(path).spec)
 
     assert (found.kind, found.short_side, found.rounding) == ("short_side_crop", 40, "floor")
     assert (found.height, found.width) == (32, 32)
@@ -148,7 +149,7 @@ def test_the_models_geometry_with_the_profiles_rounding(tmp_path):
 def test_rounding_as_the_model_says(tmp_path):
     path = tiny.card(tmp_path, geometry={"kind": "letterbox", "rounding": "dali", "value": 114})
 
-    found = Card(path).geometry(load("pillow_fp32", ["geometry.rounding=model"]))
+    found = geometry_of(load("pillow_fp32", ["geometry.rounding=model"]), Card(path).spec)
 
     assert (found.rounding, found.value, found.position) == ("dali", 114, "center")
 
@@ -156,7 +157,7 @@ def test_rounding_as_the_model_says(tmp_path):
 def test_the_profiles_geometry_goes_before_the_models(card):
     asked = "geometry={kind: letterbox, position: top_left, value: 9, rounding: floor}"
 
-    found = Card(card).geometry(load("pillow_fp32", [asked]))
+    found = geometry_of(load("pillow_fp32", [asked]), Card(card).spec)
 
     assert (found.kind, found.position, found.value) == ("letterbox", "top_left", 9)
     assert (found.height, found.width) == (32, 32)

@@ -23,6 +23,7 @@ from simulator.contract import (
 )
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError
+from simulator.modalities.image.card import geometry_of
 from simulator.modalities.image.geometry import Geometry
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
@@ -254,24 +255,6 @@ class Normalize(Recipe):
         """Return our own arithmetic."""
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
         return lambda rgb, _: normalize(rgb, mean, std, self.order, self.layout)
-
-
-def geometry_of(profile: Profile, card: Any) -> Geometry:
-    """Fill a profile's geometry with the card's sizes."""
-    own, asked = card.geometry, profile.spec.geometry
-    chosen: Any = own if asked.kind == "model" else asked
-    rounding = asked.rounding
-    if rounding in (None, "model"):
-        rounding = own.rounding
-    return Geometry(
-        kind=chosen.kind,
-        height=card.input.height,
-        width=card.input.width,
-        rounding=rounding,
-        short_side=chosen.short_side or 0,
-        position=chosen.position or "center",
-        value=chosen.value or 0,
-    )
 
 
 def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:

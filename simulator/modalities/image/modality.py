@@ -11,6 +11,7 @@ from simulator.contract import Encoded, inspect
 from simulator.contract.recipe import Recipe
 from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
+from simulator.modalities.image.card import ImageCard, tensor_shape
 from simulator.modalities.modality import Feed, Modality
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
@@ -24,6 +25,7 @@ class ImageModality(Modality):
     name = "image"
     unit = "image"
     Spec = ProfileSpec
+    Card = ImageCard
 
     def read(self, name: str, path: Path) -> Encoded:
         """Read one image file and check its header."""
@@ -36,10 +38,7 @@ class ImageModality(Modality):
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one tensor of (1, 3, H, W) or (1, H, W, 3) float32."""
         spec = card.input
-        size = (3, spec.height, spec.width)
-        if spec.layout == "NHWC":
-            size = (spec.height, spec.width, 3)
-        return (Feed(None, np.dtype(np.float32), (1, *size)),)
+        return (Feed(None, np.dtype(np.float32), tensor_shape(spec), spec.layout),)
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file's bytes to the tensor."""

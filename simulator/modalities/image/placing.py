@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simulator.contract import Encoded
-from simulator.modalities.image.front_end import geometry_of, in_pairs, target
+from simulator.modalities.image.card import ImageCard, geometry_of
+from simulator.modalities.image.front_end import in_pairs, target
 from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.profile.load import Profile
@@ -48,7 +49,7 @@ class ImagePlacing:
         return replace(placed, dropped=dropped, orientation=turned)
 
 
-def placing(profile: Profile, card: Any) -> ImagePlacing:
+def placing(profile: Profile, card: ImageCard) -> ImagePlacing:
     """Return the rules of a profile, with the sizes of the model card."""
     color = profile.spec.color
     return ImagePlacing(
@@ -59,7 +60,7 @@ def placing(profile: Profile, card: Any) -> ImagePlacing:
     )
 
 
-def postprocess(profile: Profile, card: Any) -> Postprocess:
+def postprocess(profile: Profile, card: ImageCard) -> Postprocess:
     """Return what the profile asks for; what its geometry has no use for is neutral."""
     asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
     neutral = {}

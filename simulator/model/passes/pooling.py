@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import onnx
 
+from simulator.contract.passes import GraphPass
 from simulator.errors import ModelError
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
-from simulator.model.graph.crop import fit
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
+from simulator.model.passes.graph.crop import fit
 from simulator.profile.graph import Pooling
 
+AXIS, NODES = "pooling", "MaxPool or AveragePool"
 POOLS = ("MaxPool", "AveragePool")
 SILENT = "the sizes divide or no padding counts"
 
@@ -53,7 +55,7 @@ def apply(model: onnx.ModelProto, asked: Pooling) -> Change:
     cut = fit(model, shapes, asked.on_shape_change == "crop", what)
     sizes = edit.shapes_of(model)
     after = {node.output[0]: _seen(node, sizes, asked) for node in edit.nodes_of(model, *POOLS)}
-    return Change("pooling", before, after, SILENT, cut)
+    return Change(AXIS, NODES, before, after, SILENT, cut)
 
 
 def output_sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
@@ -165,3 +167,6 @@ def _seen(node: onnx.NodeProto, shapes: edit.Shapes, asked: Pooling | None = Non
         counted.append((first, min(max(end - window.sizes[i], 0), last)))
     divisor = include if any(map(any, counted)) else None
     return Seen(node.op_type, setting, (size, tuple(counted), divisor), size)
+
+
+PASS = GraphPass(AXIS, 100, Pooling, Pooling(), apply)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from simulator.errors import ModelError
-from simulator.model.graph.accumulation import apply
+from simulator.model.passes.accumulation import apply
 from simulator.profile.graph import Accumulation
 
 RNG = np.random.default_rng(0)

@@ -11,11 +11,13 @@ from onnx import helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from simulator.contract import Array
+from simulator.contract.passes import GraphPass
 from simulator.errors import ModelError, one_line
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
 from simulator.profile.graph import Upsample
 
+AXIS, NODES = "upsample", "Resize or Upsample"
 FIELDS = ("mode", "coordinate_transformation_mode", "nearest_mode")
 DEFAULTS = dict(zip(FIELDS, ("nearest", "half_pixel", "round_prefer_floor"), strict=True))
 OLD = dict(zip(FIELDS, ("nearest", "asymmetric", "floor"), strict=True))
@@ -42,13 +44,13 @@ def apply(model: onnx.ModelProto, asked: Upsample) -> Change:
     notes = (f"{kept} ConvTranspose kept",) if kept else ()
     before = _seen(model)
     if not before:
-        return Change("upsample", {}, {}, SILENT, notes)
+        return Change(AXIS, NODES, {}, {}, SILENT, notes)
     if edit.opset(model) < 11:
         _raise_opset(model)
     wanted = {k: v for k, v in asked.model_dump().items() if v != "keep"}
     for node in edit.nodes_of(model, "Resize"):
         edit.set_attributes(node, **wanted)
-    return Change("upsample", before, _seen(model), SILENT, notes)
+    return Change(AXIS, NODES, before, _seen(model), SILENT, notes)
 
 
 def _raise_opset(model: onnx.ModelProto) -> None:
@@ -123,3 +125,6 @@ def _resized(row: Array, out: int, scale: float, values: dict[str, Any]) -> Arra
     asked = np.array([scale], np.float32) if by_scale else np.array([out], np.int64)
     made: Any = ReferenceEvaluator(model).run(None, {"x": row, "s": asked})
     return np.asarray(made[0])
+
+
+PASS = GraphPass(AXIS, 200, Upsample, Upsample(), apply)

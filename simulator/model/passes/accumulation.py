@@ -8,10 +8,12 @@ import numpy as np
 import onnx
 
 from simulator.contract import Array
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
+from simulator.contract.passes import GraphPass
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
 from simulator.profile.graph import Accumulation
 
+AXIS, NODES = "accumulation", "Conv, Gemm or MatMul"
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 
 
@@ -57,7 +59,7 @@ def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
     notes: tuple[str, ...] = ()
     if asked.block and left:
         notes = (f"{left} left alone: grouped, or of unknown size",)
-    return Change("accumulation", before, after, notes=notes)
+    return Change(AXIS, NODES, before, after, notes=notes)
 
 
 def _written(
@@ -105,3 +107,6 @@ def _part(
     if name not in constants:
         return build.sliced(name, axis, begin, end)
     return build.constant(np.take(constants[name], range(begin, end), axis))
+
+
+PASS = GraphPass(AXIS, 500, Accumulation, Accumulation(), apply)

@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 
 from simulator.contract import Array
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
-from simulator.model.graph.patterns import Graph
+from simulator.contract.passes import GraphPass
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
+from simulator.model.passes.graph.patterns import Graph
 from simulator.profile.graph import Batchnorm
 
+AXIS, NODES = "batchnorm", "BatchNormalization"
 LAYERS = ("Conv", "ConvTranspose", "Gemm")
 EPSILON = 1e-5
 
@@ -53,7 +55,7 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
     notes: tuple[str, ...] = ()
     if asked.folding == "fold" and stay:
         notes = (f"{stay} not folded, because no layer with constant weights comes just before",)
-    return Change("batchnorm", before, after, notes=notes)
+    return Change(AXIS, NODES, before, after, notes=notes)
 
 
 def _folded(
@@ -101,3 +103,6 @@ def _scaled(layer: onnx.NodeProto, weight: Array, scale: Array) -> Array:
     apart = scale.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))
     split = weight.reshape(groups, -1, *weight.shape[1:])
     return np.asarray(split * apart).reshape(weight.shape)
+
+
+PASS = GraphPass(AXIS, 400, Batchnorm, Batchnorm(), apply)

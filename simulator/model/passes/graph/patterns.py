@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from simulator.contract import Array
-from simulator.model.graph import edit
+from simulator.model.passes.graph import edit
 
 
 class Graph:

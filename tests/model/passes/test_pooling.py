@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from simulator.errors import ModelError
-from simulator.model.graph.change import difference
-from simulator.model.graph.pooling import apply
+from simulator.model.passes.graph.change import difference
+from simulator.model.passes.pooling import apply
 from simulator.profile.graph import Pooling
 
 CEIL, FLOOR = Pooling(ceil_mode="ceil"), Pooling(ceil_mode="floor")

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,6 +15,9 @@ from onnx import helper, numpy_helper, shape_inference
 
 from simulator.contract import Array
 from simulator.errors import ModelError, one_line
+
+if TYPE_CHECKING:
+    from simulator.modalities.modality import Feed
 
 FLOATS: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
@@ -78,15 +81,34 @@ def need_opset(model: onnx.ModelProto, least: int, what: str) -> None:
         )
 
 
-def pin(model: onnx.ModelProto, shape: Sequence[int]) -> int:
-    """Give free dimensions of the model's one input their size; return how many there were."""
+def pin(model: onnx.ModelProto, feeds: Sequence[Feed]) -> int:
+    """Give the free dimensions of a model's inputs the sizes that its feeds have.
+
+    A dimension that the sample decides stays free.
+
+    Args:
+        model: changed in place.
+        feeds: of all inputs, by name; one without a name is of the only input.
+
+    Returns:
+        How many dimensions were free and have a size now.
+    """
+    shapes = {feed.name: feed.shape for feed in feeds}
+    pinned = 0
+    for value in inputs_of(model):
+        dims = value.type.tensor_type.shape.dim
+        shape = shapes.get(value.name, shapes.get(None, ()))
+        for dim, size in zip(dims, shape, strict=False):
+            if size is not None:
+                pinned += not dim.HasField("dim_value")
+                dim.dim_value = size
+    return pinned
+
+
+def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return what a model must be fed: its inputs that are no constants."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    value = next(value for value in model.graph.input if value.name not in constants)
-    dims = value.type.tensor_type.shape.dim
-    free = [not dim.HasField("dim_value") for dim in dims]
-    for dim, size in zip(dims, shape, strict=False):
-        dim.dim_value = size
-    return sum(free)
+    return [value for value in model.graph.input if value.name not in constants]
 
 
 def inferred(model: onnx.ModelProto) -> onnx.ModelProto:

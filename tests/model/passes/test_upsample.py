@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from simulator.errors import ModelError
-from simulator.model.graph.change import difference
-from simulator.model.graph.upsample import FIELDS, apply
+from simulator.model.passes.graph.change import difference
+from simulator.model.passes.upsample import FIELDS, apply
 from simulator.profile.graph import Upsample
 
 F = torch.nn.functional

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import onnx
 
 from simulator.contract import Array
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
+from simulator.contract.passes import GraphPass
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
+
+AXIS, NODES = "layout", "Conv"
 
 
 def apply(model: onnx.ModelProto, asked: str) -> Change:
@@ -47,7 +52,7 @@ def apply(model: onnx.ModelProto, asked: str) -> Change:
         edit.splice(model, made)
     left = len(before) - len(made)
     notes = (f"{left} stay as they are: not pointwise",) if made and left else ()
-    return Change("layout", before, after, notes=notes)
+    return Change(AXIS, NODES, before, after, notes=notes)
 
 
 def _is_pointwise(node: onnx.NodeProto, weight: Array, rank: int) -> bool:
@@ -62,3 +67,6 @@ def _write(build: edit.Builder, node: onnx.NodeProto, weight: Array) -> None:
     if len(node.input) > 2 and node.input[2]:
         product = build("Add", product, node.input[2])
     build("Transpose", product, perm=[0, 3, 1, 2], last=True)
+
+
+PASS = GraphPass(AXIS, 600, Literal["keep", "nhwc"], "keep", apply)

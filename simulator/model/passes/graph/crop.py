@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx
 
 from simulator.errors import ModelError
-from simulator.model.graph import edit
+from simulator.model.passes.graph import edit
 
 
 def fit(model: onnx.ModelProto, before: edit.Shapes, crop: bool, what: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import tiny
 import torch
 from onnx import helper
 
-from simulator.model.graph.layout import apply
+from simulator.model.passes.layout import apply
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1, 24, 7, 5)).astype(np.float32)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +30,15 @@ class Change:
 
     Attributes:
         axis: the axis.
+        nodes: the operators that belong to it, for messages.
         before: the nodes as the model has them.
         after: the same nodes as they are now.
         silent: why a rewritten node may still compute the same.
         notes: what else the rewrite met, for example nodes that it must leave alone.
     """
 
-    NODES: ClassVar[Mapping[str, str]] = {
-        "pooling": "MaxPool or AveragePool",
-        "upsample": "Resize or Upsample",
-        "activation": "Gelu, Sigmoid, Swish, Exp or Softmax",
-        "batchnorm": "BatchNormalization",
-        "accumulation": "Conv, Gemm or MatMul",
-        "layout": "Conv",
-    }
-
     axis: str
+    nodes: str
     before: Mapping[str, Seen]
     after: Mapping[str, Seen]
     silent: str = ""
@@ -75,7 +67,7 @@ class Change:
 
     def _counts(self) -> str:
         if not self.found:
-            return self.absent(self.axis)
+            return self.absent
         if not self.rewritten:
             return f"none of {self.found} {self.axis} nodes needs a change"
         words = []
@@ -89,10 +81,10 @@ class Change:
                 words.append(f"{len(changed)} of {count} {kind} changed{rest if quiet else ''}")
         return ", ".join(words)
 
-    @classmethod
-    def absent(cls, axis: str) -> str:
-        """Say that a model has no node of an axis."""
-        return f"this axis does not exist in this model: it has no {cls.NODES[axis]}"
+    @property
+    def absent(self) -> str:
+        """Says that the model has no node of this axis."""
+        return f"this axis does not exist in this model: it has no {self.nodes}"
 
 
 def difference(train: Change, deploy: Change) -> tuple[int, str]:
@@ -103,7 +95,7 @@ def difference(train: Change, deploy: Change) -> tuple[int, str]:
     """
     pairs = [(seen, deploy.after[name]) for name, seen in train.after.items()]
     if not pairs:
-        return 0, Change.absent(train.axis)
+        return 0, train.absent
     verbs = [
         "compute other values" if a.size == b.size else "give another output size"
         for a, b in pairs

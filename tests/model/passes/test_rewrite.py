@@ -1,5 +1,7 @@
 """All rewrites together: on the shared models, and what is said of each."""
 
+from importlib.metadata import EntryPoint
+
 import numpy as np
 import official
 import onnx
@@ -10,12 +12,15 @@ from onnx import helper
 from shared_data import shared
 
 from simulator.contract import Evidence
+from simulator.contract.passes import PASSES, GraphPass
 from simulator.experiments.sweep import sweep
+from simulator.modalities.modality import Feed
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.model.graph.edit import pin
-from simulator.model.graph.rewrite import REWRITES, rewrite
 from simulator.model.onnxfile import check
+from simulator.model.passes.graph.change import Change
+from simulator.model.passes.graph.edit import pin
+from simulator.model.passes.rewrite import rewrite, rewrites
 from simulator.profile.axes import GRAPH_AXES, evidence
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import choose
@@ -56,7 +61,7 @@ def test_real_models(name, fields, words):
     x = np.random.default_rng(0).random([d.dim_value or 1 for d in dims]).astype(np.float32)
     feeds = {model.graph.input[0].name: x}
     before = official.runtime(model, feeds)
-    pin(model, x.shape)
+    pin(model, [Feed(None, x.dtype, x.shape)])
 
     changes = rewrite(model, graph(fields))
 
@@ -100,7 +105,7 @@ EACH = {
 
 
 def test_every_axis_has_its_rewrite():
-    assert tuple(REWRITES) == GRAPH_AXES == tuple(EACH)
+    assert tuple(rewrites()) == GRAPH_AXES == tuple(EACH)
 
 
 def test_all_at_once():
@@ -113,6 +118,26 @@ def test_all_at_once():
     feeds = {"x": np.random.default_rng(1).normal(size=(1, 3, 32, 32)).astype(np.float32)}
     got = official.runtime(model, feeds)
     np.testing.assert_allclose(official.reference(model, feeds), got, rtol=1e-3)
+
+
+def test_a_pass_of_another_package_has_its_place_in_the_order(monkeypatch):
+    """Ours are multiples of 100; one of 350 runs after the activations and before batchnorm."""
+
+    def apply(model, asked):
+        kinds = {node.op_type for node in model.graph.node}
+        assert "HardSigmoid" in kinds and "BatchNormalization" in kinds
+        return Change("own", "Conv", {}, {}, notes=(f"asked for {asked}",))
+
+    point = EntryPoint("own", "own:PASS", "simulator.graph_passes")
+    monkeypatch.setitem(PASSES.points, "own", point)
+    monkeypatch.setitem(PASSES._loaded, "own", GraphPass("own", 350, int, 0, apply))
+    asked = graph(EACH)
+
+    changes = rewrite(everything(), asked.model_copy(update={"own": 3}))
+
+    assert [change.axis for change in changes] == [*list(EACH)[:3], "own", *list(EACH)[3:]]
+    assert changes[3].notes == ("asked for 3",)
+    assert [change.axis for change in rewrite(everything(), asked)] == list(EACH)
 
 
 def test_nothing_asked_for_changes_nothing():

@@ -9,7 +9,7 @@ import torch
 from onnx import helper
 from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
 
-from simulator.model.graph.batchnorm import apply
+from simulator.model.passes.batchnorm import apply
 from simulator.profile.graph import Batchnorm
 
 FOLD = Batchnorm(folding="fold")

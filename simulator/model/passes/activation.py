@@ -9,12 +9,14 @@ import numpy as np
 import onnx
 
 from simulator.contract import Array
+from simulator.contract.passes import GraphPass
 from simulator.errors import ModelError
-from simulator.model.graph import edit
-from simulator.model.graph.change import Change, Seen
-from simulator.model.graph.patterns import gelus, swishes
+from simulator.model.passes.graph import edit
+from simulator.model.passes.graph.change import Change, Seen
+from simulator.model.passes.graph.patterns import gelus, swishes
 from simulator.profile.graph import Activation, Table
 
+AXIS, NODES = "activation", "Gelu, Sigmoid, Swish, Exp or Softmax"
 Function = Callable[[Array], Array]
 
 
@@ -60,7 +62,7 @@ def apply(model: onnx.ModelProto, asked: Activation) -> Change:
     if made:
         edit.need_opset(model, 13 if asked.softmax == "bf16" else 9, "graph.activation")
         edit.splice(model, made)
-    return Change("activation", before, after)
+    return Change(AXIS, NODES, before, after)
 
 
 def _now(kind: str, asked: Activation, was: str) -> str:
@@ -170,3 +172,6 @@ def _axes(model: onnx.ModelProto, node: onnx.NodeProto) -> Sequence[int]:
         raise ModelError(f"softmax: the input of {edit.label(node)} has no known rank")
     first = values.get("axis", 1)
     return list(range(first % len(shape), len(shape)))
+
+
+PASS = GraphPass(AXIS, 300, Activation, Activation(), apply)

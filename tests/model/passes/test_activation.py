@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from simulator.errors import ModelError
-from simulator.model.graph.activation import apply
+from simulator.model.passes.activation import apply
 from simulator.profile.graph import Activation, Table
 
 F = torch.nn.functional

@@ -1,0 +1,77 @@
+"""What a model card says of a network that takes images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.modalities.card import CardInput, CardSpec
+from simulator.modalities.image.geometry import Geometry
+from simulator.profile.load import Profile
+from simulator.profile.section import Deviations, Means, Section
+
+Pixels = Annotated[int, Field(ge=1, le=16384)]
+
+
+class ImageInput(CardInput):
+    """The tensor that the network takes.
+
+    ``mean`` and ``std`` apply to pixels scaled to 0…``top``.
+    """
+
+    kind: Literal["image"] = "image"
+    height: Pixels
+    width: Pixels
+    layout: Literal["NCHW", "NHWC"]
+    order: Literal["rgb", "bgr"]
+    top: Literal[1, 255]
+    mean: Means
+    std: Deviations
+
+
+class CardGeometry(Section):
+    """How the network's training cut images to size; see :class:`Geometry`."""
+
+    kind: Literal["short_side_crop", "squash", "letterbox"]
+    rounding: Literal["torchvision", "dali", "floor"] = "torchvision"
+    short_side: Pixels | None = None
+    position: Literal["center", "top_left"] = "center"
+    value: Annotated[int, Field(ge=0, le=255)] = 0
+
+    @model_validator(mode="after")
+    def _short_side(self) -> CardGeometry:
+        if (self.kind == "short_side_crop") != (self.short_side is not None):
+            raise ValueError("kind short_side_crop and a short_side go together")
+        return self
+
+
+class ImageCard(CardSpec):
+    """The card of a network that takes images."""
+
+    input: ImageInput
+    geometry: CardGeometry
+
+
+def tensor_shape(spec: ImageInput) -> tuple[int, int, int, int]:
+    """Return the shape of one sample's input tensor."""
+    size = (3, spec.height, spec.width) if spec.layout == "NCHW" else (spec.height, spec.width, 3)
+    return (1, *size)
+
+
+def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
+    """Fill a profile's geometry with a card's sizes."""
+    own, asked = card.geometry, profile.spec.geometry
+    chosen: Any = own if asked.kind == "model" else asked
+    rounding = asked.rounding
+    if rounding in (None, "model"):
+        rounding = own.rounding
+    return Geometry(
+        kind=chosen.kind,
+        height=card.input.height,
+        width=card.input.width,
+        rounding=rounding,
+        short_side=chosen.short_side or 0,
+        position=chosen.position or "center",
+        value=chosen.value or 0,
+    )

@@ -1,0 +1,105 @@
+"""The last steps to an artifact: passes over the file that a runtime opens, and its compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from simulator import machine, registry
+from simulator.contract import Runtime, Stage
+from simulator.contract.passes import PASSES, AfterPass, Request
+from simulator.errors import ModelError
+from simulator.model.card import Card
+from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
+from simulator.profile import messages
+from simulator.profile.implementations import Choice, Choices
+
+REPORT = "report.json"
+"""Beside a changed file: what the pass tells of its work."""
+
+
+def finish(
+    card: Card,
+    made: Artifact,
+    choices: Choices,
+    after: Sequence[Request] = (),
+    scratch: Path | None = None,
+) -> Artifact:
+    """Apply the passes of the phase ``after``, and let the runtime compile the result.
+
+    Args:
+        card: the model card.
+        made: what :func:`prepare` gave.
+        choices: the implementations behind the profile.
+        after: the passes, in order; what they tell of their work is in the artifact's reports.
+        scratch: an existing folder for what is made for *after*, in place of the cache: the
+            caller deletes it. Without *after* nothing is written there.
+
+    Raises:
+        UserError: there is no such pass.
+        ModelError: a pass cannot act on this file, or has no such option.
+    """
+    runtime = choices[Stage.RUNTIME]
+    place = scratch if after else None
+    for request in after:
+        made = _altered(card, made, runtime, request, place)
+    return _compiled(card, made, runtime, place)
+
+
+def _altered(
+    card: Card, given: Artifact, runtime: Choice, request: Request, scratch: Path | None
+) -> Artifact:
+    """Let a pass change the file that the runtime opens."""
+    one = PASSES[request.name]
+    if not isinstance(one, AfterPass):
+        raise ModelError(
+            f"{one.name} is a pass of the phase {one.phase}; a profile's graph.{one.name} asks "
+            "for it, nothing asks for it after quantization"
+        )
+    if given.format not in one.formats:
+        raise ModelError(
+            f"{one.name} changes {' and '.join(one.formats)} files only, and "
+            f"{runtime.backend.name} opens a file of the format {given.format}"
+        )
+    try:
+        options = one.Options.model_validate(request.options)
+    except ValidationError as error:
+        lines = messages.problems(error, one.Options, lambda _: one.name, "options")
+        raise ModelError("\n".join(lines)) from None
+    asked = [one.name, PASSES.package(one.name), options.model_dump(mode="json")]
+    key = digest([given.key, "after", asked, makers()])
+    name = f"model.{SUFFIX[given.format]}"
+
+    def make(draft: Path) -> None:
+        report = one.apply(given.path, draft / name, options)
+        (draft / REPORT).write_text(report.model_dump_json())
+
+    with about(card, f"{one.name} cannot change"):
+        folder = entry("artifacts", card, key, make, scratch)
+    report = one.Report.model_validate_json((folder / REPORT).read_text())
+    return replace(given, path=folder / name, key=key, reports=(*given.reports, report))
+
+
+def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None) -> Artifact:
+    runtime: type[Runtime] = choice.offer.make
+    options = runtime.compiled_by
+    if options is None:
+        return given
+    identity = choice.identity()
+    identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
+    backend, offer = choice.backend, choice.offer
+    with about(card, f"{backend.name} cannot {choice.stage}"):
+        place = registry.compile_identity(backend, offer)
+        processor = machine.processor()
+        key = digest([given.key, "compile", identity, place, processor, makers()])
+        folder = entry(
+            "compiled",
+            card,
+            key,
+            lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
+            scratch,
+        )
+    return replace(given, path=folder, key=key, format="compiled")

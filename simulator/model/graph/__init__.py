@@ -1,1 +1,0 @@
-"""ONNX to ONNX rewrites, one axis a file."""

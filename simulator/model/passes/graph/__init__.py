@@ -1,0 +1,1 @@
+"""What passes over an ONNX graph share."""

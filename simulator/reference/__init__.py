@@ -1,0 +1,1 @@
+"""What backends are held against: float64 numpy, written from the standards."""

@@ -7,13 +7,13 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import zlib
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
+from ending import ended
 from onnx import helper
 from PIL import Image
 
@@ -454,7 +454,7 @@ def script(before=""):
 def command(*arguments, before="", **options):
     return subprocess.run(
         [sys.executable, "-c", script(before), *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, **options,
+        capture_output=True, text=True, timeout=600, **options,
     )  # fmt: skip
 
 
@@ -474,39 +474,27 @@ def test_a_reader_that_stops_reading_is_no_error(card, data):
     ) as process:  # fmt: skip
         process.stdout.close()
         err = process.stderr.read()
-        process.wait(60)
+        process.wait(600)
 
     assert err == b""
 
 
-HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-"""What a shell starts in the background is deaf to Ctrl-C."""
-
-
 def test_ctrl_c_leaves_no_run(card, tmp_path):
-    """A run of 6,000 links to a few images is interrupted in its midst."""
+    """A run of 600 links to a few images is interrupted in its midst: after its first chunk."""
     few = tiny.data(tmp_path / "few")
     many = tmp_path / "many"
     many.mkdir()
-    for number in range(6_000):
+    for number in range(600):
         (many / f"{number:05}.jpg").symlink_to(few / "red" / f"red{number % 2}.jpg")
     out = tmp_path / "run"
     manifest = out / "manifest.json"
-    arguments = [*NEAREST, "--model", str(card), "--data", str(many), "--out", str(out)]
-    with subprocess.Popen(
-        [sys.executable, "-c", HEARING + script(), *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        until = time.monotonic() + 30
-        while not manifest.exists() and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        printed, err = process.communicate(timeout=30)
+    arguments = [*NEAREST, "--model", card, "--data", many, "--out", out]
 
-    assert process.returncode == 2, err
-    assert "Traceback" not in err and "interrupted" in err
-    assert printed == ""
+    done = ended(signal.SIGINT, out, "parts/*.parquet", 1, *arguments)
+
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr and "interrupted" in done.stderr
+    assert done.stdout == ""
     assert json.loads(manifest.read_text())["status"] == "interrupted"
     assert not (out / "records.parquet").exists()
     assert not (out / "summary.json").exists()

@@ -5,7 +5,7 @@ import pytest
 import simulator
 from simulator import registry
 
-pytestmark = pytest.mark.extras
+pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("users_cache")]
 
 
 def test_rknn_runs_the_built_in_model_through_its_own_numpy(tmp_path):

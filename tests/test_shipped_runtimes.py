@@ -3,7 +3,6 @@
 import pytest
 
 import simulator
-from simulator.cache import VARIABLE
 
 EFFECTIVE = {
     "pytorch_fp32": "fp32",
@@ -19,10 +18,8 @@ EFFECTIVE = {
 
 
 @pytest.mark.parametrize("name", EFFECTIVE)
-def test_it_answers_as_the_training_stack_does(shared_cache, monkeypatch, tmp_path, name):
+def test_it_answers_as_the_training_stack_does(tmp_path, name):
     """At most one of eight predictions may flip: INT8 is calibrated on those eight images."""
-    monkeypatch.setenv(VARIABLE, str(shared_cache))
-
     summary = simulator.simulate("pillow_fp32", name, limit=8, out=tmp_path / "run").summary
 
     assert summary["samples"] == 8

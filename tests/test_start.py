@@ -14,7 +14,7 @@ BLOCKED = ["PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia"]
 
 def python(code, *arguments):
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=600
     )
 
 

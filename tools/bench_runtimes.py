@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from bench import DATA
 
-from simulator.errors import UserError
+from simulator import machine
+from simulator.contract.recipe import Apply, Boundary
+from simulator.data.folder import Item
+from simulator.errors import SampleError, UserError
 from simulator.experiments.common import refuse_missing
 from simulator.experiments.session import Session, Variant
-from simulator.modalities.image.front_end import preprocessing
-from simulator.pipeline.executor import tensors
-from simulator.pipeline.plan import Step, plan
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -32,6 +33,11 @@ from simulator.profile.suite import load_suite
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BASE = "pillow_fp32"
 ROUNDS, SLOW_MS, FEW = 40, 150.0, 8
+ARITHMETIC = (
+    "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
+    "amx_fp16", "asimdhp", "asimddp", "bf16", "i8mm",
+)  # fmt: skip
+"""Flags on which FP16, BF16 and INT8 depend, of x86 and of ARM."""
 SQUEEZENET = """\
 schema: 1
 name: squeezenet1.1-ceil
@@ -80,11 +86,18 @@ def main() -> None:
             parts.append(table(session, measure(session, args.suite)))
             if card is None:
                 parts.append(overhead(session))
-    text = "\n".join(parts)
+    text = "\n".join([here(), *parts])
     if args.out:
         head = args.out.read_text().split("<!-- measured -->")[0]
         args.out.write_text(f"{head}<!-- measured -->\n\n{text}")
     print(text)
+
+
+def here() -> str:
+    """Say which processor's arithmetic the rows are of."""
+    found = machine.processor()
+    has = ", ".join(flag for flag in ARITHMETIC if flag in found["flags"])
+    return f"Measured on: {found['model']} ({has or 'none of ' + ', '.join(ARITHMETIC)}).\n"
 
 
 def squeezenet(out: Path | None) -> list[Path]:
@@ -104,21 +117,30 @@ def squeezenet(out: Path | None) -> list[Path]:
 def measure(session: Session, suite: str) -> list[Row]:
     """Run every option of a suite on the same tensors."""
     base = opened(session, "onnxruntime fp32", [])
-    chain = plan([preprocessing(base.profile, base.choices, session.card)])
-    found = [tensors(chain, item) for item in session.dataset.items]
-    inputs = [values[0] for values in found if values is not None]
-    infer = inference(base)
-    wanted = [infer.apply(x, session.dataset.items[0]) for x in inputs]
+    inputs = [
+        one for item in session.dataset.items if (one := tensor(session, base, item)) is not None
+    ]
+    infer = inference(session, base)
+    wanted = [output(infer, x) for x in inputs]
     rows = []
     for column, option, changes in load_suite(suite).options():
         name = f"{column} {option}"
         print(f"  {session.card.spec.name}: {name}", file=sys.stderr, flush=True)
         try:
             stack = opened(session, name, changes)
-            rows.append(compared(name, stack, infer, inputs, wanted))
+            rows.append(compared(session, name, stack, infer, inputs, wanted))
         except UserError as error:
             rows.append(Row(name, problem=str(error).splitlines()[0].rpartition("/")[2][:110]))
     return rows
+
+
+def tensor(session: Session, stack: Stack, item: Item) -> Any:
+    """The network's input of one image; None where it cannot go through."""
+    opened = session.executor.open(plan({Arm("input"): stack.chain.until(Boundary.INPUT)}))
+    try:
+        return opened.walk(session.executor.context(item)).answers()[0]
+    except SampleError:
+        return None
 
 
 def opened(session: Session, name: str, changes: Sequence[str]) -> Stack:
@@ -129,21 +151,27 @@ def opened(session: Session, name: str, changes: Sequence[str]) -> Stack:
     return stack
 
 
-def inference(stack: Stack) -> Step:
-    return next(step for step in stack.steps if step.stage == "infer")
+def inference(session: Session, stack: Stack) -> Apply:
+    recipe = next(one for one in stack.chain.recipes if one.stage == "infer")
+    return recipe.open(session.builder.runtimes)
 
 
-def compared(name: str, stack: Stack, infer: Step, inputs: Sequence[Any], wanted: Any) -> Row:
+def output(infer: Apply, x: Any) -> Any:
+    """The first output of an inference."""
+    return next(iter(infer(x, None).outputs.values()))
+
+
+def compared(
+    session: Session, name: str, stack: Stack, infer: Apply, inputs: Sequence[Any], wanted: Any
+) -> Row:
     """Differences on all inputs, or on a few where a call takes long; then the latency."""
-    own = inference(stack)
+    own = inference(session, stack)
     spent = timed(own, inputs[0])
     slow = spent > SLOW_MS
     count = FEW if slow else len(inputs)
-    got = [own.apply(x, None) for x in inputs[:count]]
+    got = [output(own, x) for x in inputs[:count]]
     pairs = list(zip(got, wanted[:count], strict=True))
-    ratios = [
-        timed(own, x) / timed(infer, x) for x in inputs[: (3 if slow else ROUNDS)] if x is not None
-    ]
+    ratios = [timed(own, x) / timed(infer, x) for x in inputs[: (3 if slow else ROUNDS)]]
     return Row(
         name,
         stack.effective.compute or "not told",
@@ -154,9 +182,9 @@ def compared(name: str, stack: Stack, infer: Step, inputs: Sequence[Any], wanted
     )
 
 
-def timed(step: Step, x: Any) -> float:
+def timed(infer: Apply, x: Any) -> float:
     start = time.perf_counter_ns()
-    step.apply(x, None)  # type: ignore[arg-type]
+    infer(x, None)
     return (time.perf_counter_ns() - start) / 1e6
 
 
@@ -167,16 +195,16 @@ def overhead(session: Session) -> str:
     base = opened(session, "onnxruntime fp32", [])
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
-    session = ort.InferenceSession(
+    bare_session = ort.InferenceSession(
         str(base.artifact.path), options, providers=["CPUExecutionProvider"]
     )
     x = np.zeros((1, 3, 224, 224), np.float32)
-    name, own = session.get_inputs()[0].name, inference(base)
+    name, own = bare_session.get_inputs()[0].name, inference(session, base)
     ours, bare = [], []
     for _ in range(300):
         ours.append(timed(own, x))
         start = time.perf_counter_ns()
-        session.run(None, {name: x})
+        bare_session.run(None, {name: x})
         bare.append((time.perf_counter_ns() - start) / 1e6)
     gap = median(a - b for a, b in zip(ours, bare, strict=True))
     return (

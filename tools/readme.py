@@ -22,7 +22,7 @@ GATE_FAILED = 1
 
 def output(command: str, kind: str) -> str:
     """Run one shell command or Python program in the checkout and return what it prints."""
-    path = f"{ROOT / '.venv/bin'}:{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     run = ["bash", "-c", command] if kind == "console" else [sys.executable, "-c", command]
     done = subprocess.run(
         run, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False

@@ -1,13 +1,9 @@
 """Audits: several pairs in one plan, each as if it had been run alone."""
 
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ET
 import zipfile
 
@@ -15,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 from audits import BGR, RULE, document, read
+from ending import ended
 
 import simulator
 from simulator import cli
@@ -273,16 +270,15 @@ def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
 
 
 def test_kill_9_loses_no_finished_pair(card, cache, tmp_path):
-    data = tiny.data(tmp_path / "data", each=100)
+    data = tiny.data(tmp_path / "data", each=30)
     path = document(tmp_path, card, data)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "simulator.cli", "audit", str(path), "--out", str(out)]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     first = out / "pairs" / "tiny" / "same" / "summary.json"
-    while not is_complete(first.parent) and child.poll() is None:
-        time.sleep(0.002)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+
+    done = ended(signal.SIGKILL, first.parent, first.name, 1, "audit", path, "--out", out)
+
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert is_complete(first.parent) and not is_complete(first.parents[1] / "bgr")
     before = first.read_bytes()
     assert read(out / "manifest.json")["status"] == "running"
 

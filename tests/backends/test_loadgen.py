@@ -134,6 +134,7 @@ def test_the_queue_of_an_overloaded_server_grows(tmp_path):
 
 
 def test_offline_throughput_is_what_the_system_saw(tmp_path):
+    """Its clock runs from before the first sample until after the last answer, and no longer."""
     times = []
     with System(takes=0.001).working() as system:
 
@@ -141,11 +142,14 @@ def test_offline_throughput_is_what_the_system_saw(tmp_path):
             times.append(time.perf_counter())
             system.submit(index, lambda: (times.append(time.perf_counter()), done()))
 
+        start = time.perf_counter()
         served = generator().run(load(Scenario.OFFLINE, 200), submit, tmp_path)
+        whole = time.perf_counter() - start
 
-    seen = len(system.asked) / (max(times) - min(times))
     assert len(system.asked) == 200
-    assert 2 / 3 < served.figures["result_samples_per_second"] / seen < 3 / 2
+    assert max(times) - min(times) >= 0.2
+    took = 200 / served.figures["result_samples_per_second"]
+    assert max(times) - min(times) <= took <= whole
 
 
 def test_seconds_are_filled(tmp_path):
@@ -226,7 +230,7 @@ def test_ten_minutes_end_at_once(tmp_path, scenario, how, end, left):
             assert process.stdout.readline() == "asked\n"
             process.send_signal(signal.SIGINT)
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=600)
         finally:
             process.kill()
 
@@ -268,6 +272,6 @@ def test_a_process_may_end_under_load(tmp_path, scenario):
     """LoadGen's threads are in C++ then, or about to enter Python."""
     command = [sys.executable, "-c", LEAVES, str(tmp_path), scenario]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
 
     assert (done.returncode, done.stderr) == (5, "")

@@ -42,7 +42,7 @@ def test_evidence():
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, users_cache):
     """What rknn_check.py saw."""
     folder = tmp_path_factory.mktemp("rknn")
     sums.save(folder / "m.onnx")

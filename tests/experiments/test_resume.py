@@ -1,16 +1,15 @@
 """Interrupted runs: what was finished is kept, and the rest comes out as if nothing happened."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
+from ending import ended
 
 from simulator import cli
 from simulator.errors import RunError
@@ -104,18 +103,14 @@ def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, cache, tmp
 
 
 def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):
-    data = tiny.data(tmp_path / "data", each=150)
+    data = tiny.data(tmp_path / "data", each=30)
     whole = run(card, data, tmp_path / "whole")[0].folder
-    command = [
-        *(sys.executable, "-m", "simulator.cli", "sweep", "--suite", "robustmq-s"),
-        *("--model", str(card), "--data", str(data), "--out", str(tmp_path / "killed")),
-    ]
     folder = tmp_path / "killed" / "colors"
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(folder.glob("parts/*.parquet")) and child.poll() is None:
-        time.sleep(0.002)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    arguments = ["sweep", "--suite", "robustmq-s", "--model", card, "--data", data]
+
+    done = ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *arguments, "--out", folder.parent)
+
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
 
     assert cli.main(["resume", str(folder)]) == 0

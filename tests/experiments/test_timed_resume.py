@@ -6,10 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
+from ending import ended
 from timed_runs import IMAGES, JOBS, ROUNDS, Meanwhile, StopsAt, kept, shape, timed, written
 
 from backends.ort.runtime import OrtRuntime
@@ -167,11 +167,6 @@ def test_rounds_that_are_kept_are_not_touched(card, data, tmp_path, command):
     assert {name: second[name] for name in first} == first
 
 
-HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-"""What a shell starts in the background is deaf to Ctrl-C."""
-SCRIPT = HEARING + "import sys; from simulator.cli import main; sys.exit(main())"
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 @BOTH
 def test_a_process_that_ends_in_the_midst_of_a_round(card, data, tmp_path, command, how):
@@ -179,29 +174,20 @@ def test_a_process_that_ends_in_the_midst_of_a_round(card, data, tmp_path, comma
     folder = tmp_path / "run"
     many = ["--queries", "3000"] if command == "latency" else ["--rounds", "500"]
     arguments = [
-        command, "--profile", "pillow_fp32", *many, "--limit", "6", "--model", str(card),
-        "--data", str(data), "--out", str(folder),
+        command, "--profile", "pillow_fp32", *many, "--limit", "6", "--model", card,
+        "--data", data, "--out", folder,
     ]  # fmt: skip
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as child:  # fmt: skip
-        until = time.monotonic() + 60
-        while len(list(folder.glob("rounds/*.parquet"))) < 3 and child.poll() is None:
-            assert time.monotonic() < until
-            time.sleep(0.001)
-        os.kill(child.pid, how)
-        out, err = child.communicate(timeout=60)
+    done = ended(how, folder, "rounds/*.parquet", 3, *arguments)
     before = kept(folder)
     status = json.loads((folder / "manifest.json").read_text())["status"]
 
-    assert 3 <= len(before) < 500 and out == ""
+    assert len(before) == 3 and done.stdout == ""
     if how is signal.SIGINT:
-        assert child.returncode == 2 and status == "interrupted"
-        assert err.startswith("interrupted; ") and "Traceback" not in err
-        assert "simulate resume" in err
+        assert done.returncode == 2 and status == "interrupted"
+        assert done.stderr.startswith("interrupted; ") and "Traceback" not in done.stderr
+        assert "simulate resume" in done.stderr
     else:
-        assert status == "running"
+        assert done.returncode == -signal.SIGKILL and status == "running"
 
     job, _ = JOBS[command]
     more = {"queries": 3000, "limit": 6} if command == "latency" else {"rounds": 500, "limit": 6}

@@ -1,6 +1,7 @@
 """YAML documents: what they say, on which line, and everything that can be wrong with them."""
 
-import time
+import contextlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,32 @@ from simulator.profile.document import Document, read, read_value
 BUILTIN = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"))
 
 
+CALLS = 1_000_000
+"""Ten for each byte that a document may have."""
+
+
+@contextlib.contextmanager
+def little_work():
+    """Fail at more than so many calls of functions: a busy machine makes as many as an idle one."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+        assert calls <= CALLS
+
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def test_much_work_is_seen():
+    with pytest.raises(AssertionError), little_work():
+        sum(abs(number) for number in range(CALLS))
+
+
 @pytest.fixture
 def refused(tmp_path):
     """Write a document, and return the problems for which it is refused."""
@@ -20,7 +47,7 @@ def refused(tmp_path):
     def read_it(content):
         path = tmp_path / "p.yaml"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(ProfileError) as caught:
+        with pytest.raises(ProfileError) as caught, little_work():
             read(path)
         return [problem.removeprefix(f"{path}") for problem in caught.value.problems]
 
@@ -100,15 +127,13 @@ def test_syntax_errors_name_their_line(refused):
     assert problem.startswith(":3: ")
 
 
-def test_an_alias_bomb_is_refused_quickly(refused):
+def test_an_alias_bomb_is_refused_with_little_work(refused):
     """Nine levels of ten make a billion values out of half a kilobyte."""
     levels = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10))
-    start = time.monotonic()
 
     (problem,) = refused(f"l0: &l0 [x]\n{levels}\n")
 
     assert "more than 10,000 values" in problem
-    assert time.monotonic() - start < 2
 
 
 @pytest.mark.parametrize(
@@ -122,22 +147,19 @@ def test_an_alias_bomb_is_refused_quickly(refused):
         "a: &a " + "[" * 30 + "]" * 30 + "\nb: " + "[" * 30 + "*a" + "]" * 30,
     ],
 )
-def test_deep_nesting_is_refused_quickly(refused, content):
-    start = time.monotonic()
-
+def test_deep_nesting_is_refused_with_little_work(refused, content):
     (problem,) = refused(content)
 
     assert "nested" in problem
-    assert time.monotonic() - start < 2
 
 
-def test_a_huge_file_is_refused_without_being_parsed(refused):
-    start = time.monotonic()
+def test_a_huge_file_is_refused_without_being_parsed(refused, monkeypatch):
+    parser = "simulator.profile.document._compose"
+    monkeypatch.setattr(parser, lambda text: pytest.fail("it was parsed"))
 
     (problem,) = refused(b"a: [\n" + b"1,\n" * 3_000_000)
 
     assert problem == ": a document has at most 100,000 bytes"
-    assert time.monotonic() - start < 1
 
 
 def test_an_endless_file_is_refused():
@@ -176,7 +198,7 @@ def test_what_is_no_value(text):
 
 
 YAMLISH = st.text(st.sampled_from("ab1:- []{}&*!?|>'\"#%@`,\n\t=.~\\<\x00é\ud7ff"), max_size=60)
-TAME = settings(deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TAME = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def survives(path, content):

@@ -1,5 +1,6 @@
 """The library of stacks: every built-in profile says how it knows, and runs where it can."""
 
+import importlib.util
 import re
 
 import pytest
@@ -7,14 +8,14 @@ from test_shipped_runtimes import EFFECTIVE
 
 import simulator
 from simulator import registry
-from simulator.cache import VARIABLE
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, find, load
+from simulator.worker import environments
 
 NAMES = builtin_names()
-CANNOT_RUN = {"tensorrt_fp16", "rknn_int8"}
-"""One wants an NVIDIA GPU, the other a Python of its own."""
+ELSEWHERE = {"tensorrt_fp16": "tensorrt", "rknn_int8": "rknn"}
+"""One wants an NVIDIA GPU, the other a Python of its own; the module that each wants."""
 SECTIONS = (
     "decode", "color", "resize", "geometry", "normalize", "graph", "precision", "runtime",
     "postprocess",
@@ -102,17 +103,25 @@ def test_no_two_profiles_are_the_same_stack():
 
 
 def test_those_that_cannot_run_here_are_the_known_ones():
-    assert {name for name in NAMES if not able(name)} == CANNOT_RUN
+    missing = {name for name, module in ELSEWHERE.items() if not importlib.util.find_spec(module)}
+
+    assert {name for name in NAMES if not able(name)} == missing
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - CANNOT_RUN - set(EFFECTIVE)))
-def test_it_answers_on_the_built_in_images(shared_cache, monkeypatch, tmp_path, name):
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_one_whose_backend_has_a_python_of_its_own_can_run(cache, name):
+    backend = ELSEWHERE[name]
+    environments.keep(backend, environments.Installed("/its/own/python", {backend: "1.0"}))
+
+    assert able(name)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(ELSEWHERE) - set(EFFECTIVE)))
+def test_it_answers_on_the_built_in_images(tmp_path, name):
     """The same answer twice, and on most photographs the training stack's.
 
     The runtimes' own profiles are run in test_shipped_runtimes.py.
     """
-    monkeypatch.setenv(VARIABLE, str(shared_cache))
-
     summary = simulator.simulate("pillow_fp32", name, limit=2, out=tmp_path / "run").summary
 
     assert summary["samples"] == 2

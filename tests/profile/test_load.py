@@ -306,7 +306,7 @@ SECTIONS = ["decode", "color", "resize", "geometry", "normalize", "graph", "prec
             "evidence", "summary", "name", "schema", "extends"]  # fmt: skip
 
 
-@settings(deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     base=st.sampled_from(builtin_names()),
     sections=st.dictionaries(st.sampled_from(SECTIONS), VALUES, max_size=4),

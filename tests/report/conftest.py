@@ -19,6 +19,8 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+PATIENCE = 600_000
+"""In milliseconds; a busy machine is no reason to fail."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,7 @@ def browser():
         pytest.skip("no Chromium here: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        opened = started.chromium.launch(executable_path=BROWSER, args=ARGUMENTS, timeout=PATIENCE)
         yield opened
         opened.close()
 
@@ -39,6 +41,7 @@ def opened(browser, request):
 
     def look(path, width=1600, scheme="light"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE)
         request.addfinalizer(context.close)
         tab, wrong = context.new_page(), []
         tab.on("pageerror", lambda error: wrong.append(str(error)))

@@ -48,6 +48,7 @@ def opened(browser, request, tmp_path):
             color_scheme=scheme,
             java_script_enabled=script,
         )
+        context.set_default_timeout(600_000)
         request.addfinalizer(context.close)
         tab, wrong = context.new_page(), []
         tab.on("pageerror", lambda error: wrong.append(str(error)))

@@ -186,7 +186,7 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(folder):
     code = "import sys; from simulator.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "report", str(folder)],
-        capture_output=True, text=True, preexec_fn=limited, timeout=60,
+        capture_output=True, text=True, preexec_fn=limited, timeout=600,
     )  # fmt: skip
 
     assert "cannot be written" in one_line((done.returncode, done.stdout, done.stderr))
@@ -258,7 +258,7 @@ def test_what_draws_no_page_starts_without_what_draws_it(words):
         "found = {'plotly', 'jinja2', 'markupsafe'} & set(sys.modules)\nprint(sorted(found))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=600
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,9 +6,10 @@ import pytest
 from broken import OWN, DoesNotSayWhat
 from correct import CORRECT, backend
 from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
+from load_faults import AlwaysWaits
 
 from simulator.contract import Evidence, Stage
-from simulator.testing import CHECKS, Mark, Workshop, prove
+from simulator.testing import CHECKS, Mark, Workshop, loads, prove
 
 QUICK = Evidence.VENDOR_SIMULATOR
 """Evidence by which the suite repeats less; the faults that need repetition do without it."""
@@ -48,7 +49,12 @@ def failed(proved):
     FAULTS,
     ids=[f"{stage}-{check}-{make.__name__}" for stage, check, make, *_ in FAULTS],
 )
-def test_a_fault_trips_its_check_and_no_other(tmp_path, stage, check, make, more, evidence):
+def test_a_fault_trips_its_check_and_no_other(
+    tmp_path, monkeypatch, stage, check, make, more, evidence
+):
+    if make is AlwaysWaits:  # it does so in vain, however long
+        monkeypatch.setattr(loads, "PATIENCE", 1)
+
     found = failed(prove(backend(stage, make, more, evidence), alone(tmp_path)))
 
     assert set(found) == {check}, found

@@ -76,7 +76,7 @@ def carry_out(guide, checkout):
     }
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
-        cwd=checkout, env=environment, capture_output=True, text=True, timeout=300,
+        cwd=checkout, env=environment, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     parts = re.split(rf"^{MARK} (\d+)\n", done.stdout, flags=re.MULTILINE)
     assert len(parts) == 2 * len(steps) + 1, done.stdout + done.stderr

@@ -118,6 +118,7 @@ class Session:
         memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how it goes.
         under: what happens to the world or the machine, for every stack alike.
+        executor: who takes the samples through the stacks.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -133,6 +134,7 @@ class Session:
         memory: int | None,
         progress: Progress | None,
         under: Under | None = None,
+        executor: str = "local",
     ) -> None:
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
@@ -152,7 +154,7 @@ class Session:
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, under
         )
-        self.executor: Executor = EXECUTORS["local"](
+        self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
             self.builder.runtimes,
             workers or os.cpu_count() or 1,

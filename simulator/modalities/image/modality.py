@@ -13,11 +13,11 @@ from simulator.contract.recipe import Recipe
 from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
 from simulator.modalities.image.card import ImageCard, tensor_shape
+from simulator.modalities.image.sections import ImageSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
-from simulator.profile.schema import ProfileSpec
 
 
 class ImageModality(Modality):
@@ -26,7 +26,7 @@ class ImageModality(Modality):
     name = "image"
     unit = "image"
     suffixes = SUFFIXES
-    Spec = ProfileSpec
+    Spec = ImageSpec
     Card = ImageCard
 
     def read(self, name: str, path: Path) -> Encoded:

@@ -16,13 +16,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.contract import Array
+from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, ProfileError, SampleError
 from simulator.machine import sha256
 from simulator.profile import messages
 from simulator.profile.document import read
 
-STAGES = ("decode", "color", "resize", "infer")
 NAMED = 5
 """How many of many missing images an error names."""
 
@@ -143,7 +143,8 @@ class Recording:
         Raises:
             DataError: a column is of no stage, or of one that is run here.
         """
-        taken = STAGES[:-1] if self.spec.kind == "tensors" else STAGES
+        steps = device_steps()
+        taken = steps[: steps.index("infer")] if self.spec.kind == "tensors" else steps
         rows = self._latencies
         columns = set(next(iter(rows.values()), ()))
         known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}

@@ -54,12 +54,14 @@ class Modality(ABC):
     Attributes:
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
+        suffixes: the ends of the names of files that are samples, in lower case with the dot.
         Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
         Card: the schema of its model cards.
     """
 
     name: ClassVar[str]
     unit: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
 

@@ -32,8 +32,8 @@ def recording(profile: Profile, choices: Choices, stage: str) -> Recording | Non
     Raises:
         DataError: the recording cannot be used, or is of another kind.
     """
-    choice = choices[stage]
-    if getattr(choice.offer.make, "takes", None) != "recording":
+    choice = choices.get(stage)
+    if choice is None or getattr(choice.offer.make, "takes", None) != "recording":
         return None
     section = "decode" if stage == Stage.DECODE else "runtime"
     where = profile.where((section, "recording"))

@@ -25,8 +25,7 @@ from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compa
 from simulator.errors import RunError, UserError
 from simulator.experiments.session import Silent
 from simulator.model.card import Card
-from simulator.tasks import named
-from simulator.tasks.task import Network
+from simulator.tasks.task import TASKS, Network
 
 
 @pytest.fixture
@@ -305,8 +304,8 @@ def packed(rows):
 
 def held(old, new):
     """The verdict on a pair of unlabelled classifications."""
-    kind = named("classification")
-    task = kind(kind.Output(kind="logits"), Network(8, 8, None))
+    kind = TASKS["classification"]
+    task = kind(kind.Output(kind="logits"), Network())
     return compare(old, new, Measure(task, dict.fromkeys(IMAGES), 0, "here"))
 
 

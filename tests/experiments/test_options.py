@@ -44,14 +44,16 @@ def jobs(card, cache, tmp_path):
         "latency": lambda **options: latency(**pair, model=card, queries=12, **options),
         "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
     }
-    assert set(calls) == set(resume.JOBS) - DOCUMENTED
+    assert set(calls) == set(resume.EXPERIMENTS) - DOCUMENTED
     with frozen():
         yield calls
 
 
 DOCUMENTED = {"audit", "replay"}
 """Jobs whose images, limit and seed a document says: tests/audit."""
-JOBS = pytest.mark.parametrize("command", [job for job in resume.JOBS if job not in DOCUMENTED])
+JOBS = pytest.mark.parametrize(
+    "command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED]
+)
 
 
 class Told(Silent):
@@ -79,7 +81,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     told = Told()
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
-        "resume": False, "workers": 1, "memory": 64, "progress": told,
+        "resume": False, "workers": 1, "memory": 64, "progress": told, "under": "flip:22",
+        "trial": 2,
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 
@@ -90,6 +93,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert result.folder.is_relative_to(tmp_path / "out")
     assert result.summary["samples"] == 4
     assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
+    assert (asked["under"], asked["trial"]) == ("flip:22", 2)
+    assert (manifest["under"]["text"], manifest["under"]["trial"]) == ("flip:22", 2)
     assert told.samples >= 4
     with pytest.raises(UserError, match="overwrite"):
         jobs[command](**options)
@@ -106,7 +111,7 @@ def test_options_that_make_no_sense_are_refused(jobs, command, option, value, da
 @JOBS
 def test_an_interrupted_job_is_asked_again(jobs, command, data, tmp_path, capsys):
     """Of six images three are through when it stops; what it then says is the same."""
-    options = {"data": data, "limit": 6, "seed": 3}
+    options = {"data": data, "limit": 6, "seed": 3, "under": "flip:22", "trial": 1}
     whole = jobs[command](**options, out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         jobs[command](**options, out=tmp_path / "out", progress=Told(stop=3))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Encoded, inspect
+from simulator.contract.encoded import SUFFIXES
 from simulator.contract.recipe import Recipe
 from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
@@ -24,6 +25,7 @@ class ImageModality(Modality):
 
     name = "image"
     unit = "image"
+    suffixes = SUFFIXES
     Spec = ImageSpec
     Card = ImageCard
 

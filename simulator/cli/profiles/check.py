@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
     from simulator.profile.load import Profile
 
-_STEP = {"infer": "runtime"}
-"""The section behind a step that is not called like it."""
-
 
 def run(options: argparse.Namespace) -> int:
     """Check one profile.
@@ -83,11 +80,13 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     from rich.markup import escape
 
     from simulator import registry
+    from simulator.contract.stage import stages as all_stages
     from simulator.profile.modality import filled, sections
 
+    behind = {spec.step: spec.section[0] for spec in all_stages() if spec.section}
     gave: dict[str, list[str]] = {}
     for step, words in proof.gave if proof else ():
-        gave.setdefault(_STEP.get(step, step), []).append(words)
+        gave.setdefault(behind.get(step, step), []).append(words)
     shown = profiles.table("section", "by", "gave", "evidence")
     modality = profile.spec.modality
     for section in sections(modality):

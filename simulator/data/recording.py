@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.contract import Array
-from simulator.contract.stage import timed_steps
+from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, ProfileError, SampleError
 from simulator.machine import sha256
@@ -143,9 +143,8 @@ class Recording:
         Raises:
             DataError: a column belongs to no stage, or to a stage that runs here.
         """
-        steps = timed_steps()
-        inference = steps.index("infer")
-        taken = steps[: inference + (self.spec.kind != "tensors")]
+        steps = device_steps()
+        taken = steps[: steps.index("infer")] if self.spec.kind == "tensors" else steps
         rows = self._latencies
         columns = set(next(iter(rows.values()), ()))
         known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}

@@ -19,6 +19,7 @@ from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -118,6 +119,7 @@ class Session:
         memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how it goes.
         under: what happens to the world or the machine, for every stack alike.
+        executor: who takes the samples through the stacks.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -133,6 +135,7 @@ class Session:
         memory: int | None,
         progress: Progress | None,
         under: Under | None = None,
+        executor: str = "local",
     ) -> None:
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
@@ -146,13 +149,13 @@ class Session:
         self.source = check(self.card)
         task, files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), files) if data else task.example()
-        self.notes = whole.notes
+        self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, under
         )
-        self.executor: Executor = EXECUTORS["local"](
+        self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
             self.builder.runtimes,
             workers or os.cpu_count() or 1,

@@ -25,6 +25,7 @@ from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, g
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.modalities.image.front_end import deviations
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -207,7 +208,8 @@ class PairWatch:
         """Draw the worst flips and what the networks saw, and say in the summary where."""
         flips = summary["worst_flips"]
         if isinstance(self.pictures, str) and flips:
-            summary["warnings"].append(f"the worst flips are not drawn: {self.pictures}")
+            words = f"the worst flips are not drawn: {self.pictures}"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         elif isinstance(self.pictures, FlipPictures):
             kept = {name: one.flip for name, one in self.seen.items() if one.flip}
             draw(self.session, flips, kept, run)
@@ -223,7 +225,8 @@ class PairWatch:
         ]
         files = writer()
         if files is None:
-            summary["warnings"].append("no pictures are kept: no installed backend writes PNG")
+            words = "no pictures are kept: no installed backend writes PNG"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
             summary["looks"] = hang(self.shown, looks, files, self.session.workers, run)
 

@@ -14,6 +14,7 @@ from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
+from simulator.profile.schema import ProfileSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ class Modality(ABC):
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
         suffixes: the ends of the names of files that are samples, in lower case with the dot.
-        Spec: the schema of its profiles.
+        Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
         Card: the schema of its model cards.
     """
 
     name: ClassVar[str]
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    Spec: ClassVar[type[BaseModel]]
+    Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
 
     @abstractmethod

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 @of_rounds
 def size(run: TimedRun) -> Section:
     """Draw each sample's median against its size, with the regression line of the summary."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     lines = {side: one["size"] for side, one in run.summary["inputs"].items() if one["size"]}
     drawn = _drawn(run)
     traces: list[Any] = [_points(run, side, known[side], drawn) for side in run.times]
@@ -125,7 +125,7 @@ def _line(line: Mapping[str, Any], megapixels: Floats, look: Look) -> go.Scatter
 def equal_size(run: TimedRun) -> Section:
     """Draw the latencies of single samples that have the most frequent size."""
     key, question = "instances", "Do images of one size take one time, or does the content matter?"
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     same = next((one["equal_size"] for one in run.summary["inputs"].values()), None)
     enough = {side: one for side, one in run.times.items() if one.rounds >= ROUNDS_NEEDED}
     if same is None or not enough:
@@ -213,7 +213,7 @@ def _boxes(
 @of_rounds
 def divergence(run: TimedRun) -> Section:
     """Draw how far instances' distributions are apart, two by two."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     found = {
         side: one["instances"]
         for side, one in run.summary["inputs"].items()

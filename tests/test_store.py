@@ -15,7 +15,10 @@ COLUMNS = (
     pa.field("prediction", pa.int32()),
     pa.field("score", pa.float64()),
 )
-ROW = {"sample": "a.jpg", "side": "train", "prediction": 1, "score": 0.5, "infer_ns": 7}
+ROW = {
+    "sample": "a.jpg", "side": "train", "condition": "jpeg:40", "trial": 2, "prediction": 1,
+    "score": 0.5, "ns": [("infer", 7)],
+}  # fmt: skip
 
 
 def write(folder, rows=(ROW,), overwrite=False, summary=None):
@@ -37,7 +40,7 @@ def test_what_was_written_is_read(tmp_path):
     assert summary == {"flips": 0}
     (row,) = records.to_pylist()
     assert {key: row[key] for key in ROW} == ROW
-    assert row["label"] is None and row["decode_ns"] is None
+    assert row["label"] is None and row["skipped"] is None
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         "manifest.json", "records.parquet", "summary.json",
     ]  # fmt: skip

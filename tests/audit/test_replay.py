@@ -25,6 +25,7 @@ from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compa
 from simulator.errors import RunError, UserError
 from simulator.experiments.session import Silent
 from simulator.model.card import Card
+from simulator.results.store import schema
 from simulator.tasks import named
 from simulator.tasks.task import Network
 
@@ -270,7 +271,8 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
         {
             "sample": name, "side": side, "label": None, "correct": None,
             "prediction": int(changed), "changed": int(changed), "units": 1,
-            "score": score, "digest": digest, "skipped": None, "infer_ns": 1,
+            "score": score, "digest": digest, "skipped": None,
+            "condition": None, "trial": 0, "ns": [("infer", 1)],
         }
         for name in samples
         for side in ("train", "deploy")
@@ -299,7 +301,8 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
 
 def packed(rows):
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), buffer)
+    columns = named("classification").columns
+    pq.write_table(pa.Table.from_pylist(rows, schema(columns)), buffer)
     return buffer.getvalue()
 
 

@@ -148,7 +148,7 @@ from simulator.results.store import RunWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 columns = [pa.field("prediction", pa.int32())]
 writer = RunWriter(Path(sys.argv[1]), {}, columns, overwrite=False)
-row = {"side": "train", "prediction": 1}
+row = {"side": "train", "trial": 0, "prediction": 1}
 for i in range(32):
     writer.add([row | {"sample": str(i)}])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

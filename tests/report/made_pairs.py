@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.experiments.summary import latency
-from simulator.results.store import STAGES, finite
+from simulator.results.store import finite
+from simulator.results.times import MAP
 from simulator.tasks.classification.compare import compare
 
 SIDES = ("train", "deploy")
@@ -81,8 +82,9 @@ def pair(
         "margin": np.stack([margins, np.full(n, 0.25)], axis=1).ravel(),
         "digest": digests or ["0" * 64] * (2 * n),
         "skipped": pa.nulls(2 * n, pa.string()),
-        **{f"{stage}_ns": void for stage in STAGES},
-        "infer_ns": np.full(2 * n, 2_000_000),
+        "condition": pa.nulls(2 * n, pa.string()),
+        "trial": np.zeros(2 * n, np.int32),
+        "ns": pa.array([[("infer", 2_000_000)]] * (2 * n), MAP),
     })  # fmt: skip
     return write(folder, found | dict(summary or {}), "run", records, names, classes)
 

@@ -15,7 +15,8 @@ from simulator.latency import figures
 from simulator.latency import tail_figures as tail
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.times import NEVER, Times
-from simulator.results.store import STAGES, finite
+from simulator.results.store import finite
+from simulator.results.times import MAP
 
 MS = 1_000_000
 
@@ -118,9 +119,11 @@ def latencies(times: Mapping[str, Times], names: Sequence[str]) -> pa.Table:
             "sample": list(names) * r,
             "side": [side] * (r * n),
         }
-        for stage in STAGES:
-            ns = one.stages.get(stage, np.full((r, n), -1)).ravel()
-            columns[f"{stage}_ns"] = pa.array(ns, pa.int64(), mask=ns == -1)
+        stages = {stage: values.ravel().tolist() for stage, values in one.stages.items()}
+        columns["ns"] = pa.array(
+            [[(stage, ns[at]) for stage, ns in stages.items() if ns[at] != -1]
+             for at in range(r * n)], MAP,
+        )  # fmt: skip
         total = one.total.ravel()
         columns["total_ns"] = pa.array(total, pa.int64(), mask=total == NEVER)
         rows.append(pa.table(columns))

@@ -88,6 +88,11 @@ class Table(Generic[T]):
         dist = self.points[name].dist
         return f"{dist.name} {dist.version}" if dist else ""
 
+    def forget(self) -> None:
+        """Look again which packages are installed; for tests that install one."""
+        self.__dict__.pop("points", None)
+        self._loaded.clear()
+
     def _load(self, point: importlib.metadata.EntryPoint) -> T:
         try:
             loaded = point.load()

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 from PIL import Image
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import Labels
 
 
@@ -46,7 +46,7 @@ def card(folder: Path, **fields: Any) -> Path:
 
 def load(path: Path, *labels: str):
     """Load a card for a model with these labels; without any, for one that has no label file."""
-    return load_card(read_card(path), Labels(labels) if labels else None)
+    return read_card(path).load(Labels(labels) if labels else None)
 
 
 def coco(folder: Path, listed, annotations, categories=((1, "cat"), (2, "dog")), **fields: Any):

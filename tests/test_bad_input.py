@@ -187,10 +187,10 @@ def test_only_bad_images(simulate, tmp_path):
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda f: f.mkdir(), "no image in it; expected .jpeg, .jpg, .png files"),
+        (lambda f: f.mkdir(), "has no image; expected .jpeg, .jpg, .png files"),
         (lambda f: None, "there is no such folder"),
         (lambda f: f.write_text(""), "is a file; give the folder that holds the images"),
-        (lambda f: (f / "a").mkdir(parents=True), "no image in it"),
+        (lambda f: (f / "a").mkdir(parents=True), "has no image"),
     ],
 )
 def test_a_folder_without_images(simulate, tmp_path, make, why):
@@ -204,7 +204,7 @@ def test_labels_that_do_not_match(simulate, data):
 
     message = one_line(simulate())
 
-    assert "1 of 3 class folders unmatched" in message
+    assert "no class of the model for 1 of 3 class folders" in message
     assert "unknown class 'gren'; did you mean 'green'?" in message
 
 

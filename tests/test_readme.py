@@ -12,7 +12,7 @@ from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.suite import load_suite
-from simulator.tasks import named
+from simulator.tasks.task import TASKS
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,7 +47,7 @@ def test_every_model_card_in_the_docs_is_valid(text, tmp_path):
     path = tmp_path / "card.yaml"
     path.write_text(text)
     spec = ImageCard.model_validate(read(path).values)
-    named(spec.task).Output.model_validate(spec.output)
+    TASKS[spec.task].Output.model_validate(spec.output)
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)

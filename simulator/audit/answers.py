@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +23,10 @@ class SideAnswers:
     Attributes:
         digests: of the network's outputs, by sample; None where the sample was skipped.
         records: every column of the task, by sample.
-        firm: those columns that are no fractions: what was answered, and not how surely.
     """
 
     digests: dict[str, str | None]
     records: dict[str, dict[str, Any]]
-    firm: tuple[str, ...]
 
 
 def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dict[str, SideAnswers]:
@@ -46,8 +43,7 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
             raise RunError(f"{where}: {rows:,} records of {images:,} images and two stacks")
         table = file.read()
         names = [n for n in table.column_names if n not in _KEYS]
-        firm = tuple(n for n in names if not _is_fraction(table.schema.field(n).type))
-        found = {side: SideAnswers({}, {}, firm) for side in SIDES}
+        found = {side: SideAnswers({}, {}) for side in SIDES}
         for row in table.to_pylist():
             one, sample = found[row["side"]], row["sample"]
             one.digests[sample] = None if row["skipped"] is not None else str(row["digest"])
@@ -55,22 +51,3 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{where}: no records of ours: {one_line(error, 100)}") from error
     return found
-
-
-def agree(one: Mapping[str, Any], other: Mapping[str, Any], columns: Iterable[str]) -> bool:
-    """Whether two records are the same in these columns; NaN equals itself."""
-    return all(
-        name in one and name in other and _comparable(one[name]) == _comparable(other[name])
-        for name in columns
-    )
-
-
-def _is_fraction(kind: pa.DataType) -> bool:
-    inner = kind.value_type if pa.types.is_list(kind) else kind
-    return bool(pa.types.is_floating(inner))
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_comparable(one) for one in value]
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value

@@ -11,7 +11,7 @@ from simulator.audit.document import TRAIN, Asked, Audit
 from simulator.errors import RunError
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
-from simulator.profile.schema import AXES
+from simulator.profile.modality import axes_of
 from simulator.results.store import PAIRS, SUMMARY, TAILS
 
 PAIR, TAIL = "pair", "tail"
@@ -69,6 +69,7 @@ def collect(
             pairs.append(_pair(model, deploy, found, timed))
             pairs[-1]["passed"] = not any(one["failed"] for one in own)
             rules += own
+    known = axes_of(*(profile.spec for profile, _ in chosen.values()))
     return {
         "schema": 1,
         "command": "audit",
@@ -79,8 +80,8 @@ def collect(
             name: {
                 "profile": one[0].name,
                 "overrides": list(one[0].overrides),
-                "evidence": {axis: str(axes.evidence(*one, axis)[0]) for axis in AXES},
-                "claimed": [axis for axis in AXES if axes.is_claimed(one[0], axis)],
+                "evidence": {axis: str(axes.evidence(*one, axis)[0]) for axis in known},
+                "claimed": [axis for axis in known if axes.is_claimed(one[0], axis)],
             }
             for name, one in chosen.items()
         },

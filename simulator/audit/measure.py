@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.audit.answers import SideAnswers, agree
+from simulator.audit.answers import SideAnswers
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.summary import SIDES
 from simulator.results.store import finite
 from simulator.statistics.bootstrap import Resamples, effect
-from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-_BOXES = ("boxes", "scores", "classes")
-"""The columns of a detector's records that are its prediction."""
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What records that a stranger has made up can lead to."""
+"""What records that somebody made up can raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +49,13 @@ class Measure:
     def same(self, old: SideAnswers, new: SideAnswers, sample: str) -> bool:
         """Whether two runs gave the same answer, as the task sees it.
 
-        Of a record all but its fractions must be the same: how sure a stack was is no answer.
-        Boxes are answers and fractions; they are the same where the task's own comparison counts
-        no object as lost, gained, moved or relabelled.
+        Raises:
+            RunError: these are not records of this task.
         """
-        before, after = old.records[sample], new.records[sample]
-        if _BOXES[0] not in after:
-            return agree(before, after, new.firm)
-        firm = [name for name in new.firm if name not in _BOXES]
-        return agree(before, after, firm) and self._unmoved(before, after)
-
-    def _unmoved(self, before: Record, after: Record) -> bool:
-        from simulator.tasks.detection.task import detections
-
-        if agree(before, after, _BOXES):
-            return True
         try:
-            found = self.task.change(detections(before), detections(after), None)
+            return self.task.same(old.records[sample], new.records[sample])
         except _ODD as error:
             raise self._odd(error) from error
-        return bool(found["changed"] == 0)
 
     def count(self, answers: Mapping[str, SideAnswers]) -> Counted:
         """Work the figures of a pair out of its records.

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.audit.answers import SideAnswers, agree
+from simulator.audit.answers import SideAnswers
 from simulator.audit.differences import Differences, differences
 from simulator.audit.measure import Counted, Measure
 from simulator.experiments.summary import SIDES
 from simulator.profile.axes import flat
+from simulator.tasks.score import agree
 
 BIT_EQUAL, WITHIN, DIFFERENT = "bit-equal", "equal within stated noise", "different"
 _FIGURES = ("samples", "labelled", "flips", "delta", "train.metric", "deploy.metric")

@@ -94,6 +94,9 @@ def output(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", help="run folder; default: below runs/")
     add("--overwrite", action="store_true", help="replace the run that is already in --out")
     add("--workers", type=int, metavar="N", help="samples in flight; default: the cores")
+    add(
+        "--executor", default="local", metavar="NAME", help="who runs the samples; default: threads"
+    )
     add("--memory", type=int, metavar="MIB", help="budget of the samples in flight; default 2048")
     add("--explain-plan", action="store_true", help="print the plan before it is run")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
@@ -112,6 +115,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "progress": progress,
         "under": options.under,
         "trial": options.trial,
+        "executor": options.executor,
     }
 
 

@@ -1,25 +1,67 @@
-"""What every kind of annotation shares: the images, the classes, and boxes that make sense."""
+"""What formats with a folder of images share: the images, the classes, checked boxes."""
 
 from __future__ import annotations
 
 import os
 import posixpath
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from simulator.data.folder import Dataset, Item, load_unlabelled
+from simulator.data.folder import IMAGES, Dataset, Files, Item, load_unlabelled
+from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
 
 LIMIT = 1e9
-"""Coordinates are smaller than this; what is larger is no pixel."""
+"""Coordinates are smaller than this; a larger number is no pixel."""
+
+
+class AnnotatedSpec(DataSpec):
+    """A card of images in a folder, with annotations beside them; ``split`` lists some of them."""
+
+    images: str
+    annotations: str
+    split: str | None = None
+
+
+class Annotated(DataFormat):
+    """A format of images in a folder, with annotations in a file or in a folder.
+
+    Attributes:
+        in_folder: whether the annotations are a folder of files; else they are one file.
+    """
+
+    Spec: ClassVar[type[AnnotatedSpec]] = AnnotatedSpec
+    in_folder: ClassVar[bool]
+
+    @final
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Find the images and the annotations, and read these.
+
+        Raises:
+            DataError: the images or the annotations cannot be used.
+        """
+        split = card.file("split") if getattr(card.spec, "split", None) else None
+        images = find_images(card.file("images"), split, files)
+        annotations = card.file("annotations")
+        if annotations.is_dir() != self.in_folder:
+            wanted = "a folder" if self.in_folder else "a file"
+            raise DataError(f"{card.path}: annotations: {annotations} is not {wanted}")
+        return self._load(images, annotations, card, labels)
+
+    @abstractmethod
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        """Return the images that have annotations; see :meth:`Images.dataset`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +71,8 @@ class Images:
     Attributes:
         root: the folder.
         paths: every image below it, by its path from there with ``/``.
-        chosen: the names that the card's split lists; all of them where it has none.
-        tally: what was left out, for the notes.
+        chosen: the names that the card's split lists; all names where it has no split.
+        tally: what is left out, for the notes.
     """
 
     root: Path
@@ -39,31 +81,32 @@ class Images:
     tally: Tally = field(default_factory=Tally)
 
     def dataset(self, annotations: Path, truths: Mapping[str, Any]) -> Dataset:
-        """Make the data set of the images that have a truth, sorted by name.
+        """Return the images that have a truth, sorted by name.
 
         Raises:
             DataError: there is none.
         """
         notes = self.tally.notes()
         if not truths:
-            reasons = "; ".join(notes) or "the folder or the split has other names"
-            raise DataError(f"{annotations}: no annotation for an image of {self.root}: {reasons}")
+            reasons = "; ".join(notes) or "the names are others in the folder or in the split"
+            raise DataError(f"{annotations}: annotates no image of {self.root}: {reasons}")
         items = tuple(Item(name, self.paths[name], truths[name]) for name in sorted(truths))
         return Dataset(self.root, items, notes)
 
 
-def find_images(root: Path, split: Path | None) -> Images:
+def find_images(root: Path, split: Path | None, files: Files = IMAGES) -> Images:
     """List the images of a folder, or those of them that a split names.
 
     Args:
-        root: the folder; folders below it are looked through, too.
+        root: the folder; folders below it are searched too.
         split: a list with one image a line, by its path below *root*, with or without its ending
             (the form of Pascal VOC's ``ImageSets/Main/*.txt``); None takes all.
+        files: the files that are images.
 
     Raises:
         DataError: the folder or the list cannot be used, or the list names no image of the folder.
     """
-    paths = {item.name: item.path for item in load_unlabelled(root).items}
+    paths = {item.name: item.path for item in load_unlabelled(root, files).items}
     if split is None:
         return Images(root, paths, frozenset(paths))
     stems: dict[str, list[str]] = {}
@@ -78,10 +121,10 @@ def find_images(root: Path, split: Path | None) -> Images:
         found = [inside] if inside in paths else stems.get(inside, [])
         if len(found) > 1:
             raise DataError(
-                f"{split}:{number}: {text!r} is {' and '.join(found)}; write the ending"
+                f"{split}:{number}: {text!r} may be {' or '.join(found)}; write the ending"
             )
         if not found:
-            tally.add("line", f"of {split.name} without an image left out", text)
+            tally.add("left out", "line", f"of {split.name} without an image", text)
         elif found[0] in lines:
             raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
         else:
@@ -93,12 +136,12 @@ def find_images(root: Path, split: Path | None) -> Images:
 
 
 def stem(name: str) -> str:
-    """Return a path below a folder without its ending."""
+    """Return a path without its ending."""
     return posixpath.splitext(name)[0]
 
 
 def safe(name: str, where: str) -> str:
-    """Return the plain form of a path below a folder.
+    """Return a path below a folder in its plain form.
 
     Raises:
         DataError: it leads out of the folder.
@@ -111,14 +154,14 @@ def safe(name: str, where: str) -> str:
 def count_strays(
     images: Images, folder: Path, ending: str, image_ending: str | None = None
 ) -> None:
-    """Count the annotation files in a folder and below it that have no image."""
+    """Count the annotation files in a folder and below it that belong to no image."""
     stems = {
         stem(name) if image_ending is None else name.removesuffix(image_ending)
         for name in images.paths
     }
     for name in sorted(_files(folder, ending)):
         if name.removesuffix(ending) not in stems:
-            images.tally.add("annotation file", "without an image ignored", name)
+            images.tally.add("ignored", "annotation file", "without an image", name)
 
 
 def _files(folder: Path, ending: str) -> Iterator[str]:
@@ -131,27 +174,27 @@ def _files(folder: Path, ending: str) -> Iterator[str]:
 def map_classes(
     used: Iterable[str], names: Sequence[str] | None, labels: Labels | None, where: str
 ) -> dict[str, int]:
-    """Find the model's index of every class that annotations use.
+    """Return the model's index of every class that annotations use.
 
     Args:
         used: names of classes.
-        names: the classes in the order of the data; None where it has none. The position in it is
-            the index where the model card has no label file.
-        labels: the classes of the model; then classes are one by name, in any case.
+        names: the classes in the order of the data; None where the data have no order. Without
+            *labels* the position in it is the index.
+        labels: the classes of the model; then classes are matched by name, ignoring case.
         where: the file, for messages.
 
     Raises:
-        DataError: the model does not know a class, or nobody says which index it has.
+        DataError: the model does not have a class, or its index cannot be known.
     """
     distinct = list(dict.fromkeys(used))
     if labels is None:
         if names is None:
             raise DataError(
-                f"{where}: the model card has no label file; write `classes` in the card"
+                f"{where}: the model card has no label file; write `classes` in the data card"
             )
         strange = [name for name in distinct if name not in names]
         if strange:
-            raise DataError(f"{where}: not in the card's classes: {some(strange)}")
+            raise DataError(f"{where}: not among the data card's classes: {some(strange)}")
         return {name: names.index(name) for name in distinct}
     strange = [name for name in distinct if not labels.knows(name)]
     if strange:
@@ -164,12 +207,12 @@ def map_classes(
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of a document can be a coordinate: a finite number, no truth value."""
+    """Whether a value of a document can be a coordinate: a finite number, not a boolean."""
     return type(value) in (int, float) and -LIMIT < value < LIMIT  # type: ignore[operator]
 
 
 class Object(NamedTuple):
-    """One annotated object; pixels of the image as it is stored, an index of the model's labels."""
+    """One annotated object: pixels of the image as it is stored, and an index into the labels."""
 
     x: float
     y: float
@@ -178,20 +221,20 @@ class Object(NamedTuple):
     label: int
     crowd: bool = False
     area: float | None = None
-    """Square pixels; None: that of the box."""
+    """Square pixels; None where it is the area of the box."""
     difficult: bool = False
 
 
 def make_boxes(
     objects: Sequence[Object], height: float, width: float, name: str, tally: Tally
 ) -> Boxes:
-    """Make the truth of an image; boxes that cannot be found are dropped and counted.
+    """Return the truth of an image; boxes without area or outside of it are dropped and counted.
 
     A box that is partly outside stays as it is, as in pycocotools.
 
     Args:
         objects: in the order of the file.
-        height: rows of the image; infinite where nobody says.
+        height: rows of the image; infinite where they are not known.
         width: columns of the image; likewise.
         name: the image's name, for the notes.
         tally: where dropped boxes are counted.
@@ -200,8 +243,8 @@ def make_boxes(
     x, y, w, h = xywh.T
     flat = (w <= 0) | (h <= 0)
     outside = ~flat & ((x >= width) | (y >= height) | (x + w <= 0) | (y + h <= 0))
-    tally.add("box", "of no or negative size dropped", name, int(flat.sum()))
-    tally.add("box", "outside of the image dropped", name, int(outside.sum()))
+    tally.add("dropped", "box", "of no or negative size", name, int(flat.sum()))
+    tally.add("dropped", "box", "outside of the image", name, int(outside.sum()))
     kept = ~(flat | outside)
     area = [one.width * one.height if one.area is None else one.area for one in objects]
     return Boxes(

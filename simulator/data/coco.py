@@ -14,10 +14,35 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, NamedTuple
 
-from simulator.data.annotated import Images, Object, is_number, make_boxes, map_classes, safe
+from simulator.data.annotated import (
+    Annotated,
+    Images,
+    Object,
+    is_number,
+    make_boxes,
+    map_classes,
+    safe,
+)
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels, read_text
 from simulator.errors import DataError
+
+
+class CocoBoxes(Annotated):
+    """Boxes in COCO's JSON: one file."""
+
+    task = "detection"
+    format = "coco"
+    in_folder = False
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, labels)
+
+
+BOXES = CocoBoxes()
 
 
 class Picture(NamedTuple):
@@ -30,14 +55,14 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coco:
-    """A document that was checked down to its ids.
+    """A document whose ids were checked.
 
     Attributes:
         path: the file.
         pictures: the images by id.
         categories: names by id, in ascending id.
-        annotations: every annotation of an image that is there, by image id; an image without any
-            has an empty list.
+        annotations: the annotations of each image that is there, by image id; the list may be
+            empty.
     """
 
     path: Path
@@ -48,7 +73,7 @@ class Coco:
     def classes(self, labels: Labels | None) -> dict[int, int]:
         """Return the model's index of every category that an annotation uses.
 
-        Without labels a category's index is its place in ascending order of the ids.
+        Without labels a category's index is its place among the ascending ids.
 
         Raises:
             DataError: the model does not have one of them.
@@ -74,7 +99,7 @@ def load_boxes(images: Images, path: Path, labels: Labels | None) -> Dataset:
     Args:
         images: where the images are.
         path: the JSON file.
-        labels: the classes of the model; None: a category's index is its place by ascending id.
+        labels: the classes of the model; None: a category's index is its place among the ids.
 
     Raises:
         DataError: the file is not what COCO describes; the message names the annotation.
@@ -87,7 +112,7 @@ def load_boxes(images: Images, path: Path, labels: Labels | None) -> Dataset:
         objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
         truths[name] = make_boxes(objects, height, width, name, images.tally)
         if not group:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
     return images.dataset(path, truths)
 
 
@@ -118,7 +143,7 @@ def is_crowd(coco: Coco, annotation: Mapping[str, Any]) -> bool:
 
 
 def read_coco(images: Images, path: Path) -> Coco:
-    """Read a COCO file and keep what is of images that are there; the rest is counted.
+    """Read a COCO file and keep the annotations of images that are there; others are counted.
 
     Raises:
         DataError: it is not JSON, or an image, a category or an annotation is malformed.
@@ -128,7 +153,7 @@ def read_coco(images: Images, path: Path) -> Coco:
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON, or cut off: {error.msg}") from error
     except (ValueError, RecursionError) as error:  # too many digits, or brackets
-        raise DataError(f"{path}: not JSON that can be read: {error}") from error
+        raise DataError(f"{path}: JSON that cannot be read: {error}") from error
     if not isinstance(root, dict):
         raise DataError(f"{path}: an object with images, annotations and categories expected")
     listed = _pictures(path, _entries(path, root, "images"))
@@ -141,12 +166,14 @@ def read_coco(images: Images, path: Path) -> Coco:
         if not isinstance(number, int) or number not in categories:
             raise DataError(f"{coco.where(one)}: no category has the id {short(number)}")
         if not isinstance(key, (int, str)) or key not in listed:
-            images.tally.add("annotation", "of no listed image left out", f"image_id {short(key)}")
+            images.tally.add(
+                "left out", "annotation", "of no listed image", f"image_id {short(key)}"
+            )
         elif key in coco.annotations:
             coco.annotations[key].append(one)
         if isinstance(identity := one.get("id"), (int, str)):
             if identity in seen:
-                images.tally.add("annotation", "with the id of another kept", f"id {identity}")
+                images.tally.add("kept", "annotation", "with the id of another", f"id {identity}")
             seen.add(identity)
     return coco
 
@@ -170,10 +197,10 @@ def _pictures(path: Path, entries: list[dict[str, Any]]) -> dict[int | str, Pict
         if not isinstance(key, (int, str)) or not isinstance(name, str):
             raise DataError(f"{where}: an id and a file_name expected, got {short(one)}")
         if key in found:
-            raise DataError(f"{where}: another image has the id {short(key)}")
+            raise DataError(f"{where}: another image has this id, {short(key)}")
         name = safe(name, where)
         if name in names:
-            raise DataError(f"{where}: another image has the file_name {name!r}")
+            raise DataError(f"{where}: another image has this file_name, {name!r}")
         sides = [one.get(side, math.inf) for side in ("height", "width")]
         if not all(side == math.inf or (is_number(side) and side > 0) for side in sides):
             raise DataError(f"{where}: height and width in pixels expected, got {short(sides)}")
@@ -183,12 +210,12 @@ def _pictures(path: Path, entries: list[dict[str, Any]]) -> dict[int | str, Pict
 
 
 def _present(images: Images, listed: Mapping[int | str, Picture]) -> list[int | str]:
-    """The ids of the images that are there and chosen; the others are counted."""
+    """The ids of images that are there and chosen; others are counted."""
     known = {picture.name for picture in listed.values()}
     for name in sorted(images.chosen - known):
-        images.tally.add("image", "that the annotations do not list left out", name)
+        images.tally.add("left out", "image", "that the annotations do not list", name)
     for name in sorted(known - images.paths.keys()):
-        images.tally.add("annotated image", "not in the folder left out", name)
+        images.tally.add("left out", "annotated image", "not in the folder", name)
     return [key for key, picture in listed.items() if picture.name in images.chosen]
 
 
@@ -199,6 +226,6 @@ def _categories(path: Path, entries: list[dict[str, Any]]) -> dict[int, str]:
         if not isinstance(number, int) or not isinstance(name, str):
             raise DataError(f"{path}: categories[{index}]: an id and a name expected")
         if number in found:
-            raise DataError(f"{path}: categories[{index}]: another one has the id {number}")
+            raise DataError(f"{path}: categories[{index}]: another category has this id, {number}")
         found[number] = name
     return dict(sorted(found.items()))

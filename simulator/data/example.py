@@ -1,4 +1,4 @@
-"""The built-in model and images, for whoever names none."""
+"""The built-in model and images, used without ``--model`` and ``--data``."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def images() -> Dataset:
     return Dataset(items[0].path.parent, items)
 
 
-def _only(stage: Stage) -> Backend:
+def _only(stage: str) -> Backend:
     backend = next(b for b in registry.backends() if b.of(stage))
     missing = [lib.distribution for lib in backend.libraries if lib.version is None]
     if missing:
         raise MissingLibrary(
-            f"without --model and --data the built-in example is used, and it needs "
+            f"the built-in example, used without --model or --data, needs "
             f"{', '.join(missing)}; try: pip install 'pipeline-simulator[demo]'"
         )
     return backend

@@ -11,7 +11,7 @@ from pathlib import Path
 from simulator.errors import DataError, unknown
 
 _FEW = 10
-"""Up to so many classes an error lists all of them; above, only the nearest."""
+"""An error lists all classes if there are no more than this, else only the nearest one."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Labels:
     """The classes of a model, in index order.
 
     Attributes:
-        names: one name a class; two classes may share one (ImageNet has two cranes).
+        names: one name a class; two classes may share a name (ImageNet has two cranes).
         wnids: one id a class, all different; None where the label file has names only.
     """
 
@@ -47,7 +47,7 @@ class Labels:
         """Find the class that is meant.
 
         Args:
-            text: a wnid, an index, or a name in any case, in which spaces, ``_`` and ``-`` are one.
+            text: a wnid, an index, or a name in any case; a space, ``_`` and ``-`` are the same.
 
         Returns:
             The class index, 0 to len - 1.
@@ -61,7 +61,7 @@ class Labels:
         raise DataError(f"{self.why_not(text)}; write {self.forms}")
 
     def why_not(self, text: str) -> str:
-        """Why ``resolve`` refuses *text*, in short: unknown, ambiguous, or out of range."""
+        """Why ``resolve`` refuses *text*, in a few words: unknown, ambiguous, or out of range."""
         text, found = text.strip(), self._match(text)
         if found:
             classes = ", ".join(f"{index} {self.names[index]!r}" for index in found)
@@ -109,7 +109,7 @@ def load_labels(path: Path) -> Labels:
         path: a UTF-8 text file.
 
     Raises:
-        DataError: it cannot be read, is empty, or a line is not what the others are.
+        DataError: it cannot be read, is empty, or its lines differ in form.
     """
     lines = read_text(path).rstrip().split("\n")
     if lines == [""]:
@@ -121,9 +121,9 @@ def load_labels(path: Path) -> Labels:
     seen: dict[str, int] = {}
     for number, parts in enumerate(split, 1):
         if not all(parts):
-            raise DataError(f"{path}:{number}: an empty class would shift all that follow")
+            raise DataError(f"{path}:{number}: an empty name; it would shift all classes after it")
         if len(parts) != fields:
-            raise DataError(f"{path}:{number}: {len(parts)} columns, and line 1 has {fields}")
+            raise DataError(f"{path}:{number}: {len(parts)} columns, but line 1 has {fields}")
         if fields == 2:
             _check_wnid(path, number, parts[0], seen)
     names = tuple(parts[-1] for parts in split)
@@ -136,13 +136,13 @@ def _check_wnid(path: Path, number: int, wnid: str, seen: dict[str, int]) -> Non
     seen[wnid] = number
     if as_index(wnid) not in (None, number - 1):
         raise DataError(
-            f"{path}:{number}: the id {wnid!r} reads like an index, and this line is class"
+            f"{path}:{number}: the id {wnid!r} looks like an index, but this line is class"
             f" {number - 1}; remove the first column"
         )
 
 
 def as_index(text: str) -> int | None:
-    """The integer that *text* writes, negative ones included; None where it is not one."""
+    """The integer that *text* is, or None; it may be negative."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
 

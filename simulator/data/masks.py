@@ -1,4 +1,4 @@
-"""The truth of segmentation: one class a pixel, read when it is asked for."""
+"""The truth of segmentation: a class for each pixel, read when it is needed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated as Checked
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
 from simulator import registry
 from simulator.contract import MaskReader, Stage
-from simulator.data.annotated import Images, count_strays, map_classes, stem
+from simulator.data.annotated import (
+    Annotated,
+    AnnotatedSpec,
+    Images,
+    count_strays,
+    map_classes,
+    stem,
+)
 from simulator.data.folder import Dataset
-from simulator.data.labels import Labels
+from simulator.data.format import DataCard
+from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
-from simulator.errors import DataError, MissingLibrary, SampleError
+from simulator.errors import DataError, MissingLibrary, SampleError, unknown
 
 IGNORE = 255
-"""What a pixel has that is not judged; so a model has at most 255 classes, 0 to 254."""
+"""The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
 
 _JUDGED = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES = dict.fromkeys(range(34), IGNORE) | {value: i for i, value in enumerate(_JUDGED)}
@@ -37,6 +47,57 @@ _NO_CLASS = -1
 Indices = NDArray[np.uint8]
 
 
+def _train_ids(given: object) -> object:
+    """A named table, or a document's keys made integers."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given != "cityscapes":
+            raise ValueError(unknown("table", given, ["cityscapes"]))
+        return CITYSCAPES
+    if not isinstance(given, dict):
+        raise ValueError("cityscapes, or a mapping of mask values to classes expected")
+    keys = {key: as_index(str(key)) for key in given}
+    strange = [key for key, index in keys.items() if index is None]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no mask value; write an integer")
+    return {keys[key]: value for key, value in given.items()}
+
+
+Value = Checked[int, Field(ge=0, le=65535)]
+TrainIds = dict[Value, Checked[int, Field(ge=0, le=IGNORE)]]
+
+
+class IndexMaskSpec(AnnotatedSpec):
+    """A card of masks whose values stand for classes; see :func:`make_values`."""
+
+    classes: str | None = None
+    ignore: Value | None = None
+    train_ids: Checked[TrainIds | None, BeforeValidator(_train_ids)] = None
+    image_suffix: str | None = None
+    mask_suffix: str = ".png"
+
+
+class IndexMasks(Annotated):
+    """Masks in PNG files of class indices: a folder."""
+
+    task = "segmentation"
+    format = "index_masks"
+    Spec = IndexMaskSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        spec = card.spec
+        assert isinstance(spec, IndexMaskSpec)
+        values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
+        return load_masks(images, annotations, values, spec.image_suffix, spec.mask_suffix)
+
+
+MASKS = IndexMasks()
+
+
 class MaskTruth(ABC):
     """The mask of one image."""
 
@@ -45,7 +106,7 @@ class MaskTruth(ABC):
         """Read the mask.
 
         Args:
-            size: (height, width) of the image, where it is to be checked.
+            size: (height, width) of the image; None: the size is not checked.
 
         Returns:
             (H, W) uint8: indices of the model's labels, 0 to 254, and :data:`IGNORE`.
@@ -63,11 +124,11 @@ class MaskTruth(ABC):
 
     @abstractmethod
     def digest(self) -> str | None:
-        """Return what tells this truth from another; None where its file cannot be read."""
+        """Return a digest of this truth; None where its file cannot be read."""
 
     @abstractmethod
     def _read(self) -> Indices:
-        """Return the mask in whatever size it has."""
+        """Return the mask, of any size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,22 +163,22 @@ class Values:
         """Return the classes of a mask.
 
         Raises:
-            SampleError: a value means nothing.
+            SampleError: a value has no meaning.
         """
         found = self.table[mask]
         if found.min() < 0:
             strange = some(str(value) for value in np.unique(mask[found < 0]))
-            raise SampleError(f"{name}: no class and not ignored: value {strange}")
+            raise SampleError(f"{name}: values that are neither a class nor ignored: {strange}")
         return found.astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexMask(MaskTruth):
-    """A PNG whose values stand for classes.
+    """A PNG file whose values stand for classes.
 
     Attributes:
         path: the file.
-        values: what they stand for; shared by the masks of a data set.
+        values: what they mean; shared by the masks of a data set.
     """
 
     path: Path
@@ -150,10 +211,10 @@ def load_masks(
 
     Args:
         images: where the images are.
-        folder: where the masks are, in the same folders below it as the images below theirs.
+        folder: where the masks are, in folders below it of the same names as the images'.
         values: what their values mean.
-        image_suffix: the end of an image's name that *mask_suffix* takes the place of; images
-            without it are left out. None: the ending, whatever it is.
+        image_suffix: the end of an image's name, replaced by *mask_suffix* in the mask's name;
+            images without it are left out. None: whatever follows the last dot.
         mask_suffix: the end of a mask's name.
 
     Raises:
@@ -162,14 +223,16 @@ def load_masks(
     truths = {}
     for name in sorted(images.chosen):
         if image_suffix is not None and not name.endswith(image_suffix):
-            images.tally.add("image", f"whose name does not end in {image_suffix} left out", name)
+            images.tally.add(
+                "left out", "image", f"whose name does not end in {image_suffix}", name
+            )
             continue
         start = stem(name) if image_suffix is None else name.removesuffix(image_suffix)
         mask = folder / f"{start}{mask_suffix}"
         if mask.is_file():
             truths[name] = IndexMask(mask, values)
         else:
-            images.tally.add("image", "without a mask left out", name)
+            images.tally.add("left out", "image", "without a mask", name)
     count_strays(images, folder, mask_suffix, image_suffix)
     return images.dataset(folder, truths)
 
@@ -181,17 +244,17 @@ def make_values(
     labels: Labels | None,
     where: str,
 ) -> Values:
-    """Work out what every value of a mask means.
+    """Return the meaning of every value of a mask.
 
     Args:
         train_ids: the class of each value, IGNORE for none; None: the values are the classes.
-        ignore: a value that is not judged.
-        names: the classes by name, in index order; then the model's class is that of the name.
+        ignore: the value of pixels that are not judged.
+        names: the classes in index order; each becomes the model's class of that name.
         labels: the classes of the model.
         where: the file, for messages.
 
     Raises:
-        DataError: the model does not have a class, or more than 255.
+        DataError: the model does not have a class, or has more than 255.
     """
     sized = next((len(known) for known in (names, labels) if known is not None), IGNORE)
     if max(sized, len(labels) if labels else 0) > IGNORE:
@@ -213,7 +276,7 @@ def make_values(
 
 @cache
 def reader() -> MaskReader:
-    """Return the reader of mask files that is installed.
+    """Return the installed reader of mask files.
 
     Raises:
         MissingLibrary: its library is not installed.

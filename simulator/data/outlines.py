@@ -1,4 +1,4 @@
-"""Segmentation truth out of COCO's polygons and run lengths.
+"""Segmentation truth from COCO's polygons and run lengths.
 
 Source:
     https://cocodataset.org/#format-data; run lengths as in cocoapi's ``common/maskApi.c``
@@ -16,16 +16,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.data.annotated import Images, map_classes
+from simulator.data.annotated import Annotated, AnnotatedSpec, Images, map_classes
 from simulator.data.coco import is_crowd, read_coco
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.data.masks import IGNORE, Indices, MaskTruth
 from simulator.errors import DataError, SampleError
 
 _FAR = 100_000
-"""No corner lies farther away, in pixels: pycocotools walks along every edge."""
+"""Corners farther away, in pixels, are refused: pycocotools walks along every edge."""
 _BITS = 60
+
+
+class CocoMaskSpec(AnnotatedSpec):
+    """A card of COCO outlines; ``background`` is the class of pixels that no object covers."""
+
+    background: str | None
+
+
+class CocoMasks(Annotated):
+    """Masks from the outlines in COCO's JSON: one file."""
+
+    task = "segmentation"
+    format = "coco"
+    Spec = CocoMaskSpec
+    in_folder = False
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        assert isinstance(card.spec, CocoMaskSpec)
+        return load_masks(images, annotations, card.spec.background, labels)
+
+
+MASKS = CocoMasks()
 
 
 class Outline(NamedTuple):
@@ -39,8 +64,8 @@ class Outline(NamedTuple):
 class OutlineMask(MaskTruth):
     """The objects of one image, drawn when the mask is read.
 
-    Crowds come first and are not judged; then the others, the larger ones first, so that small
-    objects stay on top of the large ones that they overlap.
+    Crowds come first and are not judged; then the others, larger ones first, so that small objects
+    stay on top of the large ones that they overlap.
 
     Attributes:
         height: rows of the image.
@@ -55,7 +80,7 @@ class OutlineMask(MaskTruth):
     outlines: tuple[Outline, ...]
 
     def digest(self) -> str:
-        """Return the SHA-256 of all that the mask is made of."""
+        """Return the SHA-256 of everything that the mask is made of."""
         parts = [self.height, self.width, self.background, self.outlines]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -80,7 +105,7 @@ class OutlineMask(MaskTruth):
             if one.ndim != 1 or len(one) % 2 or len(one) < 6:
                 raise SampleError("segmentation: a polygon is at least three pairs x, y")
             if not (np.abs(one) < _FAR).all():
-                raise SampleError("segmentation: a corner of a polygon is not in the picture")
+                raise SampleError("segmentation: a corner of a polygon is far outside of the image")
         runs = rasterizer.frPyObjects([c.tolist() for c in corners], self.height, self.width)
         whole = rasterizer.merge(runs)
         drawn = {"size": whole["size"], "counts": whole["counts"].decode("ascii")}
@@ -90,7 +115,7 @@ class OutlineMask(MaskTruth):
 def load_masks(
     images: Images, path: Path, background: str | None, labels: Labels | None
 ) -> Dataset:
-    """Make masks of a COCO file's outlines.
+    """Return masks of a COCO file's outlines.
 
     Args:
         images: where the images are.
@@ -122,10 +147,10 @@ def load_masks(
             raise DataError(f"{path}: image {name!r}: height and width expected, as integers")
         bare = sum(not one.get("segmentation") for one in group)
         if bare:
-            images.tally.add("image", "with an object that has no outline left out", name)
+            images.tally.add("left out", "image", "with an object that has no outline", name)
             continue
         if not group:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
         outlines = tuple(
             Outline(
                 IGNORE if is_crowd(coco, one) else classes[one["category_id"]], one["segmentation"]
@@ -137,7 +162,7 @@ def load_masks(
 
 
 def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> NDArray[np.bool_]:
-    """Pixels of run lengths, which go down the columns and begin outside of the object."""
+    """Pixels of run lengths, which go down the columns and start outside of the object."""
     counts, size = segmentation.get("counts"), segmentation.get("size")
     if size != [height, width]:
         raise SampleError(f"segmentation: run lengths of size {size}, the image {[height, width]}")

@@ -1,4 +1,4 @@
-"""Recordings: what a real device said of each image, dumped there and replayed here."""
+"""Recordings: what a real device gave for each image, replayed here."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.contract import Array
+from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, ProfileError, SampleError
 from simulator.machine import sha256
 from simulator.profile import messages
 from simulator.profile.document import read
 
-STAGES = ("decode", "color", "resize", "infer")
 NAMED = 5
-"""How many of many missing images an error names."""
+"""How many missing images an error names."""
 
 
 class RecordingSpec(BaseModel):
     """The manifest, a YAML document beside the dump.
 
-    ``kind``: ``outputs`` of the network, ``predictions`` (class indices), or ``tensors``, the
-    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT``
-    where the network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table
-    with the columns ``image`` and ``prediction``, and ``score`` and
-    ``margin`` where they are known. ``latency`` is such a table with ``image`` and any of
-    ``decode_ns``, ``color_ns``, ``resize_ns``, ``infer_ns``; a table of predictions may have
-    these columns itself. Images are called by their path below the data folder, or by the
-    SHA-256 of their file, as ``match`` says.
+    ``kind``: the network's ``outputs``, ``predictions`` (class indices), or ``tensors``, the
+    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT`` where the
+    network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table with the
+    columns ``image`` and ``prediction``, and ``score`` and ``margin`` where they are known.
+    ``latency`` is such a table with ``image`` and the nanoseconds of any timed stage up to the
+    network, such as ``decode_ns`` and ``infer_ns``; a table of predictions may have these columns
+    itself. ``match`` says whether images are called by their path below the data folder, or by the
+    SHA-256 of their file.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -73,20 +73,20 @@ class Recording:
         return whole.hexdigest()
 
     def check(self, model: str, items: Sequence[Item], outputs: Sequence[str] = ()) -> None:
-        """Check that this is a recording of the model, and has every image.
+        """Check that this is a recording of the model and has every image.
 
         Args:
             model: SHA-256 of the ONNX file.
-            items: the images that will be asked for.
-            outputs: and which outputs of the network, where outputs were recorded.
+            items: the images that are needed.
+            outputs: the network's outputs that are needed, where outputs were recorded.
 
         Raises:
             DataError: it is of another model, or images are missing; the first few are named.
         """
         if model != self.spec.model:
             raise DataError(
-                f"{self.path}: model: recorded with {self.spec.model[:12]}…, and the model here "
-                f"is {model[:12]}…; record anew, or use that model"
+                f"{self.path}: model: recorded with {self.spec.model[:12]}…, but the model here "
+                f"is {model[:12]}…; record again, or use that model"
             )
         _ = self.stages
         missing = [item.name for item in items if not self._has(item, outputs)]
@@ -108,14 +108,14 @@ class Recording:
         }
 
     def _alone(self, item: Item, names: Sequence[str]) -> bool:
-        """Whether the one output that is asked for is called by the image's name only."""
+        """Whether the only output is stored under the image's name alone."""
         return len(names) == 1 and self._key(item) in self._arrays.files
 
     def array(self, item: Item, output: str | None = None) -> Array:
-        """Return the recorded input of an image, or its one output, or one of several; float32.
+        """Return a recorded input, the only output, or one of several outputs of an image; float32.
 
         Raises:
-            SampleError: the array in the file is damaged, or not there.
+            SampleError: the array is damaged, or is not in the file.
         """
         key = self._key(item) if output is None else f"{self._key(item)}/{output}"
         if key not in self._arrays.files:
@@ -125,7 +125,7 @@ class Recording:
         except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
         if found.dtype.kind != "f":
-            raise SampleError(f"{self.spec.file}: {item.name}: {found.dtype}, not floats")
+            raise SampleError(f"{self.spec.file}: {item.name}: expected floats, got {found.dtype}")
         return np.ascontiguousarray(found, np.float32)
 
     def prediction(self, item: Item) -> tuple[int, float, float]:
@@ -133,17 +133,18 @@ class Recording:
         row = self._rows[self._key(item)]
         prediction = row["prediction"]
         if not isinstance(prediction, int) or prediction < 0:
-            raise SampleError(f"{self.spec.file}: {prediction!r} is no class index")
+            raise SampleError(f"{self.spec.file}: {prediction!r} is not a class index")
         return prediction, _float(row.get("score")), _float(row.get("margin"))
 
     @cached_property
     def stages(self) -> tuple[str, ...]:
-        """The stages of which a latency was recorded, in pipeline order.
+        """The stages whose latency was recorded, in pipeline order.
 
         Raises:
-            DataError: a column is of no stage, or of one that is run here.
+            DataError: a column belongs to no stage, or to a stage that runs here.
         """
-        taken = STAGES[:-1] if self.spec.kind == "tensors" else STAGES
+        steps = device_steps()
+        taken = steps[: steps.index("infer")] if self.spec.kind == "tensors" else steps
         rows = self._latencies
         columns = set(next(iter(rows.values()), ()))
         known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}
@@ -162,7 +163,7 @@ class Recording:
         """
         value = self._latencies.get(self._key(item), {}).get(f"{stage}_ns")
         if not isinstance(value, int) or value < 0:
-            raise SampleError(f"{stage}_ns: {value!r} is no latency in nanoseconds")
+            raise SampleError(f"{stage}_ns: {value!r} is not a latency in nanoseconds")
         return value
 
     def _has(self, item: Item, outputs: Sequence[str]) -> bool:
@@ -184,7 +185,7 @@ class Recording:
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(f"{file}: not an NPZ file of plain arrays") from error
         if not isinstance(found, np.lib.npyio.NpzFile):
-            raise DataError(f"{file}: one array, not an NPZ file of one per image")
+            raise DataError(f"{file}: a single array; expected an NPZ file with one for each image")
         return found
 
     @cached_property
@@ -206,7 +207,7 @@ def load_recording(path: Path) -> Recording:
     """Load a recording's manifest.
 
     Raises:
-        DataError: it is not there, malformed, or names a file that is not there.
+        DataError: it is missing or malformed, or names a file that is missing.
     """
     try:
         document = read(path)
@@ -241,7 +242,7 @@ def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     if len(found) != len(rows):
         names = [str(row["image"]) for row in rows]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{file}: image {twice!r} is there more than once")
+        raise DataError(f"{file}: image {twice!r} has more than one row")
     return found
 
 

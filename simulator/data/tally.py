@@ -1,40 +1,41 @@
-"""What was left out of a data set: counted, and the first few named."""
+"""Notes on what was left out of a data set: how much, and the first few names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 NAMED = 5
-"""How many of many culprits are named."""
+"""How many names a note lists."""
 
 
 class Tally:
     """Counts by sentence, in the order in which they first came up."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], int] = {}
-        self._named: dict[tuple[str, str], list[str]] = {}
+        self._counts: dict[tuple[str, str, str], int] = {}
+        self._named: dict[tuple[str, str, str], list[str]] = {}
 
-    def add(self, noun: str, rest: str, culprit: str, count: int = 1) -> None:
-        """Count a thing, for example ``add("box", "without area dropped", "a.jpg")``.
+    def add(self, done: str, noun: str, rest: str, culprit: str, count: int = 1) -> None:
+        """Count something, for example ``add("dropped", "box", "without area", "a.jpg")``.
 
         Args:
+            done: what was done with it, in the past tense.
             noun: the thing, in the singular.
-            rest: what is the matter, and what was done with it.
-            culprit: what to name.
-            count: how many there are of it; nothing happens at 0.
+            rest: what is wrong with it.
+            culprit: the name to give.
+            count: how many there are; nothing happens at 0.
         """
         if count:
-            named = self._named.setdefault((noun, rest), [])
+            named = self._named.setdefault((done, noun, rest), [])
             if culprit not in named:
                 named[NAMED:] = [culprit]
-            self._counts[noun, rest] = self._counts.get((noun, rest), 0) + count
+            self._counts[done, noun, rest] = self._counts.get((done, noun, rest), 0) + count
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence for each kind, such as ``3 boxes without area dropped: a.jpg``."""
+        """Return a sentence for each kind, such as ``dropped 3 boxes without area: a.jpg``."""
         return tuple(
-            f"{counted(count, noun)} {rest}: {some(self._named[noun, rest])}"
-            for (noun, rest), count in self._counts.items()
+            f"{done} {counted(count, noun)} {rest}: {some(self._named[done, noun, rest])}"
+            for (done, noun, rest), count in self._counts.items()
         )
 
 
@@ -45,6 +46,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """Return the first few names; an ellipsis says that there are more."""
+    """Return the first few names, with an ellipsis if there are more."""
     listed = list(names)
     return ", ".join(listed[:NAMED]) + (", …" if len(listed) > NAMED else "")

@@ -15,6 +15,8 @@ from xml.parsers import expat
 
 from simulator.data.annotated import (
     LIMIT,
+    Annotated,
+    AnnotatedSpec,
     Images,
     Object,
     count_strays,
@@ -23,12 +25,36 @@ from simulator.data.annotated import (
     stem,
 )
 from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
 MAX_BYTES = 10_000_000
-"""Larger XML files are refused; an image with a thousand objects has 0.4 MB."""
+"""Larger XML files are refused; a thousand objects need 0.4 MB."""
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
+
+
+class VocSpec(AnnotatedSpec):
+    """A card of VOC files; ``classes`` lists them for models without a label file."""
+
+    classes: str | None = None
+
+
+class VocBoxes(Annotated):
+    """Boxes in Pascal VOC's XML: a folder with one file an image."""
+
+    task = "detection"
+    format = "voc"
+    Spec = VocSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, card.names(), labels)
+
+
+BOXES = VocBoxes()
 
 
 class _Object(NamedTuple):
@@ -40,14 +66,14 @@ class _Object(NamedTuple):
 def load_boxes(
     images: Images, folder: Path, names: tuple[str, ...] | None, labels: Labels | None
 ) -> Dataset:
-    """Read the boxes of a folder of VOC files; the file of ``a/b.jpg`` is ``a/b.xml``.
+    """Read a folder of VOC files; the file of ``a/b.jpg`` is ``a/b.xml``.
 
     x and y are ``xmin`` and ``ymin``, width and height ``xmax - xmin`` and ``ymax - ymin``.
 
     Args:
         images: where the images are.
         folder: where the XML files are.
-        names: the classes in index order, for models without labels.
+        names: the classes in index order, for models without a label file.
         labels: the classes of the model.
 
     Raises:
@@ -59,7 +85,7 @@ def load_boxes(
         if file.is_file():
             parsed[name] = _read(file)
         else:
-            images.tally.add("image", "without an XML file left out", name)
+            images.tally.add("left out", "image", "without an XML file", name)
     count_strays(images, folder, ".xml")
     used = (one.name for _, _, objects in parsed.values() for one in objects)
     classes = map_classes(used, names, labels, str(folder))
@@ -103,19 +129,21 @@ def _number(file: Path, parent: Element, key: str) -> float:
 
 
 def _parse(file: Path) -> Element:
-    """Parse XML that has no document type: what has none has no entities to expand."""
+    """Parse XML without a document type, so that there are no entities to expand."""
     try:
         with file.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
     if len(data) > MAX_BYTES:
-        raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; not the annotation of an image")
+        raise DataError(
+            f"{file}: larger than {MAX_BYTES:,} bytes; too large for the annotation of an image"
+        )
     builder, parser = TreeBuilder(), expat.ParserCreate()
 
     def refuse(*_: object) -> None:
         raise DataError(
-            f"{file}:{parser.CurrentLineNumber}: a <!DOCTYPE>; annotations need none, remove it"
+            f"{file}:{parser.CurrentLineNumber}: has a <!DOCTYPE>; annotations need none, remove it"
         )
 
     parser.StartDoctypeDeclHandler = refuse

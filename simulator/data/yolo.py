@@ -10,13 +10,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from simulator.data.annotated import Images, Object, count_strays, make_boxes, map_classes, stem
+from simulator.data.annotated import (
+    Annotated,
+    AnnotatedSpec,
+    Images,
+    Object,
+    count_strays,
+    make_boxes,
+    map_classes,
+    stem,
+)
 from simulator.data.folder import Dataset, Item, read
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels, as_index, read_text
 from simulator.errors import DataError, SampleError
 
 _FAR = 2.0
-"""Fractions are smaller; larger ones are pixels."""
+"""Fractions are smaller than this; larger numbers must be pixels."""
+
+
+class YoloSpec(AnnotatedSpec):
+    """A card of YOLO files; ``classes`` names the indices in them."""
+
+    classes: str
+
+
+class YoloBoxes(Annotated):
+    """Boxes in YOLO's text: a folder with one file an image."""
+
+    task = "detection"
+    format = "yolo"
+    Spec = YoloSpec
+    in_folder = True
+
+    def _load(
+        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+    ) -> Dataset:
+        return load_boxes(images, annotations, card.names() or (), labels)
+
+
+BOXES = YoloBoxes()
 
 
 class _Line(NamedTuple):
@@ -30,9 +63,9 @@ class _Line(NamedTuple):
 def load_boxes(
     images: Images, folder: Path, names: tuple[str, ...], labels: Labels | None
 ) -> Dataset:
-    """Read the boxes of a folder of YOLO files; the file of ``a/b.jpg`` is ``a/b.txt``.
+    """Read a folder of YOLO files; the file of ``a/b.jpg`` is ``a/b.txt``.
 
-    The fractions become pixels of the image as it is stored, whose header is read for that.
+    The fractions become pixels of the image as it is stored; its size is read from its header.
 
     Args:
         images: where the images are.
@@ -48,9 +81,9 @@ def load_boxes(
         file = folder / f"{stem(name)}.txt"
         parsed[name] = _lines(file, len(names)) if file.is_file() else []
         if not parsed[name]:
-            images.tally.add("image", "without an object kept", name)
+            images.tally.add("kept", "image", "without an object", name)
     if not any(parsed.values()):
-        raise DataError(f"{folder}: no file in it has an object of an image of {images.root}")
+        raise DataError(f"{folder}: no file has an object of an image of {images.root}")
     count_strays(images, folder, ".txt")
     used = {row.label for rows in parsed.values() for row in rows}
     classes = map_classes((names[index] for index in sorted(used)), names, labels, str(folder))
@@ -66,7 +99,7 @@ def load_boxes(
 
 
 def _size(images: Images, name: str) -> tuple[int, int]:
-    """(height, width); of a file that is no image some size: the run leaves it out anyway."""
+    """(height, width); any size for a file that is not an image: the run leaves it out anyway."""
     try:
         header = read(Item(name, images.paths[name], None))
     except SampleError:
@@ -75,7 +108,7 @@ def _size(images: Images, name: str) -> tuple[int, int]:
 
 
 def _lines(file: Path, count: int) -> list[_Line]:
-    """The objects: each line that is not blank."""
+    """The objects of a file: each line that is not blank."""
     rows = []
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if not (fields := line.split()):

@@ -24,7 +24,7 @@ from simulator.pipeline.walk import Walk, Watch
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.profile.schema import AXES
+from simulator.profile.modality import axes_of
 from simulator.results.store import Rows, RunWriter
 from simulator.tasks.task import Task
 
@@ -120,6 +120,7 @@ def manifest(
     """
     card, dataset = session.card, session.dataset
     digests = digests_of(stacks, session) if known is None else known
+    every = axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -150,7 +151,7 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
-                "axes": {axis: _axis(stack, axis) for axis in AXES},
+                "axes": {axis: _axis(stack, axis) for axis in every},
             }
             for stack in stacks
         },

@@ -21,7 +21,7 @@ from simulator.pipeline.executor import Outcome
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.profile.axes import GRAPH_AXES, PIXEL_AXES, POST_AXES, swap
+from simulator.profile.axes import GRAPH_AXES, POST_AXES, is_of_front_end, swap
 
 SELF_SAMPLES = 4
 AXIS_SAMPLES = 8
@@ -156,7 +156,7 @@ def axis_effects(
                 graphs = (stack.profile.spec.graph for stack in (train, deploy))
                 changed, words = graph_difference(card, session.source, axis, *graphs)
                 found.known[axis] = {"null": changed == 0, "why": words}
-            elif axis in PIXEL_AXES:
+            elif is_of_front_end(axis, train.profile):
                 mixed = swap(train.profile, deploy.profile, [axis])
                 found.pixels[axis] = session.builder.front_end(*mixed)
             elif axis in POST_AXES:

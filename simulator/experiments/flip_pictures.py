@@ -86,7 +86,7 @@ def flip_pictures(
     session: Session, stacks: Sequence[Stack], arms: tuple[int, int], prefix: str
 ) -> FlipPictures | str | None:
     """Plan the pictures; None where the task's changes are not drawn, or why they cannot be."""
-    if not session.card.task.drawn:
+    if not session.card.task.view().drawn:
         return None
     drawn = [(stack, chain) for stack in stacks if (chain := decoding(stack))]
     if painter() is None or not drawn:
@@ -122,7 +122,7 @@ def draw(
     def png(one: FlipSeen | None) -> bytes | None:
         if one is None:
             return None
-        return found.png(task.panels(one.images, one.before, one.after, one.truth))
+        return found.png(task.view().panels(task, one.images, one.before, one.after, one.truth))
 
     with ThreadPoolExecutor(session.workers) as pool:
         drawn = list(pool.map(png, [seen.get(flip["sample"]) for flip in flips]))
@@ -139,7 +139,7 @@ def painter() -> Painter | None:
     return found
 
 
-def _service(stage: Stage) -> Any:
+def _service(stage: str) -> Any:
     for backend in registry.backends():
         offers = backend.of(stage)
         if offers and all(library.version for library in backend.libraries):

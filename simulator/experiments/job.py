@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
         progress: told how the run goes.
         under: a condition that every stack is under, ``NAME:PARAMETERS``; none by default.
         trial: which draw of a condition that has chance in it; 0 by default.
+        executor: who takes the samples through the stacks; ``local``, threads, by default.
     """
 
     data: str | Path | None
@@ -46,6 +47,7 @@ class Options(TypedDict, total=False):
     progress: Progress | None
     under: str | None
     trial: int
+    executor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class Job:
         return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
             given.get("workers"), given.get("memory"), given.get("progress"), self._under,
+            given.get("executor", "local"),
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:

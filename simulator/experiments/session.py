@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.data import example
-from simulator.data.folder import Dataset, Item, subset
+from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
@@ -118,6 +118,7 @@ class Session:
         memory: MiB that the samples in flight may need together; 2048 by default.
         progress: told how it goes.
         under: what happens to the world or the machine, for every stack alike.
+        executor: who takes the samples through the stacks.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -133,6 +134,7 @@ class Session:
         memory: int | None,
         progress: Progress | None,
         under: Under | None = None,
+        executor: str = "local",
     ) -> None:
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
@@ -144,14 +146,15 @@ class Session:
         if under:
             under.check(self.card.modality.name)
         self.source = check(self.card)
-        whole = self.card.task.load(Path(data)) if data else self.card.task.example()
+        task, files = self.card.task, Files.of(self.card.modality)
+        whole = task.load(Path(data), files) if data else task.example()
         self.notes = whole.notes
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, under
         )
-        self.executor: Executor = EXECUTORS["local"](
+        self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
             self.builder.runtimes,
             workers or os.cpu_count() or 1,

@@ -164,7 +164,7 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[str]:
         found.append(f"no labels: {summary['metric']} and what follows from it are left out")
     elif summary["train"]["metric"][summary["metric"]] is None:
         found.append(f"nothing is annotated that {summary['metric']} could be measured on")
-    found += task.findings(summary)
+    found += task.view().findings(summary)
     if summary["samples"] < samples_needed(0.9):
         found.append(
             f"{summary['samples']} samples cannot carry a p90 latency; it needs "

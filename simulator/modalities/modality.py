@@ -14,6 +14,7 @@ from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
+from simulator.profile.schema import ProfileSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,15 @@ class Modality(ABC):
     Attributes:
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
-        Spec: the schema of its profiles.
+        suffixes: the ends of the names of files that are samples, in lower case with the dot.
+        Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
         Card: the schema of its model cards.
     """
 
     name: ClassVar[str]
     unit: ClassVar[str]
-    Spec: ClassVar[type[BaseModel]]
+    suffixes: ClassVar[tuple[str, ...]]
+    Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
 
     @abstractmethod

@@ -15,8 +15,7 @@ from simulator.modalities.card import CardSpec
 from simulator.modalities.modality import MODALITIES, Feed, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, read
-from simulator.tasks import NAMES, named
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import TASKS, Network, Task
 
 DEFAULT = "image"
 """What a card's samples are where its ``input`` has no ``kind``."""
@@ -58,7 +57,7 @@ class Card:
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
             raise ModelError(f"{path}: labels: a card for {task.name} names its classes' file")
-        self.task: Task = task(output, _network(self.spec, self.labels))
+        self.task: Task = task(output, Network(self.labels, self.spec.input))
 
     @property
     def feeds(self) -> tuple[Feed, ...]:
@@ -70,12 +69,6 @@ class Card:
         if not os.path.isfile(file):  # unlike Path.is_file, no error where a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
-
-
-def _network(spec: CardSpec, labels: Labels | None) -> Network:
-    """What a task has to know; the size of an input that has none is 0."""
-    height, width = (getattr(spec.input, side, 0) for side in ("height", "width"))
-    return Network(height, width, labels)
 
 
 def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseModel]:
@@ -109,7 +102,7 @@ def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseMo
         kind = DEFAULT
     modality = MODALITIES[kind] if known(kind, MODALITIES.names, "input", "kind") else None
     spec = valid(modality.Card, document.values) if modality else None
-    task = named(name) if isinstance(name, str) and known(name, NAMES, "task") else None
+    task = TASKS[name] if isinstance(name, str) and known(name, TASKS.names, "task") else None
     output = document.values.get("output")
     made = valid(task.Output, output, "output") if task and isinstance(output, dict) else None
     if modality is None or spec is None or task is None or made is None:

@@ -20,9 +20,10 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile, shape_words
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
+from simulator.pipeline.extra import with_extras
 from simulator.pipeline.inference import Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
-from simulator.profile.implementations import Choice, Choices
+from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
 
 Report = Callable[[str], None]
@@ -151,7 +152,8 @@ class StackBuilder:
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
-        return Chain(tuple(self.card.modality.front_end(profile, choices, self.card.spec)))
+        own = self.card.modality.front_end(profile, choices, self.card.spec)
+        return with_extras(Chain(tuple(own)), extra_stages(profile, choices))
 
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the condition where it acts, if it acts between two steps."""

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.words import title
-from simulator.tasks import named
+from simulator.tasks.task import TASKS
 
 ABSENT = "-"
 
@@ -129,7 +129,8 @@ def options(summaries: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table with a row per option: delta is option minus trained."""
     text = ""
     for summary in summaries:
-        metric, kinds = summary["metric"], named(summary["task"]).kinds
+        metric, view = summary["metric"], TASKS[summary["task"]].view()
+        kinds = {name: view.kind(name) for name in view.task.kinds}
         titles = ["", f"{title(metric)} %", "delta", "95 % interval", "flips", *kinds.values(), "p"]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]

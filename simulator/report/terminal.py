@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.rules import got
-from simulator.report.words import settings, title
-from simulator.tasks import named
+from simulator.report.words import settings
+from simulator.tasks.task import TASKS
 
 NOTHING = "-"
 
@@ -97,7 +97,7 @@ def _answer(summary: Mapping[str, Any], console: Console) -> None:
             low, high = flips["ci95"]
             rate += f"   95 % interval {low:.2%} to {high:.2%}"
     table.add_row("[bold]flips[/]", of + rate)
-    kinds, *rest = [*named(summary["task"]).lines(summary), None]
+    kinds, *rest = [*TASKS[summary["task"]].view().lines(summary), None]
     if kinds:
         table.add_row(*kinds)
     _metrics(summary, table)
@@ -110,6 +110,7 @@ def _answer(summary: Mapping[str, Any], console: Console) -> None:
 def _metrics(summary: Mapping[str, Any], table: Table) -> None:
     """The metrics of both sides, and the delta of those that have an interval."""
     sides = [summary[side]["metric"] for side in ("train", "deploy")]
+    title = TASKS[summary["task"]].view().metric
     for metric, delta in summary["delta"].items():
         if delta is None:
             continue
@@ -128,10 +129,10 @@ def _metrics(summary: Mapping[str, Any], table: Table) -> None:
 
 
 def _worst(summary: Mapping[str, Any], console: Console) -> None:
-    words = named(summary["task"]).words
-    shown = table("Worst flips", "image", *named(summary["task"]).titles)
+    view = TASKS[summary["task"]].view()
+    shown = table("Worst flips", "image", *view.titles)
     for flip in summary["worst_flips"]:
-        shown.add_row(escape(flip["sample"]), *map(escape, words(flip)))
+        shown.add_row(escape(flip["sample"]), *map(escape, view.words(flip)))
     console.print(shown)
 
 

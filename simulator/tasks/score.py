@@ -1,14 +1,16 @@
-"""How good one stack is, and how much its answers differ, on any resample of the images."""
+"""How good one stack is, and how two stacks compare, on the samples and on any resample of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from simulator.statistics.bootstrap import Figure, Floats, Resamples, ratio
+from simulator.errors import DataError
+from simulator.statistics.bootstrap import Figure, Floats, Resamples, effect, ratio
 
 Record = Mapping[str, Any]
 
@@ -18,9 +20,9 @@ class Score:
     """How good one stack is.
 
     Attributes:
-        records: of its answers, one an image.
-        labelled: how many of the images somebody has annotated.
-        metrics: by name, fractions; None where they cannot be known.
+        records: its answers, one record a sample.
+        labelled: how many of the samples somebody has annotated.
+        metrics: fractions by name; None where they cannot be computed.
         figure: the headline metric of any resample; None where there is no truth.
         others: further metrics of any resample, by name.
     """
@@ -33,15 +35,86 @@ class Score:
     _drawn: dict[Any, dict[str, Floats]] = field(default_factory=dict, repr=False, compare=False)
 
     def drawn(self, headline: str, draws: Resamples) -> dict[str, Floats]:
-        """Return every resampled metric by its name; worked out once."""
+        """Return every resampled metric by its name; computed once."""
         if draws not in self._drawn:
             figures = {headline: self.figure, **self.others} if self.figure else self.others
             self._drawn[draws] = {name: draws.of(figure) for name, figure in figures.items()}
         return self._drawn[draws]
 
 
+def mean_score(metrics: Sequence[str], records: Sequence[Record], truths: Sequence[Any]) -> Score:
+    """Return the mean of each metric's column over the samples that have a value in it.
+
+    Args:
+        metrics: columns of the records with a sample's points, 0 to 1; None where the sample has no
+            truth. The first one is the headline.
+        records: one a sample.
+        truths: of the same samples.
+    """
+    values: dict[str, float | None] = {}
+    figures: dict[str, Figure] = {}
+    for metric in metrics:
+        points = [record[metric] for record in records]
+        known = np.array([value is not None for value in points], np.float64)
+        total = np.array([value or 0.0 for value in points], np.float64)
+        values[metric] = float(total.sum() / known.sum()) if known.any() else None
+        if known.any():
+            figures[metric] = ratio(total, known)
+    labelled = sum(truth is not None for truth in truths)
+    return Score(records, labelled, values, figures.pop(metrics[0], None), figures)
+
+
+def compare(
+    train: Score,
+    deploy: Score,
+    metrics: Sequence[str],
+    kinds: Sequence[str],
+    draws: Resamples,
+) -> dict[str, Any]:
+    """Compare two stacks by the bootstrap; see :meth:`simulator.tasks.task.Task.compare`.
+
+    Args:
+        train: the training stack.
+        deploy: the deployment stack, on the same samples.
+        metrics: those that get a delta, the headline first.
+        kinds: columns that count kinds of flips.
+        draws: of the bootstrap.
+
+    Raises:
+        DataError: there is no sample.
+    """
+    if not train.records:
+        raise DataError("no sample went through both stacks")
+    deltas: dict[str, Any] = {}
+    for metric in metrics:
+        old, new = train.metrics[metric], deploy.metrics[metric]
+        plain = None if old is None or new is None else {"value": new - old}
+        deltas[metric] = plain and {**plain, "ci95": None, "p": None}
+    before, after = (score.drawn(metrics[0], draws) for score in (train, deploy))
+    for metric in before.keys() & after.keys():
+        found = effect(after[metric] - before[metric])
+        deltas[metric] = {
+            "value": found.value, "ci95": list(found.ci95), "p": found.p,
+            "method": "bootstrap over images",
+        }  # fmt: skip
+    changed = effect(flip_rate(deploy.records, draws))
+    return {
+        "labelled": train.labelled,
+        "train": {"metric": dict(train.metrics)},
+        "deploy": {"metric": dict(deploy.metrics)},
+        "delta": deltas,
+        "flips": {
+            "count": sum(r["changed"] for r in deploy.records),
+            "units": sum(r["units"] for r in deploy.records),
+            "rate": changed.value,
+            "ci95": list(changed.ci95) if changed.value > 0 else None,
+            **{kind: total(deploy.records, kind) for kind in kinds},
+        },
+    }
+
+
 def total(records: Sequence[Record], kind: str) -> int | None:
-    """Return the sum of what is known; None where nothing is."""
+    """Return the sum of the values that are not None; None where all are."""
     known = [record[kind] for record in records if record[kind] is not None]
     return sum(known) if known else None
 
@@ -52,3 +125,17 @@ def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
         np.array([record[name] for record in records], np.float64) for name in ("changed", "units")
     )
     return draws.of(ratio(changed, units))
+
+
+def agree(one: Record, other: Record, columns: Iterable[str]) -> bool:
+    """Whether two records have these columns, with equal values; NaN equals itself."""
+    return all(
+        name in one and name in other and _comparable(one[name]) == _comparable(other[name])
+        for name in columns
+    )
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_comparable(one) for one in value]
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

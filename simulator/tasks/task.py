@@ -1,42 +1,66 @@
 """What a task is: what a model's outputs mean, and how well they fit what people have annotated.
 
-The engine knows no task. It asks one, made from the model card, for the few methods below, and
-keeps what they return: a flat record per image and stack, from which every figure is worked out.
+The engine knows no task. It asks one, made from the model card, for the methods below, and keeps
+what they return: a flat record for each sample and stack, from which every figure is computed. How
+answers are shown to people is another class, :class:`simulator.tasks.view.View`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 import pyarrow as pa
 from pydantic import BaseModel
 
-from simulator.contract import Array, Encoded, Panel
-from simulator.data.folder import Dataset
+from simulator.data.card import find_card, read_card
+from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
 from simulator.data.labels import Labels
+from simulator.entry_points import Table
 from simulator.errors import DataError, UserError
-from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.statistics.bootstrap import Resamples, effect
-from simulator.tasks.score import Record, Score, flip_rate, total
+from simulator.profile.section import Section
+from simulator.statistics.bootstrap import RESAMPLES, Resamples
+from simulator.tasks import score as scores
+from simulator.tasks import view as views
+from simulator.tasks.score import Record, Score
+
+if TYPE_CHECKING:
+    from simulator.tasks.specimen import Specimen
 
 Shapes = Mapping[str, Sequence[int | None]]
 CHANGES = (
     pa.field("changed", pa.int64()),
     pa.field("units", pa.int64()),
 )
-"""Of an answer, how many units differ from the first stack's answer, and of how many."""
+"""In how many units an answer differs from the first stack's, and how many units there are."""
 
 
 class Settings(Protocol):
-    """How outputs become answers: the card's words, with the profile's laid over them."""
+    """How outputs become answers: what the card says, and what the profile says instead."""
 
     def identity(self) -> Any:
-        """Return what tells these settings from others, as JSON."""
+        """Return what tells these settings from others; JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardSettings:
+    """The settings of a task for which a profile's ``postprocess`` has no field.
+
+    Attributes:
+        output: the card's ``output`` section.
+    """
+
+    output: BaseModel
+
+    def identity(self) -> Any:
+        """Return the content of the section."""
+        return self.output.model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +68,12 @@ class Network:
     """What a task has to know of the model around its outputs.
 
     Attributes:
-        height: rows of its input.
-        width: columns of its input.
         labels: the classes; None where the card has no label file.
+        input: the card's ``input`` section, as its modality defines it.
     """
 
-    height: int
-    width: int
-    labels: Labels | None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns of its input."""
-        return self.height, self.width
+    labels: Labels | None = None
+    input: Any = None
 
     @property
     def classes(self) -> int:
@@ -70,51 +87,64 @@ class Network:
 
 
 class Task(ABC):
-    """One task, for one model.
+    """One task, for one model; plain data, so that it can be sent to another process.
+
+    The class is found by entry point, group ``simulator.tasks``. The smallest one has a ``name``,
+    ``metrics``, ``columns``, :meth:`decode`, :meth:`record` and :meth:`examples`: each metric is
+    then the mean of the column of its name, and an answer has changed where it is another one.
 
     Attributes:
         name: as model cards write it.
         unit: what flips are counted in, in the singular.
         metrics: those that a comparison gives deltas of; the first one is the headline.
         columns: what its records hold, :data:`CHANGES` among them.
-        drawn: whether a change is worth a picture; see :meth:`panels`.
-        needs_labels: whether a card without a label file is refused.
-        kinds: the kinds of flips that ``flips`` of a comparison counts, with their titles.
-        titles: of the columns of the worst flips, after the image's name.
-        resamples: how often its headline metric is resampled.
+        kinds: the columns that count kinds of flips; ``flips`` of a comparison has their sums.
+        needs_labels: whether a model card must name a label file.
+        several: whether :meth:`decode` takes the outputs of several inferences.
+        resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
+        View: how answers are shown to people.
 
     Args:
-        output: that section, checked.
+        output: the card's section, checked.
         network: the model around it.
     """
 
     name: ClassVar[str]
-    unit: ClassVar[str]
+    unit: ClassVar[str] = "sample"
     metrics: ClassVar[tuple[str, ...]]
     columns: ClassVar[tuple[pa.Field, ...]]
-    drawn: ClassVar[bool] = True
-    needs_labels: ClassVar[bool] = True
-    kinds: ClassVar[Mapping[str, str]]
-    titles: ClassVar[tuple[str, str, str]]
-    resamples: ClassVar[int]
-    Output: ClassVar[type[BaseModel]]
+    kinds: ClassVar[tuple[str, ...]] = ()
+    needs_labels: ClassVar[bool] = False
+    several: ClassVar[bool] = False
+    resamples: ClassVar[int] = RESAMPLES
+    Output: ClassVar[type[BaseModel]] = Section
+    View: ClassVar[type[views.View]] = views.View
 
     def __init__(self, output: Any, network: Network) -> None:
         self.output, self.network = output, network
+
+    @classmethod
+    def view(cls) -> views.View:
+        """Return what shows its answers to people."""
+        return cls.View(cls)
+
+    @classmethod
+    def specimens(cls) -> Mapping[str, Specimen]:
+        """Return what the conformance suite tries this task with, by name; see there."""
+        return {}
 
     @property
     def headline(self) -> str:
         """The first metric."""
         return self.metrics[0]
 
-    @abstractmethod
     def outputs(self) -> tuple[str, ...]:
-        """Return the outputs that the card names; none: the model's first one is meant."""
+        """Return the outputs that the card names; none where the model's first one is meant."""
+        return ()
 
-    @abstractmethod
-    def check(self, shapes: Shapes) -> None:
-        """Hold a model's outputs against the card.
+    def check(self, shapes: Shapes) -> None:  # noqa: B027 - most cards promise nothing of shapes
+        """Compare a model's outputs with what the card says of them.
 
         Args:
             shapes: of each output that :meth:`outputs` names, or of the first one.
@@ -123,197 +153,216 @@ class Task(ABC):
             ModelError: naming the output, what was expected and what it is.
         """
 
-    @abstractmethod
     def settings(self, asked: Postprocess) -> Settings:
-        """Lay what a profile asks for over what the card says.
+        """Return the card's settings with those of a profile in their place.
 
         Raises:
             ModelError: the two do not go together.
         """
+        return CardSettings(self.output)
 
     @abstractmethod
-    def decode(self, outputs: Mapping[str, Array], settings: Any, placement: Placement) -> Any:
-        """Turn one image's outputs into a prediction.
+    def decode(self, outputs: Any, settings: Any, placement: Any) -> Any:
+        """Turn the outputs for one sample into a prediction.
+
+        Args:
+            outputs: arrays by the names of :meth:`outputs`, with a batch of 1. Where
+                :attr:`several`, a tuple of such mappings, one for each inference that the front
+                end made of the sample (the choices of a question), in its order.
+            settings: what :meth:`settings` returned.
+            placement: how the sample lies in the network's input, as the modality's placing says
+                (of an image a :class:`simulator.modalities.image.geometry.Placement`).
 
         Raises:
             ModelError: an output is not what the card promises.
             SampleError: the model gave NaN or an infinity.
         """
 
-    @abstractmethod
-    def load(self, path: Path) -> Dataset:
-        """Open the annotated images at a path.
+    def load(self, path: Path, files: Files = IMAGES) -> Dataset:
+        """Open the samples at a path: a data card, or a folder; see :meth:`folder`.
+
+        Args:
+            path: a data card, a folder with a ``data.yaml``, or a folder of samples.
+            files: the files that are samples.
 
         Raises:
-            DataError: they cannot be used.
+            DataError: they cannot be used, or are annotated for another task.
         """
+        found = find_card(path)
+        if found is None:
+            return self.folder(path, files)
+        card = read_card(found)
+        if card.task != self.name:
+            raise DataError(f"{found}: task: {card.task}, and the model is for {self.name}")
+        return card.load(self.network.labels, files)
+
+    def folder(self, root: Path, files: Files) -> Dataset:
+        """Open a folder of samples that has no data card; nobody has annotated them.
+
+        Raises:
+            DataError: it cannot be used.
+        """
+        return load_unlabelled(root, files)
 
     def recorded(self, prediction: int, score: float, margin: float) -> Any:
         """Return the prediction of a recorded class index; score and margin may be NaN.
 
         Raises:
-            UserError: the task's predictions are more than that.
+            UserError: a prediction of this task is more than a class index.
         """
-        raise UserError(f"kind: predictions are class indices; of {self.name} record the outputs")
+        raise UserError(
+            f"kind: predictions: these are class indices, and the model does {self.name}; record "
+            "its outputs"
+        )
 
     def example(self) -> Dataset:
-        """Return the built-in images.
+        """Return the built-in samples.
 
         Raises:
             UserError: there are none for this task.
         """
-        raise UserError(
-            f"the model does {self.name}, and the built-in images are for classification; give "
-            "--data"
-        )
+        raise UserError(f"there are no built-in samples for {self.name}; give --data")
 
-    @staticmethod
-    def findings(summary: Mapping[str, Any]) -> list[str]:
-        """Return what the person should know about the figures of a comparison."""
-        return []
-
-    @abstractmethod
     def stamp(self, truth: Any) -> Any:
-        """Return what tells one image's truth from another, as JSON; None where there is none."""
+        """Return what tells one truth from another; JSON, and None where there is no truth.
 
-    @abstractmethod
-    def record(self, prediction: Any, truth: Any) -> dict[str, Any]:
-        """Return a prediction's :attr:`columns`.
-
-        Raises:
-            SampleError: this image's truth cannot be used.
+        By default a string, a number or a boolean is its own stamp, and of other JSON it is a
+        digest.
         """
+        if truth is None or isinstance(truth, (str, int, float)):
+            return truth
+        text = json.dumps(truth, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
-    @abstractmethod
-    def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
-        """Return :data:`CHANGES`, and columns of the task's own that count kinds of changes."""
-
-    def opened(self, truth: Any, image: Encoded | None = None) -> Any:
-        """Return a truth ready for :meth:`record` and :meth:`change`; read once an image.
+    def opened(self, truth: Any, source: Any = None) -> Any:
+        """Return a truth ready for :meth:`record` and :meth:`change`; called once a sample.
 
         Args:
             truth: what people have annotated.
-            image: the file, whose size a truth may be held against.
+            source: the sample as its modality read it; None where only the truth is known.
 
         Raises:
-            SampleError: this image's truth cannot be used.
+            SampleError: this sample's truth cannot be used.
         """
         return truth
 
     @abstractmethod
+    def record(self, prediction: Any, truth: Any) -> dict[str, Any]:
+        """Return a prediction's :attr:`columns`, those of :meth:`change` excepted.
+
+        Raises:
+            SampleError: this sample's truth cannot be used.
+        """
+
+    def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
+        """Return :data:`CHANGES` and :attr:`kinds`: how an answer differs from the first stack's.
+
+        By default an answer is one unit, and has changed where ``before != after``.
+        """
+        return {"changed": int(before != after), "units": 1}
+
+    def same(self, before: Record, after: Record) -> bool:
+        """Whether two runs of one stack gave the same answer to a sample.
+
+        By default all columns must be equal but those of fractions: how sure a stack was is not
+        part of its answer.
+        """
+        return scores.agree(before, after, self.firm)
+
+    @property
+    def firm(self) -> tuple[str, ...]:
+        """The columns that are not fractions: what was answered, not how surely."""
+        return tuple(field.name for field in self.columns if not _is_fraction(field.type))
+
     def late(self, record: Record) -> dict[str, Any]:
-        """Return a record as though its answer had come too late: it counts as wrong.
+        """Return a record as if its answer had come too late, so that it counts as wrong.
+
+        By default every metric's column is 0.
 
         Source:
             Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
         """
+        return {**record, **{name: 0.0 for name in self.metrics if record[name] is not None}}
 
-    @abstractmethod
     def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
-        """Measure one stack.
+        """Measure one stack; by default each metric is the mean of the column of its name.
 
         Args:
-            records: one an image.
-            truths: what people have annotated, of the same images in the same order.
+            records: one a sample.
+            truths: what people have annotated, of the same samples in the same order.
         """
+        return scores.mean_score(self.metrics, records, truths)
 
     def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
-        """Compare two stacks on the images that went through both.
+        """Compare two stacks on the samples that went through both.
 
         Args:
             train: the training stack.
-            deploy: the deployment stack, on the same images.
+            deploy: the deployment stack, on the same samples.
             draws: of the bootstrap.
 
         Returns:
             Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``.
-            Metrics, rates and deltas are fractions, None where they cannot be known; a delta is
+            Metrics, rates and deltas are fractions, None where they cannot be computed; a delta is
             deploy minus train; intervals are [lower, upper], and None for a flip rate of 0: a
             bootstrap draws from what was seen.
 
         Raises:
-            DataError: there is no image.
+            DataError: there is no sample.
         """
-        if not train.records:
-            raise DataError("no sample went through both stacks")
-        deltas: dict[str, Any] = {}
-        for metric in self.metrics:
-            old, new = train.metrics[metric], deploy.metrics[metric]
-            plain = None if old is None or new is None else {"value": new - old}
-            deltas[metric] = plain and {**plain, "ci95": None, "p": None}
-        before, after = (score.drawn(self.headline, draws) for score in (train, deploy))
-        for metric in before.keys() & after.keys():
-            found = effect(after[metric] - before[metric])
-            deltas[metric] = {
-                "value": found.value, "ci95": list(found.ci95), "p": found.p,
-                "method": "bootstrap over images",
-            }  # fmt: skip
-        changed = effect(flip_rate(deploy.records, draws))
-        return {
-            "labelled": train.labelled,
-            "train": {"metric": dict(train.metrics)},
-            "deploy": {"metric": dict(deploy.metrics)},
-            "delta": deltas,
-            "flips": {
-                "count": sum(r["changed"] for r in deploy.records),
-                "units": sum(r["units"] for r in deploy.records),
-                "rate": changed.value,
-                "ci95": list(changed.ci95) if changed.value > 0 else None,
-                **{kind: total(deploy.records, kind) for kind in self.kinds},
-                **self.more(deploy.records),
-            },
-        }
+        found = scores.compare(train, deploy, self.metrics, self.kinds, draws)
+        return {**found, "flips": {**found["flips"], **self.more(deploy.records)}}
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Return figures of the changes that are no counts, for ``flips``."""
+        """Return further figures of the changes, for ``flips``."""
         return {}
 
-    @abstractmethod
     def severity(self, train: Record, deploy: Record) -> float:
-        """Return how bad a change is; the worst ones are shown."""
+        """Return how bad a change is; the worst ones are shown. By default the share of units."""
+        return float(deploy["changed"] / max(deploy["units"], 1))
 
-    @abstractmethod
     def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
-        """Return what ``summary.json`` says of a changed answer, ``train`` and ``deploy`` in it."""
+        """Return what ``summary.json`` keeps of a changed answer: ``train`` and ``deploy`` in it.
 
-    @staticmethod
-    @abstractmethod
-    def words(flip: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return a flip in words, under :attr:`titles`."""
-
-    @staticmethod
-    @abstractmethod
-    def lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return what the screen shall say besides flips, metrics and deltas; kinds of flips first.
-
-        Each line is a title, which may be empty, and a text.
+        By default the counts of changes, and under either stack what it answered.
         """
-
-    def panels(
-        self, images: tuple[Array, Array], before: Any, after: Any, truth: Any
-    ) -> list[Panel]:
-        """Return a picture of a change.
-
-        Args:
-            images: the image as either stack decoded it, (H, W, 3) uint8.
-            before: the prediction of the training stack.
-            after: the prediction of the deployment stack.
-            truth: what people have annotated.
-        """
-        return []
+        counted = ("changed", "units", *self.kinds)
+        own = [field.name for field in self.columns if field.name not in counted]
+        sides = {"train": train, "deploy": deploy}
+        said = {side: {name: record[name] for name in own} for side, record in sides.items()}
+        return {**said, **{name: deploy[name] for name in counted}}
 
     @abstractmethod
     def examples(self) -> list[tuple[Any, Any]]:
-        """Return a few truths, each with the prediction that is perfect for it."""
+        """Return a few truths, each with the prediction that is perfect for it.
+
+        One of them has nothing to find, where the task has such samples. Rules of a gate are
+        checked with them before a run.
+        """
 
     @final
     def records(
-        self, predictions: Sequence[Any], truth: Any, image: Encoded | None = None
+        self, predictions: Sequence[Any], truth: Any, source: Any = None
     ) -> list[dict[str, Any]]:
-        """Return the records of all stacks' answers to one image; the first stack is the measure.
+        """Return a record for every stack's answer to one sample, compared with the first stack's.
+
+        Args:
+            predictions: one a stack.
+            truth: what people have annotated.
+            source: see :meth:`opened`.
 
         Raises:
-            SampleError: this image's truth cannot be used.
+            SampleError: this sample's truth cannot be used.
         """
-        first, known = predictions[0], self.opened(truth, image)
+        first, known = predictions[0], self.opened(truth, source)
         return [self.record(one, known) | self.change(first, one, known) for one in predictions]
+
+
+def _is_fraction(kind: pa.DataType) -> bool:
+    inner = kind.value_type if pa.types.is_list(kind) else kind
+    return bool(pa.types.is_floating(inner))
+
+
+TASKS: Table[type[Task]] = Table(
+    "simulator.tasks", "task", lambda found: isinstance(found, type) and issubclass(found, Task)
+)

@@ -1,9 +1,10 @@
-"""What decoding has to stand: NaN, what does not fit, threads; and which settings are the same."""
+"""What decoding must withstand: NaN, wrong shapes, threads; and which settings are the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain, combinations, product
@@ -13,62 +14,66 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 from pydantic import ValidationError
 
+from simulator.contract import Array
 from simulator.errors import ModelError, SampleError
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
+from simulator.tasks.specimen import Specimen
 from simulator.testing.subject import Failed, expect, one_line
-from simulator.testing.task_subject import Outputs, TaskSubject, plain
+from simulator.testing.task_cases import plain
 
+Parts = Sequence[Mapping[str, Array]]
 THREADS, ROUNDS = 4, 5
 _TRIED: dict[Any, tuple[Any, ...]] = {bool: (False, True), int: (1, 2), float: (0.125, 0.5)}
 
 
-def nan_and_infinity_are_refused(subject: TaskSubject) -> str | None:
-    """An output of NaN or infinity is a SampleError; so is a single one, or it is not read."""
+def nan_and_infinity_are_refused(subject: Specimen) -> str | None:
+    """An output of NaN or infinity is a SampleError; so is a single one, unless it is not read."""
     whole, expected = [], plain(subject.answer())
-    for name, array in subject.fresh().items():
+    for at, name, array in _arrays(subject):
         if array.dtype.kind != "f":
             whole.append(name)
             continue
         for value in (np.nan, np.inf, -np.inf):
-            outputs = subject.fresh()
-            outputs[name][...] = value
-            _refused(subject, outputs, f"nothing but {value} in output {name!r}", SampleError)
+            parts = subject.fresh()
+            parts[at][name][...] = value
+            _refused(subject, parts, f"nothing but {value} in output {name!r}", SampleError)
             for place in sorted({0, array.size // 2, array.size - 1}):
-                outputs = subject.fresh()
-                outputs[name].flat[place] = value
+                parts = subject.fresh()
+                parts[at][name].flat[place] = value
                 what = f"{value} at {place} of {array.size} in output {name!r}"
-                _refused(subject, outputs, what, SampleError, expected)
+                _refused(subject, parts, what, SampleError, expected)
     return f"integers cannot be NaN: {', '.join(whole)}" if whole else None
 
 
-def what_does_not_fit_is_refused(subject: TaskSubject) -> None:
-    """The card's own shapes pass; two images at once, no numbers, no output are a ModelError."""
-    subject.task.check({name: array.shape for name, array in subject.outputs[0].items()})
-    for name in subject.outputs[0]:
+def what_does_not_fit_is_refused(subject: Specimen) -> None:
+    """The card's own shapes pass; two samples at once, no numbers, no output are a ModelError."""
+    for part in subject.fresh():
+        subject.task.check({name: array.shape for name, array in part.items()})
+    for at, name, _ in _arrays(subject):
         for what, change in (
-            ("two images at once in", lambda array: np.stack([array, array])),
+            ("two samples at once in", lambda array: np.stack([array, array])),
             ("complex numbers in", lambda array: array.astype(np.complex64)),
         ):
-            outputs = subject.fresh()
-            outputs[name] = change(outputs[name])
-            _refused(subject, outputs, f"{what} output {name!r}", ModelError)
-    for name in subject.task.outputs():
-        outputs = subject.fresh()
-        del outputs[name]
-        _refused(subject, outputs, f"no output {name!r}", ModelError)
+            parts = subject.fresh()
+            parts[at][name] = change(parts[at][name])
+            _refused(subject, parts, f"{what} output {name!r}", ModelError)
+        if name in subject.task.outputs():
+            parts = subject.fresh()
+            del parts[at][name]
+            _refused(subject, parts, f"no output {name!r}", ModelError)
 
 
-def outputs_are_left_alone(subject: TaskSubject) -> None:
+def outputs_are_left_alone(subject: Specimen) -> None:
     """Decoding writes nothing into the outputs: several stacks may share them."""
-    outputs = subject.fresh()
-    subject.decoded(outputs)
-    for name, array in subject.outputs[0].items():
-        same = plain(array) == plain(outputs[name])
+    parts = subject.fresh()
+    subject.decoded(parts)
+    for at, name, array in _arrays(subject):
+        same = plain(array) == plain(parts[at][name])
         expect(same, f"output {name!r}: the same bytes expected after decoding, got others")
 
 
-def any_strides_will_do(subject: TaskSubject) -> None:
+def any_strides_will_do(subject: Specimen) -> None:
     """Outputs that are transposed, reversed or read-only in memory are decoded as copies are."""
     expected = plain(subject.answer())
     for what, laid in (
@@ -76,23 +81,23 @@ def any_strides_will_do(subject: TaskSubject) -> None:
         ("reversed in memory", lambda array: np.flip(np.flip(array).copy())),
         ("read-only", _read_only),
     ):
-        outputs = {name: laid(array) for name, array in subject.fresh().items()}
-        same = plain(subject.decoded(outputs)) == expected
+        parts = [{name: laid(array) for name, array in part.items()} for part in subject.fresh()]
+        same = plain(subject.decoded(parts)) == expected
         expect(same, f"outputs {what}: the answer to a plain copy expected, got another")
 
 
-def the_same_twice(subject: TaskSubject) -> None:
-    """The same outputs are answered alike again, after another image too; that one otherwise."""
-    outputs = subject.fresh()
+def the_same_twice(subject: Specimen) -> None:
+    """The same outputs get the same answer, after another sample too; that one gets another."""
+    parts = subject.fresh()
     first, other, again = (
-        plain(subject.decoded(some)) for some in (outputs, subject.fresh(1), outputs)
+        plain(subject.decoded(some)) for some in (parts, subject.fresh(1), parts)
     )
     expect(first == again, "decoding again: the same answer expected, got another")
-    expect(first != other, "the other image: another answer expected, got the same")
+    expect(first != other, "the other sample: another answer expected, got the same")
 
 
-def threads_see_the_same(subject: TaskSubject) -> None:
-    """Four threads, on two images in turns, get what one thread gets."""
+def threads_see_the_same(subject: Specimen) -> None:
+    """Four threads, on two samples in turn, get what one thread gets."""
     expected = [plain(subject.answer(which)) for which in range(2)]
     with ThreadPoolExecutor(THREADS) as pool:
         work = [number % 2 for number in range(THREADS * ROUNDS)]
@@ -101,12 +106,25 @@ def threads_see_the_same(subject: TaskSubject) -> None:
     expect(not wrong, f"{THREADS} threads: the answers of one expected, got {wrong} others")
 
 
-def equal_identities_do_equal_work(subject: TaskSubject) -> None:
+def another_process_gets_the_same(subject: Specimen) -> None:
+    """A task and its settings that were pickled and read back decode as they did."""
+    settings = subject.task.settings(Postprocess())
+    try:
+        task, again = pickle.loads(pickle.dumps((subject.task, settings)))
+    except Exception as error:
+        raise Failed(f"a task that can be pickled expected, got {one_line(error)}") from error
+    parts = subject.fresh()
+    outputs = tuple(parts) if task.several else parts[0]
+    same = plain(task.decode(outputs, again, subject.placement)) == plain(subject.answer())
+    expect(same, "after pickling: the same answer expected, got another")
+
+
+def equal_identities_do_equal_work(subject: Specimen) -> None:
     """Profiles whose settings have one identity get one answer, and the identity is JSON.
 
     Every value of every field of ``postprocess`` is tried alone, and with every other field of its
-    section. What this task has no use for may change nothing; what changes the answer must change
-    the identity, as equal work is done once.
+    section. A field that this task does not use must change nothing; one that changes the answer
+    must change the identity, because equal work is done once.
     """
     known: dict[str, tuple[str, Any]] = {}
     for words, asked in profiles():
@@ -158,7 +176,14 @@ def _values(kind: Any) -> list[Any]:
     return list(_TRIED.get(bare, ()))
 
 
-def _answer(subject: TaskSubject, asked: Postprocess) -> Any:
+def _arrays(subject: Specimen) -> Iterator[tuple[int, str, Array]]:
+    """Every output of the first sample: the number of its inference, its name, the array."""
+    for at, part in enumerate(subject.fresh()):
+        for name, array in part.items():
+            yield at, name, array
+
+
+def _answer(subject: Specimen, asked: Postprocess) -> Any:
     """What decoding comes to, a refusal included."""
     try:
         return plain(subject.answer(0, asked))
@@ -172,12 +197,12 @@ def _read_only(array: Any) -> Any:
 
 
 def _refused(
-    subject: TaskSubject, outputs: Outputs, what: str, kind: type[Exception], unread: Any = None
+    subject: Specimen, parts: Parts, what: str, kind: type[Exception], unread: Any = None
 ) -> None:
     """Expect decoding to raise this kind of error, in one line, or to give the answer *unread*."""
     expected = f"{what}: a {kind.__name__} in one line expected"
     try:
-        answer = subject.decoded(outputs)
+        answer = subject.decoded(parts)
     except kind as error:
         expect(str(error) and "\n" not in str(error), f"{expected}, got {str(error)!r}")
         return

@@ -1,4 +1,4 @@
-"""What records, comparisons and their words have to be, so that a run can be kept and told of."""
+"""What records, comparisons and their words must be, so that runs can be kept and reported."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from simulator.contract import Key, Painter, Panel
 from simulator.results.store import finite, schema
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
 from simulator.testing.subject import Failed, expect, one_line
-from simulator.testing.task_subject import (
+from simulator.testing.task_cases import (
     Case,
-    TaskSubject,
     changed,
     close,
     perfect,
@@ -34,7 +34,7 @@ PARTS = ("labelled", "train", "deploy", "delta", "flips")
 CHANGES = ("changed", "units")
 
 
-def every_column_is_recorded(subject: TaskSubject) -> None:
+def every_column_is_recorded(subject: Specimen) -> None:
     """A record has exactly the task's columns, with truth and without."""
     columns = {field.name for field in subject.task.columns}
     for truth in (subject.truth, None):
@@ -43,7 +43,7 @@ def every_column_is_recorded(subject: TaskSubject) -> None:
         expect(not odd, f"a record of the columns expected, got more or fewer: {', '.join(odd)}")
 
 
-def records_survive_parquet(subject: TaskSubject) -> None:
+def records_survive_parquet(subject: Specimen) -> None:
     """Records that were written and read are the same, types included, and score the same."""
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     cases += [Case(None, case.before, case.after) for case in cases]
@@ -60,7 +60,7 @@ def records_survive_parquet(subject: TaskSubject) -> None:
     expect(close(before, after), f"metrics {before} expected after Parquet, got {after}")
 
 
-def an_answer_is_like_itself(subject: TaskSubject) -> None:
+def an_answer_is_like_itself(subject: Specimen) -> None:
     """An answer held against itself, and the first stack's, has no change of any kind."""
     cases = [*perfect(subject), *(Case(c.truth, c.after, c.after) for c in changed(subject))]
     for number, case in enumerate(cases):
@@ -70,7 +70,19 @@ def an_answer_is_like_itself(subject: TaskSubject) -> None:
             expect(not any(kinds.values()), f"answer {number} against itself: {told}")
 
 
-def changes_count_both_ways_alike(subject: TaskSubject) -> None:
+def the_same_answer_is_the_same(subject: Specimen) -> None:
+    """Two runs with equal records gave the same answer; with a changed one, another answer."""
+    task = subject.task
+    for number, case in enumerate(changed(subject)):
+        before, after = rows(task, [case])[0]
+        again = rows(task, [case])[0][0]
+        expect(task.same(before, again), f"answer {number}, again: the same expected, got another")
+        if after["changed"]:
+            same = task.same(before, {**after, **{name: before[name] for name in CHANGES}})
+            expect(not same, f"answer {number}, changed: another expected, got the same")
+
+
+def changes_count_both_ways_alike(subject: Specimen) -> None:
     """With the stacks swapped, as many units differ, of as many; never more than there are."""
     for number, case in enumerate(changed(subject)):
         swapped = Case(case.truth, case.after, case.before)
@@ -82,7 +94,7 @@ def changes_count_both_ways_alike(subject: TaskSubject) -> None:
         expect(0 <= one["changed"] <= one["units"], f"pair {number}: changed units: {told}")
 
 
-def stamps_tell_truths_apart(subject: TaskSubject) -> None:
+def stamps_tell_truths_apart(subject: Specimen) -> None:
     """A stamp is JSON: one of equal truths, two of different ones, None where there is none."""
     task = subject.task
     got = task.stamp(None)
@@ -98,7 +110,7 @@ def stamps_tell_truths_apart(subject: TaskSubject) -> None:
         stamps.append(one)
 
 
-def a_comparison_has_its_parts(subject: TaskSubject) -> None:
+def a_comparison_has_its_parts(subject: Specimen) -> None:
     """All parts, metrics, deltas and kinds of flips are there, and fit the records."""
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     found = _compared(task, cases)
@@ -117,7 +129,7 @@ def a_comparison_has_its_parts(subject: TaskSubject) -> None:
         _is(flips[name], value, f"flips: {name}")
 
 
-def a_comparison_is_json(subject: TaskSubject) -> None:
+def a_comparison_is_json(subject: Specimen) -> None:
     """A comparison goes into JSON and back, with truth, without, and where nothing changed."""
     for what, cases in _sets(subject).items():
         found = finite(_compared(subject.task, cases))
@@ -128,20 +140,25 @@ def a_comparison_is_json(subject: TaskSubject) -> None:
         expect(plain(back) == plain(found), f"{what}: {found} expected after JSON, got {back}")
 
 
-def reports_get_their_words(subject: TaskSubject) -> None:
+def reports_get_their_words(subject: Specimen) -> None:
     """Titles, lines and a flip's words are strings, as many as documented; severities are finite.
 
-    They are asked of what JSON gives back, as a report does.
+    The view gets what was read back from JSON, as in a report.
     """
     task = subject.task
-    _texts(task.titles, 3, "titles")
+    view = task.view()
+    _texts(view.titles, 3, "titles")
+    _texts(tuple(map(view.metric, task.metrics)), len(task.metrics), "metrics")
+    _texts(tuple(map(view.kind, task.kinds)), len(task.kinds), "kinds of flips")
     for what, cases in _sets(subject).items():
         found = finite(_compared(task, cases))
         summary = {"task": task.name, "unit": task.unit, "samples": len(cases), **found}
-        lines = task.lines(_from_json(summary))
+        lines = view.lines(_from_json(summary))
         expect(isinstance(lines, list), f"{what}: a list of lines expected, got {lines!r}")
         for line in lines:
             _texts(line, 2, f"{what}: a line")
+        told = _from_json({**summary, "controls": {}})
+        _texts(tuple(view.findings(told)), len(view.findings(told)), f"{what}: findings")
         for train, deploy in rows(task, cases):
             if deploy["changed"]:
                 severity = task.severity(train, deploy)
@@ -150,19 +167,20 @@ def reports_get_their_words(subject: TaskSubject) -> None:
                 flip = _from_json(finite(task.flip(train, deploy)))
                 _has(flip, ("train", "deploy"), f"{what}: a flip")
                 for more in ({}, {"picture": "flips/01-a.png"}):
-                    _texts(task.words({**flip, **more}), 3, f"{what}: words of a flip")
+                    _texts(view.words({**flip, **more}), 3, f"{what}: words of a flip")
 
 
-def changes_can_be_drawn(subject: TaskSubject) -> str | None:
+def changes_can_be_drawn(subject: Specimen) -> str | None:
     """Panels of any change can be painted, with truth and without, and leave the images alone."""
-    if not subject.task.drawn:
+    view = subject.task.view()
+    if not view.drawn:
         return "the task does not draw"
     place = subject.placement
     image = np.full((place.height, place.width, 3), 128, np.uint8)
     for number, case in enumerate(changed(subject)):
         for truth in (None, subject.task.opened(case.truth)):
             images = image.copy(), image.copy()
-            panels = subject.task.panels(images, case.before, case.after, truth)
+            panels = view.panels(subject.task, images, case.before, case.after, truth)
             what = f"pair {number}, {'without' if truth is None else 'with'} truth"
             expect(panels, f"{what}: panels expected, got none")
             _Sketch({}).png(panels)
@@ -187,7 +205,7 @@ class _Sketch(Painter):
         return b""
 
 
-def _sets(subject: TaskSubject) -> dict[str, list[Case]]:
+def _sets(subject: Specimen) -> dict[str, list[Case]]:
     cases = changed(subject)
     return {
         "changed answers": [*perfect(subject), *cases],
@@ -203,7 +221,7 @@ def _compared(task: Task, cases: Sequence[Case]) -> dict[str, Any]:
 
 def _stored(task: Task, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write records as a run does, and read them."""
-    named = [{"sample": str(i), "side": "deploy", **r} for i, r in enumerate(records)]
+    named = [{"sample": str(i), "side": "deploy", "trial": 0, **r} for i, r in enumerate(records)]
     file, columns = io.BytesIO(), schema(task.columns)
     pq.write_table(pa.Table.from_pylist(named, columns), file)
     read: list[dict[str, Any]] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()

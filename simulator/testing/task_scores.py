@@ -1,4 +1,4 @@
-"""What a score has to be: from perfect answers, from worthless ones, of any images in any order."""
+"""What a score must be: from perfect answers, worthless ones, any samples in any order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from simulator.errors import DataError
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.specimen import Specimen
 from simulator.testing.subject import Failed, expect, one_line
-from simulator.testing.task_subject import (
+from simulator.testing.task_cases import (
     Case,
-    TaskSubject,
     changed,
     close,
     expect_metrics,
@@ -26,23 +26,23 @@ from simulator.testing.task_subject import (
 RESAMPLES = 8
 
 
-def the_perfect_scores_1(subject: TaskSubject) -> None:
+def the_perfect_scores_1(subject: Specimen) -> None:
     """Perfect answers to all examples score 1 in every metric."""
     expect_metrics(subject.task, perfect(subject), [1.0], "all examples, answered perfectly")
 
 
-def the_worthless_scores_0(subject: TaskSubject) -> None:
+def the_worthless_scores_0(subject: Specimen) -> None:
     """Empty, wrong and boundless answers crash nothing and score 0, alone and together."""
     cases = worthless(subject)
-    expect(cases, "the subject has no worthless answer to try")
+    expect(cases, "the specimen has no worthless answer to try")
     for number, case in enumerate(cases):
         what = f"worthless answer {number}, alone"
         expect_metrics(subject.task, [case], [0.0, None], what)
     expect_metrics(subject.task, cases, [0.0], "all worthless answers")
 
 
-def what_comes_too_late_is_worthless(subject: TaskSubject) -> None:
-    """Perfect answers that came too late score as worthless ones do."""
+def what_comes_too_late_is_worthless(subject: Specimen) -> None:
+    """Perfect answers that came too late score like worthless ones."""
     task = subject.task
     cases = [case for case in perfect(subject) if metrics(task, [case])[task.headline] is not None]
     late = [task.late(after) for _, after in rows(task, cases)]
@@ -52,8 +52,8 @@ def what_comes_too_late_is_worthless(subject: TaskSubject) -> None:
         expect(close(found[name], expected), f"all examples, answered too late: {told}")
 
 
-def what_is_absent_is_left_out(subject: TaskSubject) -> None:
-    """An example alone scores as all do, or None: a class that it lacks is no class missed."""
+def what_is_absent_is_left_out(subject: Specimen) -> None:
+    """An example alone scores what all do, or None: a class that is absent is not missed."""
     cases = perfect(subject)
     together = metrics(subject.task, cases)
     for number, case in enumerate(cases):
@@ -63,25 +63,25 @@ def what_is_absent_is_left_out(subject: TaskSubject) -> None:
             expect(fits, f"example {number}, alone and answered perfectly: {told}")
 
 
-def nothing_to_find_changes_nothing(subject: TaskSubject) -> str | None:
-    """Images in which nothing is to be judged, answered perfectly, change no metric of others."""
+def nothing_to_find_changes_nothing(subject: Specimen) -> str | None:
+    """Samples with nothing to judge, answered perfectly, change no metric of others."""
     bare: list[Case] = []
     others: list[Case] = []
     for case in perfect(subject):
         alone = metrics(subject.task, [case]).values()
         (bare if all(value is None for value in alone) else others).append(case)
     if not bare:
-        return "no example of the task is without anything to judge"
+        return "every example of the task has something to judge"
     others += worthless(subject)
     without, beside = metrics(subject.task, others), metrics(subject.task, [*others, *bare])
     for name, value in without.items():
         told = f"{name} {value} expected, as without them, got {beside[name]}"
-        expect(close(value, beside[name]), f"beside {len(bare)} images of nothing: {told}")
+        expect(close(value, beside[name]), f"beside {len(bare)} samples of nothing: {told}")
     return None
 
 
-def the_order_does_not_matter(subject: TaskSubject) -> None:
-    """Permuted images change no metric, count or rate; intervals see the draws permuted."""
+def the_order_does_not_matter(subject: Specimen) -> None:
+    """Another order of samples changes no metric, count or rate; intervals see other draws."""
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     n = len(cases)
     order = np.arange(n)[::-1]
@@ -96,14 +96,14 @@ def the_order_does_not_matter(subject: TaskSubject) -> None:
         found.append({**deploy.metrics, **told, "resamples of the headline": figure})
     for name, value in found[0].items():
         other = found[1].get(name)
-        expect(close(value, other), f"images in reverse: {name} {value} expected, got {other}")
+        expect(close(value, other), f"samples in reverse: {name} {value} expected, got {other}")
 
 
-def a_resample_is_a_data_set(subject: TaskSubject) -> str | None:
-    """The headline of a resample is what the images score when each is there so often.
+def a_resample_is_a_data_set(subject: Specimen) -> str | None:
+    """The headline of a resample is the score of a data set with each sample that often.
 
-    Each is there at least once, in time or too late: what becomes of a class that was not drawn is
-    for the task to say.
+    Each is there at least once, in time or too late: how a class counts that was not drawn is for
+    the task to say.
     """
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     n = len(cases)
@@ -111,20 +111,20 @@ def a_resample_is_a_data_set(subject: TaskSubject) -> str | None:
     records += [task.late(record) for record in records]
     figure = task.score(records, truths).figure
     if figure is None:
-        raise Failed("all images are annotated, and there is no figure to be resampled")
+        raise Failed("all samples are annotated: a figure to resample expected, got none")
     draws = 1 + np.concatenate(list(Resamples(2 * n, number=RESAMPLES)))
     in_time = np.concatenate([np.ones((1, n), np.int64), 1 - np.eye(n, dtype=np.int64)])
     counts = np.concatenate([np.concatenate([in_time, 1 - in_time], axis=1), draws])
     for drawn, got in zip(counts, figure(counts).tolist(), strict=True):
         value = task.score(*repeated(records, truths, drawn)).metrics[task.headline]
         expected = nan if value is None else value
-        what = f"images drawn {' '.join(map(str, drawn))} times"
+        what = f"samples drawn {' '.join(map(str, drawn))} times"
         expect(close(expected, got), f"{what}: {task.headline} {expected} expected, got {got}")
     return None
 
 
-def without_truth_flips_still_count(subject: TaskSubject) -> None:
-    """Where nothing is annotated, metrics and deltas are None and changes are counted as ever."""
+def without_truth_flips_still_count(subject: Specimen) -> None:
+    """Where nothing is annotated, metrics and deltas are None, and changes still count."""
     task, cases = subject.task, changed(subject)
     bare = [Case(None, case.before, case.after) for case in cases]
     draws = Resamples(len(cases), number=RESAMPLES)
@@ -140,19 +140,19 @@ def without_truth_flips_still_count(subject: TaskSubject) -> None:
     for some in (cases, bare, mixed):
         labelled = sum(case.truth is not None for case in some)
         got = scores(task, some)[1].labelled
-        expect(got == labelled, f"{len(some)} images: {labelled} labelled expected, got {got}")
+        expect(got == labelled, f"{len(some)} samples: {labelled} labelled expected, got {got}")
 
 
-def no_image_is_a_data_error(subject: TaskSubject) -> None:
-    """Stacks that no image went through can be scored, and comparing them is a DataError."""
+def no_sample_is_a_data_error(subject: Specimen) -> None:
+    """Stacks that no sample went through can be scored; comparing them is a DataError."""
     nothing = subject.task.score([], [])
     for name in subject.task.metrics:
         got = nothing.metrics[name]
-        expect(got is None, f"no image: {name} None expected, got {got}")
+        expect(got is None, f"no sample: {name} None expected, got {got}")
     try:
         subject.task.compare(nothing, nothing, Resamples(0, number=RESAMPLES))
     except DataError:
         return
     except Exception as error:
-        raise Failed(f"no image: a DataError expected, got {one_line(error)}") from error
-    raise Failed("no image: a DataError expected, got a comparison")
+        raise Failed(f"no sample: a DataError expected, got {one_line(error)}") from error
+    raise Failed("no sample: a DataError expected, got a comparison")

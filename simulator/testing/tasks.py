@@ -6,15 +6,18 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from simulator.errors import UserError
+from simulator.tasks.specimen import Specimen
+from simulator.tasks.task import TASKS, Task
 from simulator.testing import task_outputs, task_records, task_scores
 from simulator.testing.prove import Mark
 from simulator.testing.subject import Failed, one_line
-from simulator.testing.task_subject import TaskSubject
 
-__all__ = ["TASK_CHECKS", "TaskCheck", "TaskSubject", "Verdict", "prove_task"]
+__all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task", "verdict"]
 
-TaskCheck = Callable[[TaskSubject], str | None]
+TaskCheck = Callable[[Specimen], str | None]
 """Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
 
 TASK_CHECKS: tuple[TaskCheck, ...] = (
@@ -26,17 +29,19 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
     task_scores.the_order_does_not_matter,
     task_scores.a_resample_is_a_data_set,
     task_scores.without_truth_flips_still_count,
-    task_scores.no_image_is_a_data_error,
+    task_scores.no_sample_is_a_data_error,
     task_outputs.nan_and_infinity_are_refused,
     task_outputs.what_does_not_fit_is_refused,
     task_outputs.outputs_are_left_alone,
     task_outputs.any_strides_will_do,
     task_outputs.the_same_twice,
     task_outputs.threads_see_the_same,
+    task_outputs.another_process_gets_the_same,
     task_outputs.equal_identities_do_equal_work,
     task_records.every_column_is_recorded,
     task_records.records_survive_parquet,
     task_records.an_answer_is_like_itself,
+    task_records.the_same_answer_is_the_same,
     task_records.changes_count_both_ways_alike,
     task_records.stamps_tell_truths_apart,
     task_records.a_comparison_has_its_parts,
@@ -48,7 +53,7 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One check of a task.
+    """What came of one check.
 
     Attributes:
         check: the check's name.
@@ -61,16 +66,30 @@ class Verdict:
     remark: str
 
 
-def prove_task(subject: TaskSubject) -> list[Verdict]:
+def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
     """Run every check on a task.
 
     Args:
-        subject: the task, and what to try it with.
+        what: the name of an installed task, or its class; it is tried with all the specimens that
+            it brings. Or one specimen.
+
+    Raises:
+        UserError: there is no such task, or it brings no specimen.
     """
-    return [_verdict(check, subject) for check in TASK_CHECKS]
+    if isinstance(what, Specimen):
+        return [verdict(check, what) for check in TASK_CHECKS]
+    task = TASKS[what] if isinstance(what, str) else what
+    specimens = task.specimens()
+    if not specimens:
+        raise UserError(
+            f"the task {task.name!r} brings nothing to try it with; write its specimens(), see "
+            "docs/conformance.md"
+        )
+    return [verdict(check, one) for one in specimens.values() for check in TASK_CHECKS]
 
 
-def _verdict(check: TaskCheck, subject: TaskSubject) -> Verdict:
+def verdict(check: Callable[[Any], str | None], subject: Any) -> Verdict:
+    """Run one check."""
     mark, remark = Mark.FAILED, ""
     try:
         remark = check(subject) or ""

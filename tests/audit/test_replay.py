@@ -25,9 +25,8 @@ from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compa
 from simulator.errors import RunError, UserError
 from simulator.experiments.session import Silent
 from simulator.model.card import Card
-from simulator.results.store import schema
-from simulator.tasks import named
-from simulator.tasks.task import Network
+from simulator.results.times import MAP
+from simulator.tasks.task import TASKS, Network
 
 
 @pytest.fixture
@@ -271,8 +270,7 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
         {
             "sample": name, "side": side, "label": None, "correct": None,
             "prediction": int(changed), "changed": int(changed), "units": 1,
-            "score": score, "digest": digest, "skipped": None,
-            "condition": None, "trial": 0, "ns": [("infer", 1)],
+            "score": score, "digest": digest, "skipped": None
         }
         for name in samples
         for side in ("train", "deploy")
@@ -301,15 +299,15 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
 
 def packed(rows):
     buffer = io.BytesIO()
-    columns = named("classification").columns
-    pq.write_table(pa.Table.from_pylist(rows, schema(columns)), buffer)
+    times = pa.array([[("infer", at)] for at in range(len(rows))], MAP)
+    pq.write_table(pa.Table.from_pylist(rows).append_column("ns", times), buffer)
     return buffer.getvalue()
 
 
 def held(old, new):
     """The verdict on a pair of unlabelled classifications."""
-    kind = named("classification")
-    task = kind(kind.Output(kind="logits"), Network(8, 8, None))
+    kind = TASKS["classification"]
+    task = kind(kind.Output(kind="logits"), Network())
     return compare(old, new, Measure(task, dict.fromkeys(IMAGES), 0, "here"))
 
 

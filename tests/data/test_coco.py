@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import load_labels
 from simulator.errors import DataError
 
@@ -82,8 +82,8 @@ def test_boxes_that_cannot_be_found_are_dropped_and_counted(folder):
     assert found.items[0].truth.xywh.tolist() == [[-2.5, 28, 4, 4]]
     assert len(found.items[1].truth) == 0
     assert found.notes == (
-        "2 boxes of no or negative size dropped: a.jpg",
-        "2 boxes outside of the image dropped: a.jpg, sub/b.jpg",
+        "dropped 2 boxes of no or negative size: a.jpg",
+        "dropped 2 boxes outside of the image: a.jpg, sub/b.jpg",
     )
 
 
@@ -98,11 +98,11 @@ def test_what_does_not_fit_together_is_left_out_and_counted(folder):
         ("sub/b.jpg", 0),
     ]
     assert found.notes == (
-        "1 image that the annotations do not list left out: unlisted.jpg",
-        "1 annotated image not in the folder left out: gone.jpg",
-        "1 annotation with the id of another kept: id 1",
-        "1 annotation of no listed image left out: image_id 55",
-        "1 image without an object kept: sub/b.jpg",
+        "left out 1 image that the annotations do not list: unlisted.jpg",
+        "left out 1 annotated image not in the folder: gone.jpg",
+        "kept 1 annotation with the id of another: id 1",
+        "left out 1 annotation of no listed image: image_id 55",
+        "kept 1 image without an object: sub/b.jpg",
     )
 
 
@@ -144,7 +144,7 @@ def test_a_malformed_annotation_is_refused(folder, change, message):
 @pytest.mark.parametrize(
     ("listed", "message"),
     [
-        ({1: ("a.jpg", 4, 4), 2: ("./a.jpg", 4, 4)}, "file_name 'a.jpg'"),
+        ({1: ("a.jpg", 4, 4), 2: ("./a.jpg", 4, 4)}, "file_name, 'a.jpg'"),
         ({1: ("../../etc/passwd", 4, 4)}, "leads out of the folder"),
         ({1: ("sub/../../x.jpg", 4, 4)}, "leads out of the folder"),
         ({1: ("/etc/passwd.png", 4, 4)}, "leads out of the folder"),
@@ -163,7 +163,7 @@ def test_two_images_of_one_id_are_refused(folder):
     card = coco(folder, TWO, [])
     text = (folder / "coco.json").read_text().replace('"id": 9', '"id": 7')
     (folder / "coco.json").write_text(text)
-    with pytest.raises(DataError, match="another image has the id 7"):
+    with pytest.raises(DataError, match="another image has this id, 7"):
         load(card, "cat")
 
 
@@ -175,8 +175,8 @@ def test_two_images_of_one_id_are_refused(folder):
         ("[1, 2]", "an object with images"),
         ('{"images": {}}', "images: a list expected"),
         ('{"images": [3]}', r"images\[0\]: an object expected"),
-        ("[" * 100_000, "not JSON that can be read"),
-        ('{"images": [' + "1" * 5000 + "]}", "not JSON that can be read"),
+        ("[" * 100_000, "JSON that cannot be read"),
+        ('{"images": [' + "1" * 5000 + "]}", "JSON that cannot be read"),
     ],
 )
 def test_what_is_no_coco_file_is_refused(folder, text, message):
@@ -192,7 +192,7 @@ def test_a_split_chooses_images(folder):
     (folder / "test.txt").write_text("sub/b\n")
     found = load(coco(folder, TWO, [box(1, 7, 1, 1, 1, 2, 2)], split="test.txt"), "cat")
     assert [item.name for item in found.items] == ["sub/b.jpg"]
-    assert found.notes == ("1 image without an object kept: sub/b.jpg",)
+    assert found.notes == ("kept 1 image without an object: sub/b.jpg",)
 
 
 anything = st.recursive(
@@ -232,14 +232,14 @@ def test_the_shared_coco_images_are_read_as_they_are(tmp_path):
         images=str(root / "images"),
         annotations=str(root / "instances.json"),
     )
-    found = load_card(read_card(card), None)
+    found = read_card(card).load(None)
     document = json.loads((root / "instances.json").read_text())
     assert len(found.items) == 177
     assert sum(len(item.truth) for item in found.items) == len(document["annotations"]) == 1279
     areas = np.sort(np.concatenate([item.truth.area for item in found.items]))
     assert areas.tolist() == sorted(one["area"] for one in document["annotations"])
     assert sum(item.truth.crowd.sum() for item in found.items) == 5
-    assert found.notes == ("2 images without an object kept: 000000226111.jpg, 000000058636.jpg",)
+    assert found.notes == ("kept 2 images without an object: 000000226111.jpg, 000000058636.jpg",)
 
 
 def test_classes_that_a_smaller_model_lacks_are_counted_and_named(tmp_path):
@@ -249,4 +249,4 @@ def test_classes_that_a_smaller_model_lacks_are_counted_and_named(tmp_path):
     card = datacards.card(tmp_path, annotations=str(root / "instances.json"), **fields)
     labels = load_labels(root / "voc21_classes.txt")
     with pytest.raises(DataError, match=r"does not have [0-9]+ of [0-9]+ classes of the data: "):
-        load_card(read_card(card), labels)
+        read_card(card).load(labels)

@@ -75,7 +75,7 @@ def test_a_card_that_is_not_there_is_said_to_be_so(tmp_path):
     [
         (COCO | {"images": "gone"}, "data.yaml: images: there is no "),
         (COCO | {"annotations": "gone.json"}, "data.yaml: annotations: there is no "),
-        (COCO | {"annotations": "images"}, "images is not a JSON file"),
+        (COCO | {"annotations": "images"}, "images is not a file"),
         (COCO | {"split": "gone.txt"}, "data.yaml: split: there is no "),
         (YOLO | {"annotations": "images"}, "data.yaml: classes: there is no "),
         (MASKS | {"annotations": "data.yaml"}, "data.yaml is not a folder"),
@@ -94,7 +94,7 @@ def test_a_path_that_leads_nowhere_is_named(tmp_path, fields, message):
         ("a\na\n", "s.txt:2: 'a' is also in line 1"),
         ("a\na.jpg\n", "s.txt:2: 'a.jpg' is also in line 1"),
         ("../a\n", "s.txt:1: '../a' leads out of the folder"),
-        ("twins\n", "s.txt:1: 'twins' is twins.jpg and twins.png; write the ending"),
+        ("twins\n", "s.txt:1: 'twins' may be twins.jpg or twins.png; write the ending"),
         ("x\n", "names no image of "),
         ("\n", "names no image of "),
     ],
@@ -114,5 +114,5 @@ def test_lines_of_a_split_without_an_image_are_counted(tmp_path):
     (tmp_path / "s.txt").write_text("a.jpg\n" + "\n".join(f"gone{n}" for n in range(7)))
     found = load(datacards.coco(tmp_path, {1: ("a.jpg", 40, 30)}, [], split="s.txt"), "cat")
     assert found.notes[0] == (
-        "7 lines of s.txt without an image left out: gone0, gone1, gone2, gone3, gone4, …"
+        "left out 7 lines of s.txt without an image: gone0, gone1, gone2, gone3, gone4, …"
     )

@@ -64,14 +64,16 @@ def test_class_folders_without_a_label_file_are_indices(tmp_path):
     assert seen(load_folder(tmp_path, None)) == [("0/a.jpg", 0), ("12/b.jpg", 12)]
 
     fill(tmp_path, "tench/c.jpg")
-    assert "1 of 3 class folders unmatched: tench; without a label file" in refusal(tmp_path, None)
+    assert "1 of 3 class folders: tench; the model card has no label file" in refusal(
+        tmp_path, None
+    )
 
 
 def test_class_folders_that_match_nothing_are_named_with_what_was_meant(tmp_path):
     fill(tmp_path, "tensh/a.jpg", *(f"x{n}/a.jpg" for n in range(6)), "tench/a.jpg")
     said = refusal(tmp_path)
 
-    assert "7 of 8 class folders unmatched: unknown class 'tensh'; did you mean 'tench'?" in said
+    assert "7 of 8 class folders: unknown class 'tensh'; did you mean 'tench'?" in said
     assert "'x3'" in said
     assert "'x4'" not in said
     assert "and 2 more" in said
@@ -86,7 +88,7 @@ def test_a_name_of_two_classes_asks_for_wnid_or_index(tmp_path):
 def test_where_no_folder_is_a_class_the_images_may_lie_one_folder_down(tmp_path):
     said = refusal(fill(tmp_path, "images/a.jpg"))
 
-    assert "1 of 1 class folder unmatched" in said
+    assert "no class of the model for 1 of 1 class folder" in said
     assert said.endswith("or give the folder that holds the images itself")
 
 
@@ -132,7 +134,7 @@ def test_images_without_a_row_are_left_out_and_counted(tmp_path):
     got = load_folder(tmp_path, None)
 
     assert seen(got) == [("b.jpg", 7)]
-    assert got.notes == ("2 images without a row in labels.csv left out",)
+    assert got.notes == ("left out 2 images without a row in labels.csv",)
 
 
 @pytest.mark.parametrize(
@@ -145,17 +147,17 @@ def test_images_without_a_row_are_left_out_and_counted(tmp_path):
         (
             "labels.csv",
             b"file,label\na.jpg,0\na.jpg,0\n",
-            ":3: 'a.jpg' already has a row, in line 2",
+            ":3: 'a.jpg' already has a row in line 2",
         ),
-        ("labels.txt", b"a.jpg 0\n./a.jpg 1\n", ":2: 'a.jpg' already has a row, in line 1"),
+        ("labels.txt", b"a.jpg 0\n./a.jpg 1\n", ":2: 'a.jpg' already has a row in line 1"),
         ("labels.csv", b"file,label\na.jpg,0,x\n", ":2: 3 columns, the header has 2"),
         ("labels.csv", b"a.jpg,0\n", ":1: no file column in the header 'a.jpg,0'"),
         ("labels.csv", b"file;label\na.jpg;0\n", ":1: no file column"),
         ("labels.csv", b"file,what\na.jpg,0\n", ":1: no label column"),
         ("labels.csv", b"file,label,wnid\na.jpg,0,n00\n", "several label columns (label, wnid)"),
         ("labels.csv", b"", ":1: no file column in the header ''"),
-        ("labels.csv", b"file,label\n", "labels.csv: no row in it"),
-        ("labels.txt", b"\n", "labels.txt: no row in it"),
+        ("labels.csv", b"file,label\n", "labels.csv: has no row"),
+        ("labels.txt", b"\n", "labels.txt: has no row"),
         ("labels.txt", b"a.jpg\n", ":1: expected 'file label', got 'a.jpg'"),
         ("labels.csv", b"file,label\na.jpg,\xff\n", ":2: not UTF-8"),
         ("labels.csv", b'file,label\n"a.jpg,0\n', "not comma-separated text"),
@@ -177,7 +179,7 @@ def test_rows_without_a_file_are_listed(tmp_path):
     (tmp_path / "labels.csv").write_text("file,label\na.jpg,0\n" + "".join(rows))
     said = refusal(tmp_path)
 
-    assert "7 rows without an image: 'm0.jpg' (line 3)" in said
+    assert "7 rows without a file: 'm0.jpg' (line 3)" in said
     assert "'m4.jpg' (line 7) and 2 more" in said
 
 
@@ -190,7 +192,7 @@ def test_a_table_without_a_label_file_needs_indices(tmp_path):
 
 def test_two_tables_are_one_too_many(tmp_path):
     fill(tmp_path, "a.jpg", "labels.csv", "labels.txt")
-    assert "both labels.csv and labels.txt are there; keep one" in refusal(tmp_path)
+    assert "has both labels.csv and labels.txt; keep one" in refusal(tmp_path)
 
 
 def test_a_flat_folder_has_no_labels(tmp_path):
@@ -207,8 +209,8 @@ def test_hidden_and_other_files_are_counted(tmp_path):
 
     assert seen(got) == [("a.jpg", None)]
     assert got.notes == (
-        "3 files ignored: not .jpeg, .jpg, .png",
-        "2 hidden ignored: names with a leading dot",
+        "ignored 3 files other than .jpeg, .jpg, .png",
+        "ignored 2 hidden files",
     )
 
 
@@ -253,8 +255,8 @@ def test_folders_that_cannot_be_used(tmp_path):
 
     assert "there is no such folder" in refusal(tmp_path / "none")
     assert "is a file; give the folder" in refusal(tmp_path / "mixed/a.jpg")
-    assert "no image in it" in refusal(tmp_path / "empty")
-    assert "images both directly in it (1) and in folders (tench)" in refusal(tmp_path / "mixed")
+    assert "has no image" in refusal(tmp_path / "empty")
+    assert "1 image directly in it and others in folders (tench)" in refusal(tmp_path / "mixed")
 
 
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):

@@ -101,13 +101,13 @@ def test_reads_names_after_a_byte_order_mark(tmp_path):
         (b"", "l.txt: the label file is empty"),
         (b"\n\n", "l.txt: the label file is empty"),
         (b"cat\ncaf\xe9\n", "l.txt:2: not UTF-8"),
-        (b"cat\n\ndog\n", "l.txt:2: an empty class"),
-        (b"n01\tcat\ndog\n", "l.txt:2: 1 columns, and line 1 has 2"),
-        (b"cat\nn02\tdog\n", "l.txt:2: 2 columns, and line 1 has 1"),
+        (b"cat\n\ndog\n", "l.txt:2: an empty name"),
+        (b"n01\tcat\ndog\n", "l.txt:2: 1 columns, but line 1 has 2"),
+        (b"cat\nn02\tdog\n", "l.txt:2: 2 columns, but line 1 has 1"),
         (b"n01\tcat\nn01\tdog\n", "l.txt:2: 'n01' is also in line 1"),
-        (b"n01\t\nn02\tdog\n", "l.txt:1: an empty class"),
+        (b"n01\t\nn02\tdog\n", "l.txt:1: an empty name"),
         (b"n01\tcat\tFelis\n", "l.txt:1: 3 columns"),
-        (b"1\tcat\n2\tdog\n", "l.txt:1: the id '1' reads like an index, and this line is class 0"),
+        (b"1\tcat\n2\tdog\n", "l.txt:1: the id '1' looks like an index, but this line is class 0"),
     ],
 )
 def test_bad_label_files(tmp_path, data, says):

@@ -11,7 +11,7 @@ from PIL import Image
 from pycocotools import mask as pycoco
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import load_labels
 from simulator.data.masks import CITYSCAPES, IGNORE, MaskTruth
 from simulator.data.outlines import Outline, OutlineMask
@@ -68,7 +68,7 @@ def test_cityscapes_ids_become_train_ids(tmp_path):
     found = load(card)
     assert found.items[0].truth.read().tolist() == [[0, 1, 255, 18, 255, 13]]
     assert found.notes == (
-        "1 image whose name does not end in _leftImg8bit.png left out: readme.png",
+        "left out 1 image whose name does not end in _leftImg8bit.png: readme.png",
     )
     assert sorted(set(CITYSCAPES.values())) == [*range(19), 255]
 
@@ -86,7 +86,9 @@ def test_values_are_mapped_as_the_card_says(folder):
 def test_a_value_that_is_no_class_is_named(folder, ignore):
     """Even 255: what is not judged is written in the card."""
     png(folder / "masks" / "a.png", np.array([[0, 2, 255]], np.uint8))
-    with pytest.raises(SampleError, match=r"a.png: no class and not ignored: value 2, 255"):
+    with pytest.raises(
+        SampleError, match=r"a.png: values that are neither a class nor ignored: 2, 255"
+    ):
         truth(index_masks(folder, ignore=ignore), "x", "y").read()
 
 
@@ -131,8 +133,8 @@ def test_what_does_not_fit_together_is_left_out_and_counted(folder):
     found = load(index_masks(folder), "x")
     assert [item.name for item in found.items] == ["a.jpg"]
     assert found.notes == (
-        "1 image without a mask left out: sub/b.jpg",
-        "1 annotation file without an image ignored: c.png",
+        "left out 1 image without a mask: sub/b.jpg",
+        "ignored 1 annotation file without an image: c.png",
     )
 
 
@@ -224,8 +226,8 @@ def test_compressed_run_lengths_are_those_of_pycocotools(mask):
         ([[1, 1, 2, 2]], "at least three pairs"),
         ([[1, 1, 2, 2, 3]], "at least three pairs"),
         ([1, 1, 2, 2, 3, 3], "at least three pairs"),
-        ([[1, 1, 2, 2, 3, float("nan")]], "not in the picture"),
-        ([[1, 1, 2, 2, 3, 1e9]], "not in the picture"),
+        ([[1, 1, 2, 2, 3, float("nan")]], "far outside of the image"),
+        ([[1, 1, 2, 2, 3, 1e9]], "far outside of the image"),
         ([[1, 1, 2, 2, 3, "x"]], "a polygon is a list"),
         ("polygon", "a polygon is a list"),
     ],
@@ -246,7 +248,7 @@ def test_images_with_objects_that_have_no_outline_are_left_out(folder):
     (folder / "coco.json").write_text(json.dumps(document))
     found = load(card, "background", "cat")
     assert [item.name for item in found.items] == ["seven.jpg"]
-    assert "1 image with an object that has no outline left out: six.jpg" in found.notes
+    assert "left out 1 image with an object that has no outline: six.jpg" in found.notes
 
 
 def test_the_digest_of_outlines_is_of_all_that_they_are():
@@ -265,9 +267,9 @@ def test_the_shared_voc_masks_are_read_as_pillow_reads_them(tmp_path):
         classes=str(root / "voc21_classes.txt"),
         ignore=255,
     )
-    found = load_card(read_card(card), load_labels(root / "voc21_classes.txt"))
+    found = read_card(card).load(load_labels(root / "voc21_classes.txt"))
     assert len(found.items) == 149
-    assert found.notes[0].startswith("28 images without a mask left out")
+    assert found.notes[0].startswith("left out 28 images without a mask")
     for item in found.items[::10]:
         with Image.open(root / "voc21_masks" / item.path.with_suffix(".png").name) as image:
             expected = np.asarray(image)
@@ -290,7 +292,7 @@ def test_the_shared_coco_outlines_are_drawn_as_pycocotools_draws_them(tmp_path):
     fields = {"task": "segmentation", "format": "coco", "background": "background"}
     images = str(root / "images")
     card = datacards.card(tmp_path, images=images, annotations="coco.json", **fields)
-    truths = {item.name: item.truth for item in load_card(read_card(card), None).items}
+    truths = {item.name: item.truth for item in read_card(card).load(None).items}
     coco = COCO(tmp_path / "coco.json")
     order = sorted(one["id"] for one in document["categories"])
     assert len(truths) == len(document["images"]) == 50

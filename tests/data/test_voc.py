@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
@@ -59,7 +59,7 @@ def test_without_labels_the_card_names_the_classes(folder):
     with pytest.raises(DataError, match="no label file; write `classes`"):
         load(voc(folder))
     (folder / "names.txt").write_text("dog\nbird\n")
-    with pytest.raises(DataError, match="not in the card's classes: cat"):
+    with pytest.raises(DataError, match="not among the data card's classes: cat"):
         load(voc(folder, classes="names.txt"))
 
 
@@ -78,10 +78,10 @@ def test_what_does_not_fit_together_is_left_out_and_counted(folder):
     found = load(voc(folder), "cat")
     assert [(item.name, len(item.truth)) for item in found.items] == [("a.jpg", 1)]
     assert found.notes == (
-        "1 image without an XML file left out: sub/b.jpg",
-        "1 annotation file without an image ignored: stray.xml",
-        "1 box of no or negative size dropped: a.jpg",
-        "1 box outside of the image dropped: a.jpg",
+        "left out 1 image without an XML file: sub/b.jpg",
+        "ignored 1 annotation file without an image: stray.xml",
+        "dropped 1 box of no or negative size: a.jpg",
+        "dropped 1 box outside of the image: a.jpg",
     )
 
 
@@ -93,10 +93,10 @@ BOMB = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (BOMB.encode(), "a.xml:2: a <!DOCTYPE>"),
+        (BOMB.encode(), "a.xml:2: has a <!DOCTYPE>"),
         (
             BOMB.replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16"),
-            "a.xml:2: a <!DOCTYPE>",
+            "a.xml:2: has a <!DOCTYPE>",
         ),
         (b"<annotation>\n<object>\n", "a.xml:3: not XML"),
         (b"", "a.xml:1: not XML"),
@@ -147,12 +147,9 @@ def test_bccd_is_the_same_in_both_of_its_forms(tmp_path, split, images, boxes):
     labels = Labels(("RBC", "WBC", "Platelets"))
     annotations = {"voc": root / "Annotations", "coco": root / f"bccd_{split}.json"}
     voc, coco = (
-        load_card(
-            read_card(
-                datacards.card(tmp_path, format=form, annotations=str(path), split=names, **common)
-            ),
-            labels,
-        )
+        read_card(
+            datacards.card(tmp_path, format=form, annotations=str(path), split=names, **common)
+        ).load(labels)
         for form, path in annotations.items()
     )
     assert [item.name for item in voc.items] == [item.name for item in coco.items]

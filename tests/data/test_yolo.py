@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shared_data import shared
 
-from simulator.data.card import load_card, read_card
+from simulator.data.card import read_card
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 
@@ -44,10 +44,10 @@ def test_what_does_not_fit_together_is_counted(folder):
     found = load(card, "cat", "dog")
     assert [len(item.truth) for item in found.items] == [0, 0]
     assert found.notes == (
-        "1 image without an object kept: sub/b.png",
-        "1 annotation file without an image ignored: stray.txt",
-        "1 box of no or negative size dropped: a.jpg",
-        "1 box outside of the image dropped: a.jpg",
+        "kept 1 image without an object: sub/b.png",
+        "ignored 1 annotation file without an image: stray.txt",
+        "dropped 1 box of no or negative size: a.jpg",
+        "dropped 1 box outside of the image: a.jpg",
     )
 
 
@@ -79,7 +79,7 @@ def test_a_malformed_line_is_refused(folder, line, message):
 
 def test_a_folder_without_objects_is_refused(folder):
     """It is the wrong folder, more likely than not."""
-    with pytest.raises(DataError, match="labels: no file in it has an object"):
+    with pytest.raises(DataError, match="labels: no file has an object"):
         load(yolo(folder, other="0 0.5 0.5 0.1 0.1"), "cat", "dog")
 
 
@@ -129,7 +129,7 @@ def test_bccd_written_as_yolo_is_read_as_bccd(tmp_path):
         classes="classes.txt",
         split="split.txt",
     )
-    found = load_card(read_card(card), Labels(("RBC", "WBC", "Platelets")))
+    found = read_card(card).load(Labels(("RBC", "WBC", "Platelets")))
     assert {item.name for item in found.items} == set(expected)
     for item in found.items:
         assert np.allclose(item.truth.xywh, expected[item.name], rtol=0, atol=1e-9)

@@ -23,7 +23,7 @@ TIMES = {
 }  # fmt: skip
 """Parts of a summary that are a clock's, the machine's, a path, or words about a library."""
 PASSING = {"times", "condition", "trial"}
-"""Columns of records that are no answers; those of times end in ``_ns`` besides."""
+"""Columns of records that are no answers; the times are in ``ns`` besides."""
 
 
 def _pair(deploy: str, *more: str, model: str = "colors", data: str = "data") -> list[str]:
@@ -142,7 +142,7 @@ def plain(value: Any) -> Any:
 def _columns(table: pa.Table, digests: bool) -> dict[str, list[Any]]:
     """Return the records by column, in the order of samples and sides."""
     rows = sorted(table.to_pylist(), key=lambda row: (row["sample"], row["side"]))
-    kept = {name for name in table.column_names if not name.endswith("_ns")} - PASSING
+    kept = {name for name in table.column_names if name != "ns"} - PASSING
     if not digests:
         kept.discard("digest")
     columns = {

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import fields, replace
 
 import numpy as np
-from task_subjects import classification, detection, segmentation
+from small_task import Parity, parity
+from task_subjects import detection, segmentation
 
 from simulator.contract import Panel
+from simulator.tasks.classification.specimen import logits
 from simulator.tasks.classification.task import Classification
+from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.score import Score
 from simulator.tasks.segmentation.task import Segmentation
+from simulator.tasks.segmentation.view import SegmentationView
 
 
 def skewed(score, skew):
@@ -287,54 +292,108 @@ class Unwritable(Detection):
         return {**super().more(records), "images": np.int64(len(records))}
 
 
-class Terse(Classification):
+class OneWord(ClassificationView):
     """Says one thing where three are asked for."""
 
-    @staticmethod
-    def words(flip):
+    def words(self, flip):
         return flip["train"]["prediction"]
 
 
-class Talkative(Segmentation):
+class Terse(Classification):
+    """Has a view of few words."""
+
+    View = OneWord
+
+
+class Unpaired(SegmentationView):
     """Gives lines of one part."""
 
-    @staticmethod
-    def lines(summary):
-        return [(text,) for _, text in Segmentation.lines(summary)]
+    def lines(self, summary):
+        return [(text,) for _, text in super().lines(summary)]
+
+
+class Talkative(Segmentation):
+    """Has a view of odd lines."""
+
+    View = Unpaired
+
+
+class Cropping(SegmentationView):
+    """Paints a mask on an image of another size."""
+
+    def panels(self, task, images, before, after, truth):
+        palette = np.zeros((256, 4), np.uint8)
+        return [Panel(images[0], "train", overlay=before[1:], palette=palette)]
 
 
 class Shapeless(Segmentation):
-    """Paints a mask on an image of another size."""
+    """Has a view that does not fit."""
 
-    def panels(self, images, before, after, truth):
-        palette = np.zeros((256, 4), np.uint8)
-        return [Panel(images[0], "train", overlay=before[1:], palette=palette)]
+    View = Cropping
+
+
+class Rooted(Classification):
+    """Holds on to what stays in its process."""
+
+    def __init__(self, output, network):
+        super().__init__(output, network)
+        self.lock = threading.Lock()
+
+
+class Absentminded(Parity):
+    """Comes out of a pickle as another one."""
+
+    def __init__(self, output, network):
+        super().__init__(output, network)
+        self.home = os.urandom(8)
+
+    def __setstate__(self, state):
+        self.__dict__ = {**state, "home": None}
+
+    def decode(self, outputs, settings, placement):
+        return super().decode(outputs, settings, placement) if self.home else 0
+
+
+class Forgiving(Detection):
+    """Takes any two answers for one."""
+
+    def same(self, before, after):
+        return True
+
+
+class Fickle(Segmentation):
+    """Never takes two answers for one."""
+
+    def same(self, before, after):
+        return False
 
 
 FAULTS = {
     "the_perfect_scores_1": [segmentation(Modest)],
     "the_worthless_scores_0": [segmentation(Kind)],
-    "what_comes_too_late_is_worthless": [classification(Patient), segmentation(Falling)],
-    "what_is_absent_is_left_out": [classification(Strict)],
+    "what_comes_too_late_is_worthless": [logits(Patient), segmentation(Falling)],
+    "what_is_absent_is_left_out": [logits(Strict)],
     "nothing_to_find_changes_nothing": [detection(Generous)],
     "the_order_does_not_matter": [detection(Forgetful)],
     "a_resample_is_a_data_set": [segmentation(Certain)],
     "without_truth_flips_still_count": [segmentation(Dependent), detection(Zero)],
-    "no_image_is_a_data_error": [segmentation(Silent)],
+    "no_sample_is_a_data_error": [segmentation(Silent)],
     "nan_and_infinity_are_refused": [segmentation(Mending)],
-    "what_does_not_fit_is_refused": [classification(Lenient)],
-    "outputs_are_left_alone": [classification(Careless, kind="probabilities")],
+    "what_does_not_fit_is_refused": [logits(Lenient)],
+    "outputs_are_left_alone": [logits(Careless, "probabilities")],
     "any_strides_will_do": [segmentation(Raw)],
     "the_same_twice": [detection(Consuming)],
-    "threads_see_the_same": [classification(Racing)],
+    "threads_see_the_same": [logits(Racing)],
+    "another_process_gets_the_same": [logits(Rooted), parity(Absentminded)],
     "equal_identities_do_equal_work": [detection(Mute)],
-    "every_column_is_recorded": [classification(Noting)],
-    "records_survive_parquet": [classification(Numpy), segmentation(Floating)],
+    "every_column_is_recorded": [logits(Noting)],
+    "records_survive_parquet": [logits(Numpy), segmentation(Floating)],
     "an_answer_is_like_itself": [detection(Nervous)],
+    "the_same_answer_is_the_same": [detection(Forgiving), segmentation(Fickle)],
     "changes_count_both_ways_alike": [segmentation(Onesided)],
-    "stamps_tell_truths_apart": [classification(Alike)],
+    "stamps_tell_truths_apart": [logits(Alike)],
     "a_comparison_has_its_parts": [detection(Miscounting)],
     "a_comparison_is_json": [detection(Unwritable)],
-    "reports_get_their_words": [classification(Terse), segmentation(Talkative)],
+    "reports_get_their_words": [logits(Terse), segmentation(Talkative)],
     "changes_can_be_drawn": [segmentation(Shapeless)],
 }

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from broken_tasks import FAULTS
+from small_task import Parity
 from task_subjects import SUBJECTS
 
+from simulator.errors import UserError
 from simulator.profile.postprocess import Postprocess
+from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.task import TASKS, Network
 from simulator.testing import Mark
 from simulator.testing.task_outputs import profiles
 from simulator.testing.tasks import TASK_CHECKS, prove_task
@@ -39,6 +43,38 @@ def test_a_fault_trips_its_check_and_no_other(check, subject):
     assert "expected" in found[check]
     assert "got" in found[check]
     assert "\n" not in found[check]
+
+
+@pytest.mark.parametrize("name", TASKS.names)
+def test_an_installed_task_is_proved_by_its_name(name):
+    """Each brings a specimen of its own."""
+    verdicts = prove_task(name)
+
+    assert failed(verdicts) == {}
+    assert len(verdicts) == len(TASK_CHECKS)
+
+
+def test_a_task_without_a_specimen_cannot_be_proved():
+    with pytest.raises(UserError, match="'parity' brings nothing to try it with; write its spec"):
+        prove_task(Parity)
+
+
+def test_the_smallest_task_is_worked_out_and_shown_by_default():
+    """Two of three right becomes one of three; the table of flips names the columns that differ."""
+    task, view = Parity(Parity.Output(), Network()), Parity.view()
+    rows = [task.records([truth, after], truth) for truth, after in [(0, 0), (1, 2), (2, 1)]]
+    before, after = ([row[side] for row in rows] for side in range(2))
+    train, deploy = (task.score(side, [0, 1, 2]) for side in (before, after))
+    found = task.compare(train, deploy, Resamples(3, number=50))
+
+    metrics = [found[side]["metric"] for side in ("train", "deploy")]
+    assert metrics == [{"accuracy": 1}, {"accuracy": pytest.approx(1 / 3)}]
+    assert found["delta"]["accuracy"]["value"] == pytest.approx(-2 / 3)
+    assert (found["flips"]["count"], found["flips"]["units"]) == (2, 3)
+    assert (view.lines({**found, "task": "parity"}), view.findings(found)) == ([], [])
+    assert view.words(task.flip(before[1], after[1])) == (
+        "1 of 1", "accuracy 1.0, choice 1", "accuracy 0.0, choice 2",
+    )  # fmt: skip
 
 
 def test_every_field_of_a_profile_is_tried_alone_and_with_another():

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Encoded, inspect
+from simulator.contract.encoded import SUFFIXES
 from simulator.contract.recipe import Recipe
 from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
 from simulator.modalities.image.card import ImageCard, tensor_shape
+from simulator.modalities.image.sections import ImageSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
-from simulator.profile.schema import ProfileSpec
 
 
 class ImageModality(Modality):
@@ -24,7 +25,8 @@ class ImageModality(Modality):
 
     name = "image"
     unit = "image"
-    Spec = ProfileSpec
+    suffixes = SUFFIXES
+    Spec = ImageSpec
     Card = ImageCard
 
     def read(self, name: str, path: Path) -> Encoded:

@@ -1,4 +1,4 @@
-"""From the model's outputs to one class."""
+"""From a model's output to one class."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SLACK = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one stack says about one image.
+    """What one stack answers for one sample.
 
     Attributes:
         prediction: class index, after the background classes were dropped.
-        score: probability of the prediction, in [0, 1]; for integer probabilities in their units.
-        margin: score less that of the runner-up, at least 0; the score itself where there is none.
+        score: probability of the prediction, in [0, 1]; integer probabilities keep their unit.
+        margin: the score minus the runner-up's, at least 0; the score itself where there is none.
         classes: how many there were; None where the answer was recorded.
     """
 
@@ -36,9 +36,9 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
 
     Args:
         outputs: (1, C) or (C,), float or integer.
-        kind: ``logits`` (a float64 softmax over the classes that are kept gives the score) or
+        kind: ``logits`` (the score is a float64 softmax over the classes that are kept) or
             ``probabilities`` (taken as they are).
-        offset: how many leading classes are background and dropped, at least 0.
+        offset: how many classes at the start are background, and dropped; at least 0.
 
     Returns:
         The answer; of equal outputs the lowest class wins.
@@ -79,7 +79,7 @@ def _kept(outputs: Array, offset: int) -> NDArray[np.float64]:
 
 
 def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Float64 softmax of (C,) finite values; the maximum is taken off first."""
+    """Float64 softmax of (C,) finite values; the maximum is subtracted first."""
     with np.errstate(over="ignore"):  # -1e308 - 1e308 is -inf, and its exp 0: as it should be
         powers = np.exp(values - values.max())
     total: NDArray[np.float64] = powers / powers.sum()
@@ -92,6 +92,6 @@ def _check_probabilities(values: NDArray[np.float64], dtype: np.dtype[np.generic
     low, high = float(values.min()), float(values.max())
     if low < -_SLACK or high > 1 + _SLACK:
         raise ModelError(
-            f"the model card says probabilities, and the model gave {low:.3g} to {high:.3g};"
+            f"the model card says probabilities, but the model gave {low:.3g} to {high:.3g};"
             " if these are logits, say so in the card"
         )

@@ -1,4 +1,4 @@
-"""Two stacks, the same images: which answers changed, and is it more than chance?"""
+"""Two stacks on the same samples: which answers changed, and is it more than chance?"""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from simulator.statistics import paired
 from simulator.tasks.score import Record
 
 RESOLVE = 0.001
-"""The delta, 0.1 points, for which the comparison says how many images it would take."""
+"""A delta of 0.1 points; the comparison says how many images it takes to resolve it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """How often which pair of answers was seen.
+    """How often each pair of answers was seen.
 
     Attributes:
         samples: images that went through both stacks.
@@ -47,7 +47,7 @@ def count(train: Sequence[Record], deploy: Sequence[Record]) -> Pair:
         deploy: the records of the same images, in the same order.
 
     Raises:
-        ValueError: the two do not belong together: another length, or a label on one side only.
+        ValueError: the two differ in length, or an image has a label on one side only.
     """
     pairs = list(zip(train, deploy, strict=True))
     if any((a["correct"] is None) != (b["correct"] is None) for a, b in pairs):
@@ -71,8 +71,8 @@ def count(train: Sequence[Record], deploy: Sequence[Record]) -> Pair:
 def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
     """Compare two stacks on the images that went through both.
 
-    Flips are counted over all images. Everything that needs a label (accuracy, delta, the kinds of
-    flips, McNemar) is counted over the labelled ones, and is None where there are none.
+    Flips are counted over all images. Whatever needs a label (accuracy, delta, the kinds of flips,
+    McNemar) is counted over the labelled images, and is None where there are none.
 
     Args:
         train: one record an image.
@@ -135,7 +135,7 @@ def _kinds(pair: Pair) -> dict[str, Any]:
 
 
 def _samples(discordant: int, labelled: int) -> int | None:
-    """None without labels, and where so few pairs are discordant that no such delta can occur."""
+    """None without labels, or with so few discordant pairs that such a delta cannot occur."""
     if not labelled or discordant / labelled < RESOLVE:
         return None
     return paired.samples_needed(discordant / labelled, RESOLVE)

@@ -1,4 +1,4 @@
-"""Boxes in the image, and how much two of them overlap."""
+"""Boxes in an image, and how much they overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:
-    """What a detector says about one image; n may be 0.
+    """What a detector found in one image; n may be 0.
 
     Attributes:
         boxes: (n, 4) float64: x1, y1, x2, y2 in pixels of the image, not necessarily inside it.
@@ -26,7 +26,7 @@ class Detections:
         return len(self.scores)
 
     def above(self, threshold: float) -> Detections:
-        """Those with a larger score."""
+        """Return the detections with a larger score."""
         kept = self.scores > threshold
         return Detections(self.boxes[kept], self.scores[kept], self.classes[kept])
 

@@ -1,4 +1,4 @@
-"""A detector's part of the model card: its head, and how its boxes are finished."""
+"""A detector's part of the model card: its head, and what is done with its boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.tasks.detection.declared import AnchorHead, CenterSize, GridHead,
 
 
 def uses_exp(head: Head) -> bool:
-    """Whether an ``exp`` is taken that can be clamped."""
+    """Whether the head takes an ``exp``, which can be clamped."""
     if isinstance(head, GridHead):
         encoding = head.encoding
         part = encoding.size if isinstance(encoding, CenterSize) else encoding
@@ -21,7 +21,7 @@ def uses_exp(head: Head) -> bool:
 
 
 class DetectionOutput(Section):
-    """The ``output`` section of a detector's card: what a profile's ``model`` stands for.
+    """The ``output`` section of a detector's card: what ``model`` in a profile refers to.
 
     ``clip``: corners beyond the network's input, or beyond the image, are moved to its border.
     ``exp_clamp`` is required where the head takes an ``exp``. ``operating_threshold`` is the score
@@ -41,7 +41,7 @@ class DetectionOutput(Section):
     @field_validator("box_offset", "box_rounding", "unletterbox", "nms", mode="after")
     @classmethod
     def _no_model(cls, value: Section) -> Section:
-        """Refuse a profile's ``model``, and fill in what is neutral where nothing is said."""
+        """Refuse a profile's word ``model``, and fill in neutral values that are not written."""
         neutral = _NEUTRAL.get(type(value), {})
         left = [key for key in type(value).model_fields if getattr(value, key) == "model"]
         written = [key for key in left if key in value.model_fields_set]

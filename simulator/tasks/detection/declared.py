@@ -1,4 +1,4 @@
-"""The heads that a model card can declare: where the numbers are, and how they make boxes."""
+"""The heads that a model card can declare: where the numbers are, and how they become boxes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Cells = Annotated[tuple[Positive, Positive], Field(strict=False)]
 class Tensor(Section):
     """One tensor of numbers per box: an output, or one output for each stride.
 
-    ``columns`` in their order: ``boxes`` are 4 (or 4 times ``bins``), ``objectness`` is 1 and
-    ``scores`` are as many as there are classes, and one more where there is a background.
+    ``columns`` in their order: ``boxes`` are 4 (or 4 times ``bins``), ``objectness`` is 1, and
+    ``scores`` are one for each class, and one more for a background.
     """
 
     names: Names
@@ -44,7 +44,7 @@ class AnswerTensor(Section):
 
 
 class Objectness(Section):
-    """How likely it is that there is any object, as a factor of the score."""
+    """How likely it is that there is an object at all: a factor of the score."""
 
     activation: Literal["sigmoid", "none"]
     exponent: Above0 = 1
@@ -64,11 +64,11 @@ class Score(Section):
 
 
 class Rows(Section):
-    """What all heads with a score for each class have in common.
+    """A head with a score for each class.
 
     ``layout``: ``rows`` (1, N, C), the dimensions before the last taken together; ``columns``
-    (1, C, N); ``maps`` (1, A*C, H, W); ``maps_last`` (1, H, W, A*C). The C of one anchor are
-    neighbors.
+    (1, C, N); ``maps`` (1, A*C, H, W); ``maps_last`` (1, H, W, A*C). The C numbers of one anchor
+    are neighbors.
     """
 
     outputs: Annotated[tuple[Tensor, ...], Field(strict=False, min_length=1)]

@@ -1,4 +1,4 @@
-"""The whole way from a detector's outputs to boxes in the image's pixels."""
+"""From a detector's outputs to boxes in the image's pixels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.tasks.detection.settings import Settings
 
 Floats = NDArray[np.float64]
 FAR = 1e9
-"""Pixels; a corner that is farther away, or that overflowed, counts as this far."""
+"""Pixels; a corner that is farther away, or overflowed, is put here."""
 _ROUND = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
 
 
@@ -34,12 +34,12 @@ def decode(
 
     Args:
         outputs: by the names in the card, with a batch dimension of 1.
-        settings: what is in force.
+        settings: the card's and the profile's choices.
         placement: where the image lies in the network's input.
         classes: how many labels there are.
 
     Returns:
-        Detections, best first; of equal scores the one that the model gave first.
+        Detections, best first; of equal scores, the one that the model gave first.
 
     Raises:
         ModelError: the outputs are not what the card promises.
@@ -68,7 +68,7 @@ def decode(
 
 
 def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
-    """Bring (n, 4) boxes from the network's pixels to the image's.
+    """Return (n, 4) boxes of the network's pixels in the image's pixels.
 
     See :meth:`Placement.scales` and :meth:`Placement.start` for the two rules.
     """
@@ -83,7 +83,7 @@ def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
 def _detected(
     outputs: Mapping[str, Numbers], settings: Settings, classes: int
 ) -> tuple[Numbers, NDArray[np.int64], Floats]:
-    """Boxes in network pixels, classes and scores that are above the threshold."""
+    """Boxes in network pixels, classes and scores, of scores above the threshold."""
     head, least = settings.head, settings.nms.score_threshold
     columns = gather(outputs, head, settings.network, classes)
     if isinstance(head, FinalHead):
@@ -96,8 +96,8 @@ def _detected(
         labels, scores = labels[rows], scores[rows]
         if len(labels) and labels.max() >= classes:
             raise ModelError(
-                f"the model gave class {labels.max() + head.first_class}, and the card has"
-                f" {classes} labels that begin at {head.first_class}"
+                f"the model gave class {labels.max() + head.first_class}, but the card has"
+                f" {classes} labels, the first of which is class {head.first_class}"
             )
     else:
         rows, labels, scores = candidates(
@@ -107,7 +107,7 @@ def _detected(
 
 
 def _finite(boxes: Numbers) -> Floats:
-    """As float64; what overflowed is far away, on the side on which it makes the box large."""
+    """As float64; a corner that overflowed goes far away, to the side that makes the box large."""
     wide: Floats = boxes.astype(np.float64)
     wide[:, :2] = np.nan_to_num(wide[:, :2], nan=-FAR, posinf=FAR, neginf=-FAR)
     wide[:, 2:] = np.nan_to_num(wide[:, 2:], nan=FAR, posinf=FAR, neginf=-FAR)

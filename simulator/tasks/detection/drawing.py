@@ -1,4 +1,4 @@
-"""Both stacks' boxes on one image, each in the color of what became of it."""
+"""Both stacks' boxes on one image; a color says what became of each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def panels(
 def _rectangles(
     some: Detections, words: Sequence[str], labels: Callable[[int], str]
 ) -> list[Rectangle]:
-    """The loudest fate last, of one fate the best score last: on top, and the first to be named."""
+    """The loudest fate last, and within a fate the best score: drawn on top, and labelled first."""
     rank = {word: number for number, word in enumerate(COLORS)}
     order = sorted(range(len(some)), key=lambda i: (rank[words[i]], some.scores[i]))
     boxes = some.boxes.tolist()

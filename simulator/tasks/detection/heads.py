@@ -27,9 +27,9 @@ def boxes(numbers: Numbers, rows: NDArray[np.intp], settings: Settings) -> Numbe
     """Decode boxes, every step in the settings' precision.
 
     Args:
-        numbers: (n, 4 or 4 * bins) of the boxes that are wanted, as the model gave them.
+        numbers: (n, 4 or 4 * bins) of the wanted boxes, as the model gave them.
         rows: (n,) which rows of the head they are.
-        settings: what is in force.
+        settings: the card's and the profile's choices.
 
     Returns:
         (n, 4) x1, y1, x2, y2 in network pixels, float32 or float16; not clipped; infinite or NaN

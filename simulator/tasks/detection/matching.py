@@ -1,4 +1,4 @@
-"""What a user sees change between two stacks' detections of one image."""
+"""Which changes a user sees between two stacks' detections in one image."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ MOVED = 0.9
 RESCORED = 0.1
 """A pair whose scores differ by more is rescored."""
 SAME_CLASS = 0.05
-"""So much IoU is given up to pair boxes of one class, where objects of several classes overlap."""
+"""The IoU that may be lost to pair boxes of the same class where several classes overlap."""
 _SCORE = 1e-6
 """Weight of the scores in a choice between boxes that are otherwise equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How many objects of an image met which fate; see :func:`fates`.
+    """How many objects of an image met each fate; see :func:`fates`.
 
     Attributes:
-        kept: pairs in which nothing worth mentioning differs.
+        kept: pairs without any of the differences below.
         lost: objects of the first stack without a counterpart.
         gained: objects of the second stack without a counterpart.
         moved: pairs of one class with an IoU under :data:`MOVED`.
@@ -51,12 +51,12 @@ class Change:
 
     @property
     def changed(self) -> int:
-        """Objects that a user sees differ; a rescored one is not among them."""
+        """Objects that differ for a user; rescored ones do not."""
         return self.lost + self.gained + self.moved + self.relabelled
 
     @property
     def units(self) -> int:
-        """Objects that there are, a pair counted once."""
+        """All objects; a pair counts once."""
         return self.changed + self.kept + self.rescored
 
 
@@ -82,15 +82,15 @@ def change(before: Detections, after: Detections, threshold: float) -> Change:
 
 
 def fates(before: Detections, after: Detections, threshold: float) -> tuple[list[Fate], list[Fate]]:
-    """Say what became of each object.
+    """Return what became of each object.
 
     Objects are the boxes whose score is above the threshold, as an application shows them. One
-    that is still found with a lower score is lost all the same: the user no longer sees it.
+    that is found with a lower score is lost as well: the user no longer sees it.
 
-    Objects of the two sides are paired one to one by the Hungarian method, so that the sum of
-    IoU (and :data:`SAME_CLASS` where the classes agree) is the highest; only boxes with an IoU
-    of at least :data:`PAIR`, or exactly equal ones, can be a pair. A pair is relabelled, or else
-    moved, or else rescored, or else kept.
+    Objects of the two sides are paired one to one by the Hungarian method, which maximizes the sum
+    of IoU (plus :data:`SAME_CLASS` where the classes agree). Only boxes with an IoU of at least
+    :data:`PAIR`, or exactly equal ones, can be a pair. A pair is relabelled, else moved, else
+    rescored, else kept.
 
     Args:
         before: what the first stack found.
@@ -130,8 +130,7 @@ def _fates(
 def _pairs(before: Detections, after: Detections) -> tuple[Indices, Indices, Floats]:
     """Return the pairs: indices into both sides, and the IoU of each.
 
-    What cannot be a pair is worth nothing, like no pair at all; the assignment may contain it and
-    loses nothing by it.
+    Boxes that cannot be a pair are worth nothing; the assignment may contain them without harm.
     """
     from scipy.optimize import linear_sum_assignment
 

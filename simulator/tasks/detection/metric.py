@@ -1,4 +1,4 @@
-"""How good detections are: COCO's average precision by pycocotools, and its bootstrap."""
+"""How good detections are: COCO's average precision from pycocotools, and its bootstrap."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ HEADLINE = "mAP"
 _STATS = {
     HEADLINE: 0, "AP50": 1, "AP75": 2, "AP_small": 3, "AP_medium": 4, "AP_large": 5, "AR100": 8,
 }  # fmt: skip
-"""Where ``COCOeval.stats`` has them."""
+"""Their indices in ``COCOeval.stats``."""
 METRICS = tuple(_STATS)
 _IOUS = {HEADLINE: slice(None), "AP50": slice(0, 1), "AP75": slice(5, 6)}
-"""Where the thresholds of a metric stand among IoU 0.50:0.05:0.95."""
+"""The indices of a metric's thresholds among IoU 0.50:0.05:0.95."""
 _DETECTIONS = 100
-"""The most detections of a class that count in an image, the best ones (COCO's maxDets)."""
+"""How many detections of a class count in an image, best first (COCO's maxDets)."""
 _LARGEST = 1e10
-"""Square pixels; COCO takes a larger detection, as of a box that overflowed, for none at all."""
+"""Square pixels; COCO ignores larger detections, such as a box that overflowed."""
 _BATCH = 1_000_000
-"""Numbers in one array, 8 MB; about ten of them live at once."""
+"""Numbers in one array, 8 MB; about ten such arrays exist at once."""
 
 
 def evaluate(
     found: Sequence[Detections], truths: Sequence[Boxes], labels: Sequence[str]
 ) -> dict[str, float | None]:
-    """Work out COCO's figures with pycocotools.
+    """Compute COCO's figures with pycocotools.
 
     Crowds and objects outside an area range are treated as COCO does. A ``difficult`` object is
     ignored in the same way as one outside the range: it cannot be missed, and one detection that
@@ -49,7 +49,7 @@ def evaluate(
 
     Returns:
         :data:`METRICS` and ``AP NAME`` for each class (``AP NAME (INDEX)`` where classes share
-        the name), in [0, 1]; None where there is no object to be found.
+        the name), in [0, 1]; None where there is no object to find.
 
     Raises:
         DataError: a class index has no label.
@@ -263,8 +263,8 @@ def _coco(
         one["id"] = number
         if not 0 <= one["category_id"] < classes:
             raise DataError(
-                f"image {one['image_id'] + 1} has a box of class {one['category_id']}, and there"
-                f" are {classes} labels; the label file, or the data, belongs to another model"
+                f"image {one['image_id'] + 1} has a box of class {one['category_id']}, but there"
+                f" are {classes} labels; the label file, or the data, is of another model"
             )
     data = COCO()
     data.dataset = {

@@ -1,4 +1,4 @@
-"""A detector's outputs: which shapes its card promises, and their numbers as rows."""
+"""A detector's outputs: the shapes that its card promises, and their numbers as rows."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Port:
     Attributes:
         name: of the output.
         layout: ``rows``, ``columns``, ``maps`` or ``maps_last``.
-        rows: how many boxes it has, None where only the model knows.
-        width: how many numbers it has for each.
-        grid: (rows, columns, anchors of a cell) where it is of one grid.
-        why: how the numbers come about, for the person.
+        rows: how many boxes it has; None where only the model knows.
+        width: how many numbers it has for each box.
+        grid: (rows, columns, anchors of a cell) where it has one grid.
+        why: how these numbers follow from the card, for messages.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Port:
         """Refuse another shape; None is a dimension that is not known yet.
 
         Raises:
-            ModelError: it says which output, the shape that was expected, and what came.
+            ModelError: naming the output, the expected shape and the shape that came.
         """
         if not self._fits(tuple(got)):
             shown = ", ".join("?" if d is None else str(d) for d in got)
             expected = ", ".join(map(str, self.shape()))
             raise ModelError(
                 f"output {self.name!r}: expected ({expected}), {self.why}; got ({shown});"
-                " the card's output section or its labels belong to another model"
+                " the card's output section or its labels are of another model"
             )
 
     def _fits(self, got: tuple[int | None, ...]) -> bool:
@@ -134,7 +134,7 @@ def gather(
 
     Raises:
         ModelError: an output is missing, or is not of the shape or type that the card promises.
-        SampleError: there is NaN or an infinity in one.
+        SampleError: one has NaN or an infinity in it.
     """
     columns: dict[str, Numbers] = {}
     order = head.order if isinstance(head, Dense) else "cells_anchors"
@@ -151,7 +151,7 @@ def gather(
     lengths = {column: len(rows) for column, rows in columns.items() if column != "count"}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{length} {column}" for column, length in lengths.items())
-        raise ModelError(f"the model's outputs do not belong together: {told}")
+        raise ModelError(f"the model's outputs do not fit each other: {told}")
     return columns
 
 

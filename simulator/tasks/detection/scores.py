@@ -1,4 +1,4 @@
-"""From class scores and objectness to the few boxes that are worth decoding."""
+"""From class scores and objectness to the boxes that are worth decoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def candidates(
     """Return every (box, class) with a score above a threshold.
 
     Most boxes are dropped by their raw numbers; scores are then computed in float64 and compared
-    with the threshold itself, so that the result is that of computing all of them.
+    with the threshold itself, so the result is the same as from computing all scores.
 
     Args:
         classes: (N, C) as the model gave them, with the background.
@@ -56,7 +56,7 @@ def candidates(
 
 
 def _possible(classes: Numbers, kept: Numbers, score: Score, threshold: float) -> NDArray[np.intp]:
-    """Rows that may hold a score above the threshold: all that do, and a few more."""
+    """Rows that may hold a score above the threshold: all that do, and perhaps a few more."""
     least = threshold ** (1 / score.exponent)
     if score.activation == "softmax":
         if least <= 0:
@@ -73,7 +73,7 @@ def _possible(classes: Numbers, kept: Numbers, score: Score, threshold: float) -
 
 
 def _slack(size: Any) -> Any:
-    """More than any rounding of raw numbers of this size, in half precision too."""
+    """More than any rounding error of raw numbers of this size, in half precision too."""
     return 2e-3 * (1 + abs(size))
 
 

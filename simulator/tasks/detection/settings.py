@@ -1,4 +1,4 @@
-"""What is in force: the model card's way to boxes, where the profile does not say otherwise."""
+"""The settings of a detector: the model card's, unless the profile says otherwise."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from simulator.tasks.detection.declared import (
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Non-maximum suppression with every number known; see :class:`Nms` of the profile.
+    """Non-maximum suppression with every number filled in; see :class:`Nms` of the profile.
 
     Attributes:
         kind: ``none``, ``greedy``, ``soft_linear`` or ``soft_gaussian``.
-        iou_threshold: 0 to 1; 0 where the kind has no use for it, as ``soft_gaussian`` has not.
+        iou_threshold: 0 to 1; 0 where the kind does not use it (``soft_gaussian``).
         class_aware: whether only boxes of one class suppress each other.
         offset: of widths in the IoU, 0 or 1.
         sigma: of ``soft_gaussian``, else 0.
-        score_threshold: only larger scores go on.
-        top_k_before: boxes of an image that go into it, None for all.
-        top_k_after: boxes of an image that come out of it, None for all.
+        score_threshold: only larger scores are kept.
+        top_k_before: how many boxes of an image go in, None for all.
+        top_k_after: how many boxes of an image come out, None for all.
     """
 
     kind: str
@@ -46,23 +46,24 @@ class Suppression:
 class Settings:
     """Everything between a detector's outputs and its boxes, with every choice made.
 
-    What this head has no use for is neutral, so that equal work has an equal identity.
+    A choice that this head does not use has a neutral value, so that equal work has an equal
+    identity.
 
     Attributes:
         head: from the card.
         network: rows and columns of the network's input.
         anchor_offset: an anchor's width is x2 - x1 + this.
-        corner_offset: x2 and y2 of a decoded box are less by this.
-        extent_offset: x2 and y2 in the image are more by this.
+        corner_offset: subtracted from x2 and y2 of a decoded box.
+        extent_offset: added to x2 and y2 in the image.
         rounding: ``none``, ``floor``, ``ceil`` or ``nearest`` (half to even).
         rounding_at: ``network`` or ``image``.
         precision: ``fp32`` or ``fp16``.
-        exp_clamp: largest argument of exp, None for any.
+        exp_clamp: the largest argument of exp, None for no limit.
         clip: ``none``, ``network`` or ``image``.
         scale: of unletterbox, ``resized`` or ``ratio``.
         padding: of unletterbox, ``integer`` or ``exact``.
-        nms: see there.
-        operating_threshold: above it, the product shows a box.
+        nms: non-maximum suppression.
+        operating_threshold: the product shows boxes with a larger score.
     """
 
     head: Head
@@ -81,7 +82,7 @@ class Settings:
     operating_threshold: float
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells these settings from others, as plain values."""
+        """Return every choice; JSON."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {
             **values,
@@ -92,7 +93,7 @@ class Settings:
 
 
 def resolve(output: DetectionOutput, asked: Postprocess, network: tuple[int, int]) -> Settings:
-    """Put the profile's choices in the place of the card's.
+    """Return the card's choices with those of the profile in their place.
 
     Args:
         output: the card.
@@ -100,7 +101,7 @@ def resolve(output: DetectionOutput, asked: Postprocess, network: tuple[int, int
         network: rows and columns of the network's input.
 
     Raises:
-        ModelError: the profile leaves to the card what the card does not say.
+        ModelError: the profile leaves a value to the card, and the card has none.
     """
     head = output.head
     offset = _merged(output.box_offset, asked.box_offset)
@@ -133,12 +134,12 @@ def _merged(card: Section, profile: Section) -> dict[str, Any]:
 
 
 def _suppression(nms: dict[str, Any]) -> Suppression:
-    """Drop what the kind has no use for."""
+    """Make values neutral that the kind does not use."""
     kind = nms["kind"]
     if kind == "soft_gaussian" and nms["sigma"] == "model":
         raise ModelError(
-            "nms.sigma: the profile wants soft_gaussian and leaves sigma to the model card, which"
-            " has none; write it into either"
+            "nms.sigma: the profile asks for soft_gaussian and leaves sigma to the model card,"
+            " which has none; write it into one of them"
         )
     return Suppression(
         kind=kind,

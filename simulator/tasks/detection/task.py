@@ -6,15 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import U8, Array, Encoded, Panel
-from simulator.data.card import load_annotated
-from simulator.data.folder import Dataset
+from simulator.contract import Array
 from simulator.data.truth import Boxes
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
@@ -22,30 +19,34 @@ from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections, areas, xywh
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
-from simulator.tasks.detection.drawing import panels
 from simulator.tasks.detection.matching import change
 from simulator.tasks.detection.metric import Ranking, evaluate
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
-from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES, Shapes, Task
+from simulator.tasks.detection.view import DetectionView
+from simulator.tasks.image_task import ImageTask
+from simulator.tasks.score import Record, Score, agree
+from simulator.tasks.task import CHANGES, Shapes
+
+if TYPE_CHECKING:
+    from simulator.tasks.specimen import Specimen
 
 
-class Detection(Task):
+_BOXES = ("boxes", "scores", "classes")
+"""The columns of a prediction."""
+
+
+class Detection(ImageTask):
     """Boxes of the objects in an image; its truth is a :class:`Boxes`, or None."""
 
     name = "detection"
     unit = "object"
     metrics = ("mAP", "AP50", "AP75")
-    kinds: ClassVar[Mapping[str, str]] = {
-        "lost": "lost",
-        "gained": "gained",
-        "moved": "moved",
-        "relabelled": "relabelled",
-    }
-    titles = ("objects changed", "of these", "picture")
+    kinds = ("lost", "gained", "moved", "relabelled")
+    needs_labels = True
     resamples = 1000
     Output = DetectionOutput
+    View = DetectionView
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("boxes", pa.list_(pa.float64())),
         pa.field("scores", pa.list_(pa.float64())),
@@ -55,18 +56,25 @@ class Detection(Task):
         pa.field("mean_iou", pa.float64()),
     )
 
+    @classmethod
+    def specimens(cls) -> dict[str, Specimen]:
+        """Return decoded boxes of three classes."""
+        from simulator.tasks.detection.specimen import boxes
+
+        return {"boxes": boxes(cls)}
+
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the head reads."""
         names: tuple[str, ...] = self.output.outputs()
         return names
 
     def check(self, shapes: Shapes) -> None:
-        """Hold the outputs against the head's anchors, strides and classes."""
-        check(self.output, shapes, self.network.size, self.network.classes)
+        """Compare the outputs with the head's anchors, strides and classes."""
+        check(self.output, shapes, self.size, self.network.classes)
 
     def settings(self, asked: Postprocess) -> Settings:
-        """Lay the profile's boxes, NMS and letterbox over the card's."""
-        return resolve(self.output, asked, self.network.size)
+        """Return the card's boxes, NMS and letterbox with the profile's over them."""
+        return resolve(self.output, asked, self.size)
 
     def decode(
         self, outputs: Mapping[str, Array], settings: Settings, placement: Placement
@@ -74,29 +82,25 @@ class Detection(Task):
         """Return the boxes in the image's pixels; see :func:`decode`."""
         return decode(outputs, settings, placement, self.network.classes)
 
-    def load(self, path: Path) -> Dataset:
-        """Open a data card, or a folder of images that nobody has annotated."""
-        return load_annotated(path, self.name, self.network.labels)
-
     def stamp(self, truth: Boxes | None) -> str | None:
-        """Return a digest of the boxes."""
+        """Return a digest of the boxes; None where nobody has annotated the image."""
         if truth is None:
             return None
         arrays = (truth.xywh, truth.classes, truth.crowd, truth.area, truth.difficult)
         content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
-    def opened(self, truth: Boxes | None, image: Encoded | None = None) -> Boxes | None:
-        """Hold the annotated size against the file's.
+    def opened(self, truth: Boxes | None, source: Any = None) -> Boxes | None:
+        """Check the annotated size against the image's.
 
         Raises:
-            SampleError: they differ, so that the boxes are about another image.
+            SampleError: they differ, so the boxes are of another image.
         """
-        if truth and image and truth.size not in (None, (image.height, image.width)):
+        if truth and source and truth.size not in (None, (source.height, source.width)):
             rows, columns = truth.size or (0, 0)
             raise SampleError(
                 f"the annotations say {columns}x{rows} pixels, and the file has "
-                f"{image.width}x{image.height}"
+                f"{source.width}x{source.height}"
             )
         return truth
 
@@ -113,12 +117,24 @@ class Detection(Task):
         found = change(before, after, self.output.operating_threshold)
         return {**asdict(found), "changed": found.changed, "units": found.units}
 
+    def same(self, before: Record, after: Record) -> bool:
+        """Whether the boxes are equal, or no object is lost, gained, moved or relabelled.
+
+        Boxes are both answers and fractions: another processor may move one by a part of a pixel.
+        """
+        firm = [name for name in self.firm if name not in _BOXES]
+        if not agree(before, after, firm):
+            return False
+        if agree(before, after, _BOXES):
+            return True
+        return bool(self.change(detections(before), detections(after), None)["changed"] == 0)
+
     def late(self, record: Record) -> dict[str, Any]:
-        """Return the record without a detection."""
+        """Return the record without any detection."""
         return {**record, "boxes": [], "scores": [], "classes": []}
 
     def score(self, records: Sequence[Record], truths: Sequence[Boxes | None]) -> Score:
-        """Measure COCO's average precision by pycocotools, where every image is annotated."""
+        """Measure COCO's average precision with pycocotools, if every image is annotated."""
         known = [truth for truth in truths if truth is not None]
         if len(known) < len(records):
             return Score(records, len(known), dict.fromkeys(self.metrics), None)
@@ -131,7 +147,7 @@ class Detection(Task):
         return Score(records, len(known), metrics, resampled, others)
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Return the mean IoU of all pairs, None where there is none, and how many are rescored."""
+        """Return the mean IoU of all pairs, None if there is none, and how many are rescored."""
         pairs = [r["units"] - r["lost"] - r["gained"] for r in records]
         total = sum(n * r["mean_iou"] for n, r in zip(pairs, records, strict=True) if n)
         return {
@@ -140,7 +156,7 @@ class Detection(Task):
         }
 
     def severity(self, train: Record, deploy: Record) -> float:
-        """Return how many objects changed; of equally many, the larger share is worse."""
+        """Return how many objects changed; of equal numbers, the larger share is worse."""
         return float(deploy["changed"] + deploy["changed"] / max(deploy["units"], 1))
 
     def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
@@ -152,29 +168,6 @@ class Detection(Task):
             for side, record in (("train", train), ("deploy", deploy))
         }
         return counts | shown
-
-    @staticmethod
-    def words(flip: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return how many objects changed, in which way, and where they are drawn."""
-        kinds = ", ".join(f"{flip[kind]} {kind}" for kind in Detection.kinds if flip[kind])
-        return f"{flip['changed']} of {flip['units']}", kinds, flip.get("picture") or "-"
-
-    @staticmethod
-    def lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, and how well the boxes of a pair agree."""
-        flips = summary["flips"]
-        kinds = ", ".join(f"{kind} {flips[kind]:,}" for kind in Detection.kinds)
-        if flips["mean_iou"] is None:
-            return [("", kinds)]
-        pairs = f"mean IoU {flips['mean_iou']:.4f}, {flips['rescored']:,} rescored by more than 0.1"
-        return [("", kinds), ("pairs", pairs)]
-
-    def panels(
-        self, images: tuple[U8, U8], before: Detections, after: Detections, truth: Boxes | None
-    ) -> list[Panel]:
-        """Draw both stacks' boxes side by side."""
-        threshold = self.output.operating_threshold
-        return panels(images, before, after, truth, threshold, self.network.label)
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return three images: with two objects, with one, and without any."""

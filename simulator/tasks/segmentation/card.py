@@ -1,4 +1,4 @@
-"""A segmenter's part of the model card, and what is in force once a profile has had its say."""
+"""A segmenter's part of the model card, and its settings: the card's unless a profile differs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from simulator.profile.postprocess import LogitsUpsample, MaskResize, Postproces
 from simulator.profile.section import Positive, Section
 
 MAX_CLASSES = 255
-"""A mask is uint8, and its 255 says that there is no class."""
+"""A mask is uint8, and 255 in it means no class."""
 Sides = tuple[int, int]
 _NO_BILINEAR = "labels can only be resized by nearest, got bilinear"
 
 
 class SegmentationOutput(Section):
-    """The ``output`` section of a segmenter's card: what a profile's ``model`` stands for.
+    """The ``output`` section of a segmenter's card: what ``model`` in a profile refers to.
 
     ``scores`` names the output. ``labels``: the argmax is inside the model, and the output is
     (1, H, W), (1, 1, H, W) or (1, H, W, 1). Its classes are those of the label file, in its order,
-    the background among them. ``output_stride`` says at which resolution classes are chosen: 1
-    stands for the network's input, s for its sides / s, rounded up. ``logits_upsample`` is left
-    out where the output already has that resolution.
+    including the background. ``output_stride`` says at which resolution classes are chosen: the
+    sides of the network's input divided by it, rounded up. ``logits_upsample`` is left out where
+    the output has that resolution already.
     """
 
     scores: str
@@ -52,7 +52,7 @@ class SegmentationOutput(Section):
         inside, upsample, resize = self.kind == "labels", self.logits_upsample, self.mask_resize
         if inside == (self.argmax is not None):
             raise ValueError(
-                "argmax: it is inside a model that gives labels; leave it out"
+                "argmax: a model that gives labels has it inside; leave it out"
                 if inside
                 else "argmax is missing: before, or after, the logits are upsampled"
             )
@@ -60,7 +60,9 @@ class SegmentationOutput(Section):
             if upsample and upsample.mode == "bilinear":
                 raise ValueError(f"logits_upsample.mode: {_NO_BILINEAR}")
             if resize.of == "logits":
-                raise ValueError("mask_resize.of: classes are chosen by then, so it is of labels")
+                raise ValueError(
+                    "mask_resize.of: classes have been chosen before; it can only be of labels"
+                )
         if resize.of == "labels" and resize.mode == "bilinear":
             raise ValueError(f"mask_resize.mode: {_NO_BILINEAR}")
         return self
@@ -68,7 +70,7 @@ class SegmentationOutput(Section):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How values between pixels are found.
+    """How values between pixels are computed.
 
     Attributes:
         mode: ``nearest`` or ``bilinear``.
@@ -109,16 +111,16 @@ class Settings:
     padding: str
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells these settings from others, as plain values."""
+        """Return every choice; JSON."""
         return {**asdict(self), "network": list(self.network), "size": list(self.size)}
 
 
 def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> Settings:
-    """Put the profile's choices in the place of the card's.
+    """Return the card's choices with those of the profile in their place.
 
-    Where classes are chosen early, what follows has labels and no logits: they are resized by
-    nearest, in the coordinates that are in force, whatever is said of logits. So each of these
-    axes can be swapped alone.
+    Where classes are chosen early, the later steps have labels and no logits: these are resized by
+    nearest, in the chosen coordinates, whatever is said of logits. So each of these axes can be
+    swapped alone.
 
     Args:
         output: the card.
@@ -169,11 +171,11 @@ def check(
     network: Sides,
     classes: int | None,
 ) -> None:
-    """Hold a model's outputs against its card.
+    """Compare a model's outputs with its card.
 
     Args:
         output: the card.
-        ports: the shape of each output; None is a side that may be any.
+        ports: the shape of each output; None is a side of any length.
         network: rows and columns of the network's input.
         classes: how many labels there are; None where there is no label file.
 
@@ -201,18 +203,18 @@ def check(
     if output.logits_upsample is None and not fits:
         raise ModelError(
             f"output {name!r}: expected {wanted[0]}x{wanted[1]}, where classes are chosen (the"
-            f" network's input by output_stride {output.output_stride}), got {show(found)}; if it"
-            " is to be upsampled, the card must say logits_upsample"
+            f" network's input by output_stride {output.output_stride}), got {show(found)}; to"
+            " upsample it, write logits_upsample in the card"
         )
 
 
 def places(name: str, shape: Sequence[int | None], kind: str, layout: str) -> tuple[int, int, int]:
-    """Return which dimensions of an output are its channels, its rows and its columns.
+    """Return which dimensions of an output are its channels, rows and columns.
 
-    Labels have no channels: that one is 0.
+    Labels have no channels; their first number is 0.
 
     Raises:
-        ModelError: it has other dimensions than it should have.
+        ModelError: it has other dimensions.
     """
     batch, *rest = shape or (0,)
     if batch in (1, None):
@@ -231,19 +233,19 @@ def places(name: str, shape: Sequence[int | None], kind: str, layout: str) -> tu
 
 
 def check_count(name: str, classes: int) -> None:
-    """Refuse an output with too few classes to choose from, or too many for a mask.
+    """Refuse an output with fewer than two classes, or too many for a mask.
 
     Raises:
         ModelError: naming the output.
     """
     if not 2 <= classes <= MAX_CLASSES:
         raise ModelError(
-            f"output {name!r}: {classes} classes, and a mask can have 2 to {MAX_CLASSES}"
+            f"output {name!r}: {classes} classes, but a mask can have 2 to {MAX_CLASSES}"
         )
 
 
 def show(shape: Sequence[int | None]) -> str:
-    """Return a shape in words, ``?`` for a side that may be any."""
+    """Return a shape as text, with ``?`` for a side of any length."""
     return f"({', '.join('?' if side is None else str(side) for side in shape)})"
 
 

@@ -1,4 +1,4 @@
-"""What changed from one stack's mask to the other's, in pixels."""
+"""What changed from one stack's mask to the other's, counted in pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.data.masks import IGNORE
 from simulator.tasks.segmentation.confusion import check_size
 
 BAND = 3
-"""Pixels from a boundary, in Chebyshev's distance, that are still at it."""
+"""Pixels this near to a boundary, in Chebyshev's distance, are at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class Change:
     """Flips of one image, counted in pixels.
 
     Attributes:
-        units: pixels for which either mask has an answer.
-        changed: those of another class, or with an answer in one mask only.
-        boundary: of ``units``, those at a boundary of the first mask.
-        boundary_changed: those of them that changed; all other changes are inside.
-        classes: the classes of the first mask, increasing.
-        class_units: pixels of each of them.
-        class_changed: those of them that changed.
-        right_to_wrong: judged pixels that were right; None without truth.
-        wrong_to_right: judged pixels that have become right.
-        wrong_to_wrong: judged pixels of another class that is wrong as well.
+        units: pixels for which at least one mask has an answer.
+        changed: those whose class differs, or with an answer in one mask only.
+        boundary: those of ``units`` at a boundary of the first mask.
+        boundary_changed: those of ``boundary`` that changed; all other changes are inside.
+        classes: the classes of the first mask, in increasing order.
+        class_units: the pixels of each class.
+        class_changed: how many of these changed.
+        right_to_wrong: judged pixels that changed and were right; None without truth.
+        wrong_to_right: judged pixels that changed and became right.
+        wrong_to_wrong: judged pixels that changed from one wrong class to another.
     """
 
     units: int
@@ -52,18 +52,18 @@ class Change:
 def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Change:
     """Count what changed.
 
-    Masks of different sizes (one stack turned the image as its EXIF says, the other did not) are
-    not about the same pixels: then every pixel of the first has changed.
+    Masks of different sizes (one stack turned the image as its EXIF says, the other did not) do not
+    have the same pixels: then every pixel of the first mask has changed.
 
     Args:
         before: (H, W) uint8 classes, and 255 where there is no answer.
         after: (H, W) likewise.
-        truth: (H, W) uint8 classes and *ignore*; a pixel is judged as it is for the metric, except
-            that no answer in one mask only is a wrong one.
-        ignore: of *truth*.
+        truth: (H, W) uint8 classes and *ignore*; pixels are judged as for the metric, except that
+            a missing answer in one mask only is a wrong one.
+        ignore: the value of *truth* where nothing is judged.
 
     Raises:
-        SampleError: the truth has another size than a mask.
+        SampleError: the truth and a mask differ in size.
     """
     if truth is not None:
         check_size(truth, before)
@@ -91,7 +91,7 @@ def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Cha
 
 
 def at_boundary(mask: U8, band: int = BAND) -> NDArray[np.bool_]:
-    """Whether a pixel of another class lies within *band* pixels of each, straight or diagonally.
+    """Whether a pixel of another class is within *band* pixels of each, straight or diagonally.
 
     Args:
         mask: (H, W) classes.
@@ -104,7 +104,7 @@ def at_boundary(mask: U8, band: int = BAND) -> NDArray[np.bool_]:
 
 
 def _of_windows(values: U8, window: int, of: np.ufunc) -> U8:
-    """Reduce every *window* x *window* square, by doubling: of 7 rows those of 1, 2 and 4 do."""
+    """Reduce every *window* x *window* square by doubling: 7 rows from windows of 1, 2 and 4."""
     for _ in range(2):
         have = 1
         while have < window:
@@ -116,7 +116,7 @@ def _of_windows(values: U8, window: int, of: np.ufunc) -> U8:
 
 
 def _kinds(before: U8, after: U8, truth: U8, changed: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """Right to wrong, wrong to right and wrong to wrong, of changed pixels that are judged."""
+    """How many changed and judged pixels went right to wrong, wrong to right, wrong to wrong."""
     lost = np.count_nonzero(changed & (before == truth))
     won = np.count_nonzero(changed & (after == truth))
     return int(lost), int(won), int(np.count_nonzero(changed)) - int(lost) - int(won)

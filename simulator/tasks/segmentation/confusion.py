@@ -1,4 +1,4 @@
-"""How well masks fit the annotated ones: counts of pixels, and the figures made of their sums."""
+"""How well masks fit the annotated ones: counts of pixels, and the figures from their sums."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Sparse(NamedTuple):
     """A confusion matrix without its zeros, as it is stored.
 
     Attributes:
-        cells: truth * (classes + 1) + prediction; increasing.
-        pixels: how many there are of each, at least 1.
+        cells: truth * (classes + 1) + prediction, in increasing order.
+        pixels: how many of each, at least 1.
     """
 
     cells: list[int]
@@ -28,11 +28,11 @@ class Sparse(NamedTuple):
 
 
 def confusion(truth: U8, predicted: U8, classes: int, ignore: int = IGNORE) -> Sparse:
-    """Count pixels by what they are and what they are taken for.
+    """Count pixels by their true and their predicted class.
 
-    A pixel is judged where the truth is not *ignore* and the prediction is not 255 (there is
-    none: the image was cropped). A prediction that is none of the classes is in the last column:
-    its pixel is missed, and false for no class.
+    A pixel is judged where the truth is not *ignore* and the prediction is not 255 (the image was
+    cropped, so there is none). A prediction that is none of the classes goes to the last column:
+    its pixel is missed, and counts against no other class.
 
     Args:
         truth: (H, W) uint8 classes, and *ignore*.
@@ -49,7 +49,7 @@ def confusion(truth: U8, predicted: U8, classes: int, ignore: int = IGNORE) -> S
     counts[ignore] = counts[:, IGNORE] = 0
     if counts[classes:].any():
         strange = classes + int(np.flatnonzero(counts[classes:].any(axis=1))[0])
-        raise SampleError(f"the mask has class {strange}, and the model knows 0 to {classes - 1}")
+        raise SampleError(f"the mask has class {strange}, but the model knows 0 to {classes - 1}")
     known = counts[:classes, :classes]
     matrix = np.column_stack([known, counts[:classes, classes:].sum(axis=1)]).ravel()
     cells = np.flatnonzero(matrix)
@@ -65,7 +65,7 @@ def missed(row: Sparse, classes: int) -> Sparse:
 
 
 def check_size(truth: U8, predicted: U8) -> None:
-    """Refuse a truth of another size than a prediction.
+    """Refuse a truth and a prediction of different sizes.
 
     Raises:
         SampleError: naming both sizes.
@@ -93,11 +93,11 @@ def score(matrix: NDArray[np.int64]) -> dict[str, Any]:
         matrix: (C, C + 1) or (C, C) pixels, truth by prediction.
 
     Returns:
-        ``miou``: the mean IoU of the classes that are anywhere, in the truth or the prediction;
-        ``iou``: of each class, None for one that is nowhere;
-        ``pixel_accuracy``: right pixels of all that are judged;
-        ``mean_accuracy``: the mean share of right pixels of the classes that are in the truth;
-        ``pixels``: that are judged. Fractions, and None where nothing is judged.
+        ``miou``: the mean IoU of the classes that occur in the truth or the prediction;
+        ``iou``: of each class, None for one that does not occur;
+        ``pixel_accuracy``: the share of judged pixels that are right;
+        ``mean_accuracy``: the mean share of right pixels over the classes in the truth;
+        ``pixels``: how many are judged. Fractions, and None where nothing is judged.
 
     Source:
         Everingham et al., IJCV 88 (2010), section 4.3 (IoU = tp / (tp + fp + fn), of all pixels of
@@ -118,11 +118,11 @@ def score(matrix: NDArray[np.int64]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """What IoU is made of, of n images and C classes: (n, C) float64, whole numbers.
+    """The sums behind IoU for n images and C classes: (n, C) float64, whole numbers.
 
     Attributes:
-        right: pixels of a class that are taken for it.
-        union: pixels of a class or taken for it.
+        right: pixels of a class that are predicted as it.
+        union: pixels of a class, or predicted as it.
         truth: pixels of a class.
     """
 
@@ -132,7 +132,7 @@ class Tally:
 
 
 def tally(rows: Sequence[Sparse], classes: int) -> Tally:
-    """Count right pixels and unions, image by image."""
+    """Count right pixels and unions for each image."""
     sizes = [len(row.cells) for row in rows]
     image = np.repeat(np.arange(len(rows)), sizes)
     cells = np.concatenate([np.array(row.cells, np.int64) for row in rows] or [image])
@@ -151,11 +151,11 @@ def tally(rows: Sequence[Sparse], classes: int) -> Tally:
 
 
 def mean_iou(images: Tally) -> Figure:
-    """Return the mIoU of all pixels of the images that were drawn, as a figure to be resampled.
+    """Return the mIoU over all pixels of the drawn images, as a figure to resample.
 
-    A class that is nowhere in the drawn images is left out, as it is of a whole set, and so is one
-    whose images were not drawn: a single pixel that is taken for it would make its IoU 0. NaN where
-    nothing is judged. The sums are exact: they are whole numbers below 2**53.
+    A class that does not occur in the drawn images is left out, as in a whole set, and so is one
+    whose images were not drawn: a single pixel predicted as it would make its IoU 0. NaN where
+    nothing is judged. The sums are exact: whole numbers below 2**53.
     """
     somewhere = images.truth.any(axis=0)
 
@@ -168,7 +168,7 @@ def mean_iou(images: Tally) -> Figure:
 
 
 def accuracies(images: Tally) -> dict[str, Figure]:
-    """Return ``pixel_accuracy`` and ``mean_accuracy`` as figures to be resampled."""
+    """Return ``pixel_accuracy`` and ``mean_accuracy`` as figures to resample."""
 
     def mean_accuracy(counts: Counts) -> Floats:
         drawn = counts.astype(np.float64)
@@ -179,13 +179,13 @@ def accuracies(images: Tally) -> dict[str, Figure]:
 
 
 def _share(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
-    """Element by element; NaN of nothing."""
+    """Element by element; NaN where the denominator is 0."""
     share: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
     return share
 
 
 def _mean(values: Floats) -> Floats:
-    """The mean over the last axis of what is known; NaN where nothing is."""
+    """The mean over the last axis of the values that are not NaN; NaN where all are."""
     known = ~np.isnan(values)
     return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
 

@@ -11,12 +11,12 @@ from simulator.data.masks import IGNORE
 from simulator.tasks.segmentation.change import at_boundary, change
 
 _SHADE = 150
-"""Alpha of a class over the image."""
+"""Opacity of a class over the image, of 255."""
 _INSIDE: Color = (213, 94, 0)
 _BOUNDARY: Color = (240, 228, 66)
-"""Of the palette of Okabe and Ito (2008), which people with any color vision can tell apart."""
+"""From the palette of Okabe and Ito (2008), which people with any color vision can tell apart."""
 _CHANGES = np.array([[0, 0, 0, 150], [*_BOUNDARY, 255], [*_INSIDE, 255]], np.uint8)
-"""What did not change is darkened; then changes at a boundary, and inside."""
+"""Unchanged pixels are darkened; then changes at a boundary, and inside."""
 
 
 def panels(
@@ -61,7 +61,7 @@ def colormap(count: int) -> U8:
 
 
 def _classes(image: U8, mask: U8, title: str, none: str, labels: Callable[[int], str]) -> Panel:
-    """Every class but 0 in its color; 0, mostly the background, leaves the image as it is."""
+    """Every class in its color but 0, mostly the background, which leaves the image as it is."""
     image, mask = _common(image, mask)
     colors = colormap(256)
     palette = np.insert(colors, 3, _SHADE, axis=1)
@@ -75,7 +75,7 @@ def _classes(image: U8, mask: U8, title: str, none: str, labels: Callable[[int],
 
 
 def _changes(image: U8, before: U8, after: U8) -> Panel:
-    """The pixels that change.py counts; where the masks differ in size, no pixel is the same."""
+    """The pixels that change.py counts; where the masks differ in size, all have changed."""
     count = change(before, after, None)
     changed = before != after if before.shape == after.shape else before != IGNORE
     kinds = np.where(changed, np.where(at_boundary(before), 1, 2), 0).astype(np.uint8)
@@ -92,6 +92,6 @@ def _changes(image: U8, before: U8, after: U8) -> Panel:
 
 
 def _common(image: U8, mask: U8) -> tuple[U8, U8]:
-    """Cut both to their common size, where another decoder than the stack's gave the image."""
+    """Cut both to their common size; they differ where another decoder gave the image."""
     height, width = (min(a, b) for a, b in zip(image.shape, mask.shape, strict=False))
     return image[:height, :width], mask[:height, :width]

@@ -1,4 +1,4 @@
-"""From a network's scores to a class for every pixel of the image."""
+"""From a network's scores to a class for each pixel of the image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLACK = 0.01
 def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
     """Choose a class for every pixel of the image.
 
-    The output is resized to ``settings.size``, and what of it is no padding to the image; the
+    The output is resized to ``settings.size``, and its part that is not padding to the image; the
     argmax is between the two, or at the end where ``resized`` is logits. Scores are interpolated
     in float32, one class after the other. Nearest gives the same before and after an argmax.
 
@@ -34,8 +34,8 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
 
     Returns:
         (height, width) uint8 of the image as it is stored; of equal scores the lowest class wins.
-        Pixels that a crop, or an odd row or column that was dropped, kept from the network are
-        255: no answer, and not judged.
+        Pixels that the network did not see, because of a crop or of a dropped odd row or column,
+        are 255: no answer, and not judged.
 
     Raises:
         ModelError: the output is not what the card promises.
@@ -64,7 +64,7 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
 
 
 def _planes(output: Array, settings: Settings) -> NDArray[np.float32]:
-    """The output as (C, h, w) float32, finite; of labels C is 1."""
+    """The output as (C, h, w) float32, finite; C is 1 for labels."""
     name, labels = settings.scores, settings.kind == "labels"
     if output.dtype.kind not in "fiu":
         raise ModelError(f"output {name!r}: expected numbers, got {output.dtype}")
@@ -83,14 +83,14 @@ def _planes(output: Array, settings: Settings) -> NDArray[np.float32]:
         low, high = float(planes.min()), float(planes.max())
         if low < -_SLACK or high > 1 + _SLACK:
             raise ModelError(
-                f"output {name!r}: the model card says probabilities, and the model gave {low:.3g}"
+                f"output {name!r}: the model card says probabilities, but the model gave {low:.3g}"
                 f" to {high:.3g}; if these are logits, say so in the card"
             )
     return planes
 
 
 def _as_mask(values: Plane, name: str) -> U8:
-    """Labels that the model has chosen itself, in whatever type."""
+    """Labels that the model chose itself, of any type."""
     mask = values.astype(np.uint8) if values.min() >= 0 and values.max() < MAX_CLASSES else None
     if mask is None or not np.array_equal(mask, values):
         raise ModelError(
@@ -106,8 +106,8 @@ def _up(found: tuple[int, ...], settings: Settings) -> tuple[Taps, Taps]:
     if sampling is None:
         if found != wanted:
             raise ModelError(
-                f"output {settings.scores!r}: classes are chosen at {wanted[0]}x{wanted[1]}, and it"
-                f" is {show(found)}; say logits_upsample, mode and coordinate_transformation_mode"
+                f"output {settings.scores!r}: classes are chosen at {wanted[0]}x{wanted[1]}, but it"
+                f" is {show(found)}; write logits_upsample, mode and coordinate_transformation_mode"
             )
         sampling = settings.resize
     rows, columns = (resized(*sides, sampling) for sides in zip(wanted, found, strict=True))
@@ -115,7 +115,7 @@ def _up(found: tuple[int, ...], settings: Settings) -> tuple[Taps, Taps]:
 
 
 def _argmax(planes: Iterable[Plane]) -> U8:
-    """The class of the largest score: one plane at a time is held, as they are made."""
+    """The class of the largest score; planes are made and held one at a time."""
     classes = iter(planes)
     best = next(classes).copy()
     mask = np.zeros(best.shape, np.uint8)

@@ -1,4 +1,4 @@
-"""Where every pixel of a resized map comes from, in exact fractions of a pixel."""
+"""Where each pixel of a resized map comes from, in exact fractions of a pixel."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Indices = NDArray[np.int64]
 
 
 class Line(NamedTuple):
-    """Pixel i lies at ``start + slope * i`` of another map, whose first pixel lies at 0."""
+    """Pixel i is at ``start + slope * i`` in another map, whose first pixel is at 0."""
 
     slope: Fraction
     start: Fraction
 
     def at(self, position: Fraction | int) -> Fraction:
-        """Return where a position lies."""
+        """Return where a position is."""
         return self.start + self.slope * position
 
     def then(self, beyond: Line) -> Line:
-        """Return where the pixels lie in a map beyond that other one."""
+        """Return where the pixels are in the map that the other map was made from."""
         return Line(beyond.slope * self.slope, beyond.at(self.start))
 
 
 class Taps(NamedTuple):
-    """Which pixels a side is made of.
+    """Which pixels of the source each new pixel is made of, along one side.
 
     Attributes:
-        low: (n,) the pixel at, or before, the place of each; for nearest, the pixel itself.
-        high: (n,) the next one; None for nearest.
-        share: (n,) float32 in [0, 1], how much ``high`` counts; None for nearest.
+        low: (n,) the source pixel at or before each place; for nearest, the source pixel itself.
+        high: (n,) the source pixel after it; None for nearest.
+        share: (n,) float32 in [0, 1], the weight of ``high``; None for nearest.
     """
 
     low: Indices
@@ -45,13 +45,13 @@ class Taps(NamedTuple):
     share: NDArray[np.float32] | None = None
 
     def identity(self, size: int) -> bool:
-        """Whether a side of *size* pixels stays as it is."""
+        """Whether a side of *size* pixels does not change."""
         still = self.share is None or not self.share.any()
         return still and np.array_equal(self.low, np.arange(size))
 
 
 def line(count: int, size: Fraction | int, coordinates: str) -> Line:
-    """Return where the pixels of a side lie when *size* pixels are resized to *count*.
+    """Return where the pixels of a side are when *size* pixels are resized to *count*.
 
     Source:
         ONNX operator Resize, ``coordinate_transformation_mode``.
@@ -69,12 +69,12 @@ def resized(count: int, size: int, sampling: Sampling) -> Taps:
 
 
 def resize(plane: Array, rows: Taps, columns: Taps) -> Array:
-    """Take, or interpolate, the columns and then the rows of a map.
+    """Pick or interpolate the columns of a map, then its rows.
 
     Args:
-        plane: (h, w) of any dtype; of float32 where there is something to interpolate.
-        rows: what each of the new rows is made of.
-        columns: likewise.
+        plane: (h, w) of any dtype; float32 where values are interpolated.
+        rows: what each new row is made of.
+        columns: what each new column is made of.
 
     Returns:
         (H, W) of the same dtype; the map itself where nothing changes.
@@ -87,13 +87,13 @@ def resize(plane: Array, rows: Taps, columns: Taps) -> Array:
 def in_image(
     placement: Placement, settings: Settings
 ) -> tuple[tuple[Taps, NDArray[np.bool_]], tuple[Taps, NDArray[np.bool_]]]:
-    """Find the pixels of the mask that the image's rows, and its columns, are made of.
+    """Return the pixels of the mask that the image's rows and columns are made of.
 
-    It is as if the image's part of the mask were cut out of its padding and resized alone. Where
-    it begins and how large it is need not be whole pixels: see :class:`Unletterbox`.
+    As if the image's part of the mask were cut out of its padding and resized alone. Its start and
+    its size need not be whole pixels: see :class:`Unletterbox`.
 
     Returns:
-        Of either side, its taps, and (n,) which pixels the network saw: all, but for a crop.
+        For each side its taps, and (n,) which pixels the network saw: all, unless it was cropped.
     """
     p, s = placement, settings
     height, width = p.scales(s.scale)
@@ -135,7 +135,7 @@ def _side(
 def _taps(
     where: Line, count: int, size: int, bounds: tuple[Fraction, Fraction], sampling: Sampling
 ) -> Taps:
-    """Places outside of the bounds are moved to them."""
+    """Places outside of the bounds are moved to the nearest bound."""
     places, unit = _positions(where, count, bounds)
     low, high = (int(bound * unit) for bound in bounds)
     places = np.clip(places, low, high)
@@ -154,7 +154,7 @@ def _positions(where: Line, count: int, others: tuple[Fraction, ...]) -> tuple[I
 
 
 def _nearest(places: Indices, unit: int, sampling: Sampling) -> Indices:
-    """The pixel that is taken.
+    """The nearest pixel.
 
     In ONNX's words it is ``round_prefer_ceil`` of a half_pixel place (Pillow, TensorFlow 2,
     PyTorch's ``nearest-exact``; ONNX's default differs where two pixels are equally near) and of

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import U8, Array, Encoded, Panel
-from simulator.data.card import load_annotated
-from simulator.data.folder import Dataset
+from simulator.contract import U8, Array
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.statistics.bootstrap import RESAMPLES
+from simulator.tasks.image_task import ImageTask
 from simulator.tasks.score import Record, Score
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import change
@@ -29,12 +26,15 @@ from simulator.tasks.segmentation.confusion import (
     score,
     tally,
 )
-from simulator.tasks.segmentation.drawing import panels
 from simulator.tasks.segmentation.logits import decode
-from simulator.tasks.task import CHANGES, Shapes, Task
+from simulator.tasks.segmentation.view import SegmentationView
+from simulator.tasks.task import CHANGES, Shapes
+
+if TYPE_CHECKING:
+    from simulator.tasks.specimen import Specimen
 
 
-class Segmentation(Task):
+class Segmentation(ImageTask):
     """A mask of the image's size; its truth is a :class:`MaskTruth`, or None.
 
     An opened truth is (H, W) uint8 classes, 255 where a pixel is not judged.
@@ -43,14 +43,10 @@ class Segmentation(Task):
     name = "segmentation"
     unit = "pixel"
     metrics = ("mIoU", "pixel_accuracy", "mean_accuracy")
-    kinds: ClassVar[Mapping[str, str]] = {
-        "right_to_wrong": "right→wrong",
-        "wrong_to_right": "wrong→right",
-        "wrong_to_wrong": "wrong→other",
-    }
-    titles = ("pixels changed", "of these at boundaries", "picture")
-    resamples = RESAMPLES
+    kinds = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
+    needs_labels = True
     Output = SegmentationOutput
+    View = SegmentationView
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("cells", pa.list_(pa.int32())),
         pa.field("pixels", pa.list_(pa.int64())),
@@ -64,37 +60,40 @@ class Segmentation(Task):
         *(pa.field(name, pa.int64()) for name in kinds),
     )
 
+    @classmethod
+    def specimens(cls) -> dict[str, Specimen]:
+        """Return logits of three classes."""
+        from simulator.tasks.segmentation.specimen import logits
+
+        return {"logits": logits(cls)}
+
     def outputs(self) -> tuple[str, ...]:
         """Return the one output that has the scores."""
         return (self.output.scores,)
 
     def check(self, shapes: Shapes) -> None:
-        """Hold the output against the layout, the stride and the classes."""
-        check(self.output, shapes, self.network.size, self.network.classes)
+        """Compare the output with the card's layout, stride and classes."""
+        check(self.output, shapes, self.size, self.network.classes)
 
     def settings(self, asked: Postprocess) -> Settings:
-        """Lay the profile's upsampling, argmax and mask resize over the card's."""
-        return resolve(self.output, asked, self.network.size)
+        """Return the card's upsampling, argmax and mask resize with the profile's over them."""
+        return resolve(self.output, asked, self.size)
 
     def decode(self, outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
         """Return the mask in the image's size; see :func:`decode`."""
         return decode(outputs, settings, placement)
 
-    def load(self, path: Path) -> Dataset:
-        """Open a data card, or a folder of images that nobody has annotated."""
-        return load_annotated(path, self.name, self.network.labels)
-
     def stamp(self, truth: MaskTruth | None) -> str | None:
-        """Return a digest of the mask."""
+        """Return a digest of the mask; None where there is none."""
         return truth.digest() if truth else None
 
-    def opened(self, truth: MaskTruth | None, image: Encoded | None = None) -> U8 | None:
+    def opened(self, truth: MaskTruth | None, source: Any = None) -> U8 | None:
         """Read the mask, which must have the image's size."""
-        size = (image.height, image.width) if image else None
+        size = (source.height, source.width) if source else None
         return truth.read(size) if truth else None
 
     def record(self, prediction: U8, truth: U8 | None) -> dict[str, Any]:
-        """Return the image's confusion matrix, without its zeros."""
+        """Return the image's confusion matrix without its zeros."""
         if truth is None:
             return {"cells": None, "pixels": None}
         return confusion(truth, prediction, self.network.classes)._asdict()
@@ -104,7 +103,7 @@ class Segmentation(Task):
         return change(before, after, truth).row()
 
     def late(self, record: Record) -> dict[str, Any]:
-        """Return the record with every pixel missed, and false for no class."""
+        """Return the record with every pixel missed, and counted against no other class."""
         if record["cells"] is None:
             return dict(record)
         return {
@@ -149,40 +148,10 @@ class Segmentation(Task):
         }
         return {**rates, "class_rates": by_class}
 
-    def severity(self, train: Record, deploy: Record) -> float:
-        """Return the share of pixels that changed."""
-        return float(deploy["changed"] / max(deploy["units"], 1))
-
     def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
         """Return the counts of the image."""
         names = ("changed", "units", "boundary", "boundary_changed", *self.kinds)
         return {"train": {}, "deploy": {}, **{name: deploy[name] for name in names}}
-
-    @staticmethod
-    def words(flip: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return the share of pixels that changed, that of these at boundaries, the picture."""
-        return (
-            f"{flip['changed'] / flip['units']:.2%}",
-            f"{flip['boundary_changed'] / flip['changed']:.0%}",
-            flip.get("picture") or "-",
-        )
-
-    @staticmethod
-    def lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return where pixels change, and the kinds of flips."""
-        flips = summary["flips"]
-        rates = [flips["boundary_rate"], flips["inside_rate"]]
-        at, inside = ("-" if rate is None else f"{rate:.2%}" for rate in rates)
-        found = [("", f"within 3 px of a boundary {at}, inside {inside}")]
-        if summary["labelled"]:
-            titles = Segmentation.kinds
-            kinds = ", ".join(f"{titles[kind]} {flips[kind]:,}" for kind in titles)
-            found.append(("", kinds))
-        return found
-
-    def panels(self, images: tuple[U8, U8], before: U8, after: U8, truth: U8 | None) -> list[Panel]:
-        """Draw both masks, what changed between them, and the truth."""
-        return panels(images, before, after, truth, self._name)
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return a mask of two classes, one of a single class, and one that is not judged."""
@@ -192,10 +161,6 @@ class Segmentation(Task):
         return [
             (ArrayMask(mask), np.where(mask == IGNORE, 0, mask).astype(np.uint8)) for mask in masks
         ]
-
-    def _name(self, index: int) -> str:
-        """A class's name; a model with its argmax inside may give one that there is not."""
-        return self.network.label(index) if index < self.network.classes else f"no class: {index}"
 
 
 def _share(part: int, whole: int) -> float | None:

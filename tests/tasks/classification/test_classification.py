@@ -12,7 +12,7 @@ from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.task import Classification, Output
 from simulator.tasks.task import Network
 
-TASK = Classification(Output(kind="logits"), Network(8, 8, Labels(("red", "green", "blue"))))
+TASK = Classification(Output(kind="logits"), Network(Labels(("red", "green", "blue"))))
 
 
 def logits(*values, dtype=np.float32, offset=0):

@@ -400,7 +400,9 @@ def test_a_class_that_has_no_label_is_the_card_s_fault():
     """Class 2 of two labels that begin at 0; without any rows there is nothing to say."""
     rows = np.array([[1, 2, 3, 4, 0.5, 2]], np.float32)
     given = settings(FINAL, (20, 40))
-    with pytest.raises(ModelError, match="gave class 2, and the card has 2 labels that begin at 0"):
+    with pytest.raises(
+        ModelError, match="gave class 2, but the card has 2 labels, the first of which is class 0"
+    ):
         decode({"found": rows}, given, whole(20, 40), 2)
     assert len(decode({"found": rows[:0]}, given, whole(20, 40), 2)) == 0
 
@@ -408,7 +410,7 @@ def test_a_class_that_has_no_label_is_the_card_s_fault():
 def test_outputs_of_different_lengths_do_not_belong_together():
     """Three boxes and two rows of scores."""
     outputs = {"boxes": np.zeros((1, 3, 4), np.float32), "scores": np.zeros((1, 2, 2), np.float32)}
-    with pytest.raises(ModelError, match="do not belong together: 2 scores, 3 boxes"):
+    with pytest.raises(ModelError, match="do not fit each other: 2 scores, 3 boxes"):
         decode(outputs, settings({**BOXES, "outputs": APART}, (20, 40)), whole(20, 40), 2)
 
 

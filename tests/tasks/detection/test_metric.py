@@ -237,7 +237,7 @@ def test_classes_of_one_name_are_told_apart_by_their_index():
 
 def test_a_class_without_a_label_is_refused():
     found, truths = data_set(1)
-    with pytest.raises(DataError, match="image 1 has a box of class 3, and there are 3 labels"):
+    with pytest.raises(DataError, match="image 1 has a box of class 3, but there are 3 labels"):
         evaluate(found, truths, LABELS[:3])
 
 

@@ -146,7 +146,7 @@ def test_a_truth_of_another_size():
 
 
 def test_a_truth_with_a_class_that_the_model_does_not_know():
-    with pytest.raises(SampleError, match="the mask has class 2, and the model knows 0 to 1"):
+    with pytest.raises(SampleError, match="the mask has class 2, but the model knows 0 to 1"):
         confusion(TRUTH, GUESS, 2)
 
 

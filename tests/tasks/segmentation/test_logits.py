@@ -376,11 +376,11 @@ def test_numbers_that_are_none_are_the_samples_fault(value, name):
     [
         (np.zeros((1, 3, 4)), {}, r"'y': logits are \(1, C, H, W\), got \(1, 3, 4\)"),
         (np.zeros((2, 3, 4, 5)), {}, r"got \(2, 3, 4, 5\)"),
-        (np.zeros((1, 1, 4, 5)), {}, "1 classes, and a mask can have 2 to 255"),
+        (np.zeros((1, 1, 4, 5)), {}, "1 classes, but a mask can have 2 to 255"),
         (np.zeros((1, 256, 4, 5)), {}, "256 classes"),
         (np.full((1, 3, 4, 5), 1.5), {"kind": "probabilities"}, "says probabilities"),
         (np.zeros((1, 3, 4, 5), bool), {}, "expected numbers, got bool"),
-        (np.zeros((1, 3, 4, 4)), {"logits_upsample": None}, r"chosen at 4x5, and it is \(4, 4\)"),
+        (np.zeros((1, 3, 4, 4)), {"logits_upsample": None}, r"chosen at 4x5, but it is \(4, 4\)"),
     ],
 )
 def test_an_output_that_the_card_does_not_promise(scores, fields, words):

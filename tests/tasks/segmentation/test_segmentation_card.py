@@ -112,8 +112,8 @@ def test_what_cannot_be_is_refused_in_one_line(asked, fields, words):
         ({"argmax": None}, "argmax is missing: before, or after"),
         ({"argmax": "before"}, "logits_upsample.mode: labels can only be resized by nearest"),
         ({"argmax": "before", "logits_upsample": UPSAMPLE | {"mode": "nearest"},
-          "mask_resize": RESIZE | {"of": "logits"}}, "mask_resize.of: classes are chosen by then"),
-        ({"kind": "labels"}, "argmax: it is inside a model that gives labels; leave it out"),
+          "mask_resize": RESIZE | {"of": "logits"}}, "mask_resize.of: classes have been chosen"),
+        ({"kind": "labels"}, "argmax: a model that gives labels has it inside; leave it out"),
         ({"unletterbox": {"scale": "ratio"}}, "the card must say offset"),
     ],
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_outputs_that_fit(fields, shape):
         ({}, (4, 21, 33, 33), r"got \(4, 21, 33, 33\)"),
         ({"layout": "NHWC"}, (1, 21), r"logits are \(1, H, W, C\), got \(1, 21\)"),
         ({"logits_upsample": None}, (1, 21, 33, None),
-         r"expected 257x129, .* got \(33, \?\); .* must say logits_upsample"),
+         r"expected 257x129, .* got \(33, \?\); .* write logits_upsample in the card"),
         (INSIDE, (1, 2, 257, 129), r"labels are \(1, H, W\), \(1, 1, H, W\) or \(1, H, W, 1\)"),
         (INSIDE, (1, 256, 129), "expected 257x129"),
     ],
@@ -165,5 +165,5 @@ def test_an_output_that_the_model_does_not_have():
 
 @pytest.mark.parametrize("classes", [1, 256])
 def test_a_mask_has_2_to_255_classes(classes):
-    with pytest.raises(ModelError, match=f"{classes} classes, and a mask can have 2 to 255"):
+    with pytest.raises(ModelError, match=f"{classes} classes, but a mask can have 2 to 255"):
         check(card(), {"y": (1, classes, 33, 33)}, (257, 257), None)

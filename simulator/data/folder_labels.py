@@ -1,0 +1,165 @@
+"""Labels of the samples of a folder: from the names of the folders in it, or from a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from simulator.data.labels import Labels, as_index, read_text
+from simulator.data.tally import counted
+from simulator.errors import DataError
+
+TABLES = ("labels.csv", "labels.txt")
+_FILE_COLUMNS = ("file", "filename", "image", "path")
+_LABEL_COLUMNS = ("label", "index", "class", "wnid")
+_NAMED = 5
+"""How many names an error lists."""
+
+
+def from_folders(
+    root: Path, samples: Mapping[str, Path], labels: Labels | None, noun: str
+) -> dict[str, int | None]:
+    """Return the labels that folder names give, or None for all samples of a flat folder.
+
+    Args:
+        root: the folder.
+        samples: by their names below it; the first folder of a name is its class.
+        labels: the classes of the model; None: folders are called by class indices.
+        noun: one sample, in the singular.
+
+    Raises:
+        DataError: a folder is no class of the model.
+    """
+    folders = sorted({name.split("/")[0] for name in samples if "/" in name})
+    flat = [name for name in samples if "/" not in name]
+    if not folders:
+        return dict.fromkeys(samples)
+    if flat:
+        raise DataError(
+            f"{root}: {counted(len(flat), noun)} directly in it and others in folders"
+            f" ({_some(folders)}); use one folder for each class, or one flat folder"
+        )
+    if labels is None:
+        known = {folder: as_index(folder) for folder in folders}
+        strange = [folder for folder, index in known.items() if index is None or index < 0]
+        problem = f"{_some(strange)}; the model card has no label file, so write the class index"
+    else:
+        known = {folder: labels.resolve(folder) for folder in folders if labels.knows(folder)}
+        strange = [folder for folder in folders if folder not in known]
+        # Looking for what was meant is slow, so only for those that are named.
+        reasons = [labels.why_not(folder) for folder in strange[:_NAMED]] + strange[_NAMED:]
+        problem = f"{_some(reasons)}; write {labels.forms}"
+    if strange:
+        if len(strange) == len(folders):
+            problem += f"; or give the folder that holds the {noun}s itself"
+        raise DataError(
+            f"{root}: no class of the model for {len(strange)} of"
+            f" {counted(len(folders), 'class folder')}: {problem}"
+        )
+    return {name: known[name.split("/")[0]] for name in samples}
+
+
+def from_table(
+    table: Path, samples: Mapping[str, Path], labels: Labels | None, noun: str
+) -> dict[str, int | None]:
+    """Return the labels that ``labels.csv`` or ``labels.txt`` gives; some samples may have none.
+
+    Args:
+        table: the file.
+        samples: by their names below its folder.
+        labels: the classes of the model; None: labels are class indices.
+        noun: one sample, in the singular.
+
+    Raises:
+        DataError: a row cannot be read, or is of no sample; as ``file:line: what``.
+    """
+    rows = _csv_rows(table) if table.suffix == ".csv" else _txt_rows(table)
+    known: dict[str, int | None] = {}
+    lines: dict[str, int] = {}
+    missing = []
+    for line, file, text in rows:
+        name = posixpath.normpath(file)
+        if name in lines:
+            raise DataError(
+                f"{table}:{line}: {name!r} already has a row in line {lines[name]}; keep one"
+            )
+        lines[name] = line
+        if name in samples:
+            known[name] = _label(text, labels, f"{table}:{line}")
+        else:
+            missing.append(f"{file!r} (line {line})")
+    if missing:
+        raise DataError(
+            f"{table}: {counted(len(missing), 'row')} without a file: {_some(missing)};"
+            f" write paths relative to {table.parent}, or remove the rows"
+        )
+    if not known:
+        raise DataError(
+            f"{table}: has no row; write one for each labelled {noun}, or remove the file"
+        )
+    return known
+
+
+def _label(text: str, labels: Labels | None, where: str) -> int:
+    if labels is not None:
+        try:
+            return labels.resolve(text)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+    index = as_index(text)
+    if index is None or index < 0:
+        raise DataError(
+            f"{where}: class {text!r}: the model card has no label file, so write the class index"
+        )
+    return index
+
+
+def _csv_rows(table: Path) -> Iterator[tuple[int, str, str]]:
+    """(line, file, label) of each row below the header."""
+    reader = csv.reader(io.StringIO(read_text(table), newline=""), strict=True)
+    try:
+        header = [column.strip().lower() for column in next(reader, [])]
+        file = _column(table, header, "file", _FILE_COLUMNS)
+        label = _column(table, header, "label", _LABEL_COLUMNS)
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) != len(header):
+                raise DataError(
+                    f"{table}:{reader.line_num}: {len(row)} columns, the header has {len(header)}"
+                )
+            yield reader.line_num, row[file].strip(), row[label].strip()
+    except csv.Error as error:
+        raise DataError(f"{table}:{reader.line_num}: not comma-separated text: {error}") from error
+
+
+def _column(table: Path, header: list[str], what: str, offered: tuple[str, ...]) -> int:
+    found = [index for index, column in enumerate(header) if column in offered]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(header[index] for index in found)
+        raise DataError(f"{table}:1: several {what} columns ({several}); keep one")
+    raise DataError(
+        f"{table}:1: no {what} column in the header '{','.join(header)}'; the first line must name"
+        f" one of {', '.join(offered)}, separated by commas"
+    )
+
+
+def _txt_rows(table: Path) -> Iterator[tuple[int, str, str]]:
+    """(line, file, label) of each line that is not blank; the label is the last field."""
+    for number, line in enumerate(read_text(table).split("\n"), 1):
+        if not line.strip():
+            continue
+        parts = line.strip().rsplit("\t" if "\t" in line.strip() else None, 1)
+        if len(parts) != 2:
+            raise DataError(f"{table}:{number}: expected 'file label', got {line.strip()!r}")
+        yield number, parts[0].strip(), parts[1].strip()
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

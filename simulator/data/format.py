@@ -1,0 +1,110 @@
+"""Data formats: how annotations are written, each found by entry point."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from simulator.data.folder import IMAGES, Dataset, Files
+from simulator.data.labels import Labels, load_labels
+from simulator.entry_points import Table
+from simulator.errors import DataError
+from simulator.profile.section import Section
+
+
+class DataSpec(Section):
+    """What every data card says; paths are relative to it."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    summary: str = ""
+    task: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataCard:
+    """A card that was checked.
+
+    Attributes:
+        path: the YAML document.
+        spec: its content, as the schema of its format has it.
+        format: how the annotations are written.
+    """
+
+    path: Path
+    spec: DataSpec
+    format: DataFormat
+
+    @property
+    def task(self) -> str:
+        """The task that its annotations are for."""
+        return self.spec.task
+
+    def load(self, labels: Labels | None, files: Files = IMAGES) -> Dataset:
+        """Open the samples; see :meth:`DataFormat.load`."""
+        return self.format.load(self, labels, files)
+
+    def file(self, key: str) -> Path:
+        """Return the path that a key of the card names.
+
+        Raises:
+            DataError: nothing is there.
+        """
+        found = self.path.parent / str(getattr(self.spec, key))
+        if not found.exists():
+            raise DataError(f"{self.path}: {key}: there is no {found}")
+        return found
+
+    def names(self) -> tuple[str, ...] | None:
+        """Return the classes in the file that the card's ``classes`` names, where it names one."""
+        listed = getattr(self.spec, "classes", None)
+        return load_labels(self.file("classes")).names if listed else None
+
+
+class DataFormat(ABC):
+    """One way to write annotations for one task.
+
+    An instance is found by entry point, group ``simulator.data_formats``, under the name
+    ``TASK.FORMAT``: these are the two words by which a card chooses it.
+
+    Attributes:
+        task: the task that the annotations are for.
+        format: what cards call it.
+        Spec: the schema of its cards.
+    """
+
+    task: ClassVar[str]
+    format: ClassVar[str]
+    Spec: ClassVar[type[DataSpec]] = DataSpec
+
+    @property
+    def name(self) -> str:
+        """The name of its entry point."""
+        return f"{self.task}.{self.format}"
+
+    @abstractmethod
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Open the annotated samples of a card; the same ones in the same order each time.
+
+        Args:
+            card: one with :attr:`Spec`.
+            labels: the classes of the model; None where its card has no label file.
+            files: the files of a folder that are samples.
+
+        Returns:
+            The samples that have annotations, sorted by name, each with the truth that the task
+            knows how to read.
+
+        Raises:
+            DataError: the samples or the annotations cannot be used.
+        """
+
+
+FORMATS: Table[DataFormat] = Table(
+    "simulator.data_formats", "data format", lambda found: isinstance(found, DataFormat)
+)

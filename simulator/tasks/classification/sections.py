@@ -1,0 +1,171 @@
+"""Classification's own sections of the report: which classes suffer, and how sure it had been.
+
+A module of the report that stands with its task: it is found by entry point and imported by no one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from simulator.report.reading import Run
+from simulator.report.sections.section import Panel, Section, Table, part
+from simulator.report.sections.style import figure, text
+from simulator.report.words import SIDES, count
+from simulator.statistics import paired
+from simulator.tasks.classification.task import Classification
+
+CLASSES, CONFUSIONS, BINS = 25, 20, 10
+_UNJUDGED = "changed, without a label"
+_COLORS = {
+    "right→wrong": "#d55e00", "wrong→right": "#009e73", "wrong→other": "#7a5c00",
+    _UNJUDGED: "#5a5a5a",
+}  # fmt: skip
+
+
+@part(order=200)
+def classes(run: Run) -> Section | None:
+    """Show which classes suffer."""
+    pair = _classified(run)
+    if pair is None:
+        return None
+    train, deploy = pair
+    labelled = bool(run.summary["labelled"])
+    counts: dict[int, Counter[str]] = {}
+    sizes: Counter[int] = Counter()
+    for before, after in zip(train, deploy, strict=True):
+        one = before["label"] if before["label"] is not None else before["prediction"]
+        sizes[one] += 1
+        if before["prediction"] != after["prediction"]:
+            counts.setdefault(one, Counter())[_kind(before, after)] += 1
+    order = sorted(counts, key=lambda one: (-counts[one].total(), one))[:CLASSES]
+    kinds = [kind for kind in _COLORS if any(counts[one][kind] for one in order)]
+    names = [_named(run, one) for one in order]
+    bars = [
+        go.Bar(
+            y=names, x=[counts[one][kind] for one in order], orientation="h", name=kind,
+            marker={"color": _COLORS[kind]},
+            customdata=[sizes[one] for one in order],
+            hovertemplate=f"%{{y}}: {kind} %{{x}} of %{{customdata}} images<extra></extra>",
+        )
+        for kind in kinds
+    ]  # fmt: skip
+    drawn = figure(bars, 120 + 22 * len(order), "images whose answer changed", "")
+    drawn.update_layout(barmode="stack", showlegend=True)
+    drawn.update_yaxes(type="category", autorange="reversed")
+    more = len(counts) - len(order)
+    notes = (
+        []
+        if labelled
+        else ["Without labels an image counts for the class that the training stack gives it."]
+    )
+    if more > 0:
+        notes.append(f"{more} classes with fewer flips are not drawn.")
+    return Section(
+        "classes",
+        "Classes: images whose answer changed",
+        "Which classes suffer?",
+        () if order else ["No answer changed."],
+        [Panel(drawn)] if order else [],
+        notes if order else [],
+        tables=_confusions(run, train, deploy) if order else [],
+    )
+
+
+@part(order=210)
+def calibration(run: Run) -> Section | None:
+    """Show how likely a flip is, by how sure the training stack was."""
+    pair = _classified(run)
+    if pair is None:
+        return None
+    train, deploy = pair
+    rows = [(before, after) for before, after in zip(train, deploy, strict=True)
+            if before["margin"] is not None and np.isfinite(before["margin"])]  # fmt: skip
+    if len(rows) < 2:
+        return None
+    margin = np.array([before["margin"] for before, _ in rows])
+    flipped = np.array([before["prediction"] != after["prediction"] for before, after in rows])
+    order = np.argsort(margin, kind="stable")
+    parts = [part for part in np.array_split(order, min(BINS, len(order))) if part.size]
+    rates = [flipped[part].mean() for part in parts]
+    ends = np.array([paired.wilson(int(flipped[part].sum()), len(part)) for part in parts])
+    middle = np.array([np.median(margin[part]) for part in parts])
+    trace = go.Scatter(
+        x=middle, y=rates, mode="lines+markers", showlegend=False,
+        line={"color": "#004b87", "width": 2}, marker={"color": "#004b87", "size": 8},
+        error_y={
+            "type": "data", "symmetric": False, "array": ends[:, 1] - rates,
+            "arrayminus": rates - ends[:, 0], "color": "#004b87", "thickness": 1.5, "width": 4,
+        },
+        customdata=[
+            [margin[part].min(), margin[part].max(), int(flipped[part].sum()), len(part)]
+            for part in parts
+        ],
+        hovertemplate="margin %{customdata[0]:.3f} to %{customdata[1]:.3f}: %{customdata[2]} of "
+        "%{customdata[3]} flipped, %{y:.1%}<extra></extra>",
+    )  # fmt: skip
+    drawn = figure([trace], 360, "margin of the training stack's answer", "answers that flip")
+    drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+    low = flipped[margin < np.median(margin)].sum()
+    return Section(
+        "calibration",
+        "Calibration: margin against flip probability",
+        "Was the network unsure where its answer changed?",
+        [f"{low:,} of {flipped.sum():,} flips are in the half with the smaller margins."]
+        if flipped.any()
+        else ["No answer changed."],
+        [Panel(drawn)],
+        [
+            f"Margin: the best score less the second best. {count(len(parts), 'bin')} of "
+            f"{_sizes(parts)}, at their median margins; lines: 95 % Wilson intervals."
+        ],
+    )
+
+
+Rows = list[dict[str, Any]]
+
+
+def _classified(run: Run) -> tuple[Rows, Rows] | None:
+    if run.command != "run" or run.summary["task"] != Classification.name:
+        return None
+    columns = ["label", "prediction", "correct", "margin"]
+    train, deploy = (run.side(side).select(columns).to_pylist() for side in SIDES)
+    return train, deploy
+
+
+def _named(run: Run, index: int) -> str:
+    """A class by its name and its number, which tells it from others of that name."""
+    name = run.label(index)
+    return name if name == str(index) else f"{text(name, 32)} ({index})"
+
+
+def _sizes(parts: Sequence[NDArray[np.intp]]) -> str:
+    """How many images are in a bin."""
+    sizes = sorted({len(part) for part in parts})
+    return " or ".join([*(str(size) for size in sizes[:-1]), count(sizes[-1], "image")])
+
+
+def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    if before["correct"] is None:
+        return _UNJUDGED
+    if before["correct"]:
+        return "right→wrong"
+    return "wrong→right" if after["correct"] else "wrong→other"
+
+
+def _confusions(run: Run, train: Rows, deploy: Rows) -> list[Table]:
+    changed = Counter(
+        (before["label"], before["prediction"], after["prediction"])
+        for before, after in zip(train, deploy, strict=True)
+        if before["prediction"] != after["prediction"]
+    )
+    most = sorted(changed.items(), key=lambda one: (-one[1], str(one[0])))[:CONFUSIONS]
+    rows = [[*(run.label(index) for index in key), f"{number:,}"] for key, number in most]
+    more = f", the first {len(rows)} of {len(changed):,}" if len(changed) > len(rows) else ""
+    head = ["label", "train says", "deploy says", "images"]
+    return [Table(head, rows, f"The confusion that changed{more}", 3)]

@@ -1,0 +1,34 @@
+"""What the conformance suite tries classification with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from simulator.data.labels import Labels
+from simulator.tasks.classification.answer import Answer
+from simulator.tasks.classification.task import Classification
+from simulator.tasks.specimen import Specimen
+from simulator.tasks.task import Network
+
+LABELS = Labels(("cat", "dog", "cow"))
+
+
+def logits(
+    task: type[Classification],
+    kind: Literal["logits", "probabilities"] = "logits",
+    background: int = 0,
+    labels: Labels | None = LABELS,
+) -> Specimen:
+    """Return three classes with background classes before them, as logits or as their softmax."""
+    outputs = []
+    for best in (0, 1):
+        values = np.random.default_rng(best).normal(0, 1, (1, 3 + background)).astype(np.float32)
+        values[0, background + best] = 5
+        if kind == "probabilities":
+            values = np.exp(values) / np.exp(values).sum()
+        outputs.append({"y": values})
+    made = task(task.Output(kind=kind, background=background), Network(labels))
+    worthless = [(0, Answer(1, 0.5, 0.25)), (2, Answer(0, 1.0, 1.0)), (1, Answer(2, 0.0, 0.0))]
+    return Specimen(made, (outputs[0], outputs[1]), None, 0, worthless)

@@ -1,0 +1,64 @@
+"""How classification's answers are shown to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, ClassVar
+
+from simulator.statistics import paired
+from simulator.tasks.view import View
+
+
+class ClassificationView(View):
+    """Answers are class names with margins; the lines tell McNemar's test and its power."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1"}
+    kinds: ClassVar[Mapping[str, str]] = {
+        "right_to_wrong": "right→wrong",
+        "wrong_to_right": "wrong→right",
+    }
+    titles = ("label", "train (margin)", "deploy (margin)")
+
+    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return the label and both predictions, with their margins where they are known."""
+        train, deploy = (_said(flip[side]) for side in ("train", "deploy"))
+        return flip["label"] or "-", train, deploy
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
+        flips = summary["flips"]
+        if not summary["labelled"]:
+            return [("", "")]
+        found = [
+            (
+                "",
+                f"right→wrong {flips['right_to_wrong']}, wrong→right {flips['wrong_to_right']}, "
+                f"wrong→other {flips['wrong_to_wrong']}",
+            ),
+            ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
+        ]
+        if needed := flips["samples_for_tenth_point"]:
+            power = f"a 0.1-point delta at this flip rate needs {needed:,} images (80 % power)"
+            found.append(("power", power))
+        return found
+
+    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+        """Warn where McNemar's test has too few pairs to find anything."""
+        flips = summary["flips"]
+        if not summary["labelled"]:
+            return []
+        discordant = flips["right_to_wrong"] + flips["wrong_to_right"]
+        if discordant >= paired.MIN_DISCORDANT:
+            return []
+        return [
+            f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
+            "significant at 5 %; use more images"
+        ]
+
+
+def _said(side: Mapping[str, Any]) -> str:
+    """A prediction with its margin; a device's log may have none."""
+    margin = side["margin"]
+    known = margin is not None and isfinite(margin)
+    return f"{side['prediction']} ({margin:.2f})" if known else str(side["prediction"])

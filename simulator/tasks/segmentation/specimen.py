@@ -1,0 +1,63 @@
+"""What the conformance suite tries segmentation with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import U8, Array
+from simulator.data.labels import Labels
+from simulator.data.masks import ArrayMask
+from simulator.modalities.image.geometry import Placement
+from simulator.tasks.segmentation.task import Segmentation
+from simulator.tasks.specimen import Specimen
+from simulator.tasks.task import Network
+
+LETTERBOX = Placement(39, 65, 19, 32, 6, 0, 32, 32, centered=True)
+"""39 x 65 pixels in 32 x 32: 13 rows of padding, so half of the padding is not a whole pixel."""
+NETWORK = Network(Labels(("cat", "dog", "cow")), SimpleNamespace(height=32, width=32))
+_LINEAR = {"mode": "bilinear", "coordinate_transformation_mode": "half_pixel"}
+CARD: dict[str, Any] = {
+    "scores": "y", "kind": "logits", "logits_upsample": _LINEAR, "argmax": "after",
+    "output_stride": 1, "mask_resize": {"of": "logits", **_LINEAR},
+}  # fmt: skip
+
+
+def logits(task: type[Segmentation]) -> Specimen:
+    """Return 8 x 8 logits of three classes, of an input of 32 x 32."""
+    made = task(task.Output.model_validate(CARD), NETWORK)
+    return specimen(
+        made,
+        lambda seed: {
+            "y": np.random.default_rng(seed).normal(0, 3, (1, 3, 8, 8)).astype(np.float32)
+        },
+    )
+
+
+def specimen(task: Segmentation, outputs: Callable[[int], dict[str, Array]]) -> Specimen:
+    """Return a segmenter with odd answers: wrong everywhere, of no such class, hardly any.
+
+    Args:
+        task: with :data:`NETWORK`.
+        outputs: from a seed to the outputs for one image.
+    """
+    half = mask((0, 39, 30, 65, 1))
+    seam = mask((0, 39, 30, 65, 1), (10, 14, 0, 65, 255))
+    worthless = [
+        (ArrayMask(half), (half + 1) % 3),
+        (ArrayMask(seam), mask((0, 39, 0, 65, 2))),
+        (ArrayMask(half), mask((0, 39, 0, 65, 200))),
+        (ArrayMask(half), np.where(half == 1, 0, 255).astype(np.uint8)),
+    ]
+    return Specimen(task, (outputs(0), outputs(1)), LETTERBOX, ArrayMask(seam), worthless)
+
+
+def mask(*fills: tuple[int, int, int, int, int]) -> U8:
+    """Return 39 x 65 of class 0, and of a class in each (top, bottom, left, right, class)."""
+    found = np.zeros((39, 65), np.uint8)
+    for top, bottom, left, right, index in fills:
+        found[top:bottom, left:right] = index
+    return found

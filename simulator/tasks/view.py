@@ -1,0 +1,95 @@
+"""How a task's answers are shown to people: its words and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from simulator.contract import Array, Panel
+
+if TYPE_CHECKING:
+    from simulator.tasks.task import Task
+
+_LENGTH = 60
+"""Characters of an answer that are shown where the task has no words of its own."""
+
+
+class View:
+    """Words and pictures for one task; this one does for any task, in plain tables.
+
+    A report makes it from the task's class alone and gives it what was read from ``summary.json``.
+    A task with better words derives its own and names it as :attr:`Task.View`.
+
+    Attributes:
+        metrics: how people write a metric, where that is not its name.
+        kinds: how people write a kind of flips, where that is not its column's name.
+        titles: the columns of the table of the worst flips, after the sample's name.
+        drawn: whether :meth:`panels` draws; then the answers are about the pixels of an image.
+
+    Args:
+        task: the class.
+    """
+
+    metrics: ClassVar[Mapping[str, str]] = {}
+    kinds: ClassVar[Mapping[str, str]] = {}
+    titles: ClassVar[tuple[str, str, str]] = ("changed", "train", "deploy")
+    drawn: ClassVar[bool] = False
+
+    def __init__(self, task: type[Task]) -> None:
+        self.task = task
+
+    def metric(self, name: str) -> str:
+        """Return a metric as people write it."""
+        return self.metrics.get(name, name)
+
+    def kind(self, name: str) -> str:
+        """Return a kind of flips as people write it."""
+        return self.kinds.get(name, name.replace("_", " "))
+
+    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return a changed answer in words, one text for each of :attr:`titles`.
+
+        Args:
+            flip: what :meth:`Task.flip` returned, after JSON; ``picture``, a path in the run's
+                folder, is in it where there is one.
+        """
+        train, deploy = flip["train"], flip["deploy"]
+        differ = [name for name in train if train[name] != deploy.get(name)]
+        before, after = (_said(side, differ) for side in (train, deploy))
+        return f"{flip['changed']} of {flip['units']}", before, after
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return what the screen shows besides flips, metrics and deltas: (title, text) each.
+
+        The first line stands below the flips and counts their kinds; its title is empty.
+        """
+        flips = summary["flips"]
+        counts = [
+            f"{self.kind(name)} {flips[name]:,}"
+            for name in self.task.kinds
+            if flips[name] is not None
+        ]
+        return [("", ", ".join(counts))] if counts else []
+
+    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+        """Return what a person must know to read the figures of a comparison."""
+        return []
+
+    def panels(
+        self, task: Any, images: tuple[Array, Array], before: Any, after: Any, truth: Any
+    ) -> list[Panel]:
+        """Draw a change.
+
+        Args:
+            task: of this model.
+            images: the image as each stack decoded it, (H, W, 3) uint8.
+            before: the prediction of the training stack.
+            after: the prediction of the deployment stack.
+            truth: what :meth:`Task.opened` returned; None where the image has none.
+        """
+        return []
+
+
+def _said(side: Mapping[str, Any], names: list[str]) -> str:
+    text = ", ".join(f"{name} {side.get(name)}" for name in names)
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"

@@ -1,0 +1,172 @@
+"""The checks of data formats: ours pass them, and each broken one trips exactly one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import datacards
+import numpy as np
+import pytest
+import tiny_tasks
+
+from simulator.data import card as cards
+from simulator.data import coco
+from simulator.data.folder import Dataset, Item
+from simulator.data.format import FORMATS
+from simulator.data.labels import Labels
+from simulator.tasks.detection.task import Detection
+from simulator.tasks.segmentation.task import Segmentation
+from simulator.tasks.task import Network
+from simulator.testing import Mark
+from simulator.testing.data_formats import DATA_CHECKS, prove_data_format
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+NETWORK = Network(Labels(("red", "green", "blue")))
+TASKS = {kind.name: kind(None, NETWORK) for kind in (Detection, Segmentation)}
+SQUARE = [[0, 0, 9, 0, 9, 9]]
+
+
+def detection_coco(folder):
+    return tiny_tasks.data(folder, "detection")
+
+
+def segmentation_index_masks(folder):
+    return tiny_tasks.data(folder, "segmentation")
+
+
+def segmentation_coco(folder):
+    card = tiny_tasks.data(folder, "detection")
+    document = json.loads((folder / "boxes.json").read_text())
+    annotations = [{**one, "segmentation": SQUARE} for one in document["annotations"]]
+    (folder / "boxes.json").write_text(json.dumps({**document, "annotations": annotations}))
+    fields = {"task": "segmentation", "format": "coco", "annotations": "boxes.json"}
+    return datacards.card(card.parent, **fields, background=None)
+
+
+def detection_yolo(folder):
+    tiny_tasks.data(folder, "detection")
+    (folder / "labels").mkdir()
+    (folder / "labels" / "00a.txt").write_text("2 0.5 0.5 0.25 0.25\n")
+    return datacards.card(
+        folder, task="detection", format="yolo", annotations="labels", classes="classes.txt"
+    )
+
+
+def detection_voc(folder):
+    tiny_tasks.data(folder, "detection")
+    (folder / "xml").mkdir()
+    box = "".join(
+        f"<{side}>{n}</{side}>" for n, side in enumerate(("xmin", "ymin", "xmax", "ymax"))
+    )
+    (folder / "xml" / "00a.xml").write_text(
+        f"<annotation><object><name>red</name><bndbox>{box}</bndbox></object></annotation>"
+    )
+    return datacards.card(folder, task="detection", format="voc", annotations="xml")
+
+
+MAKERS = {
+    made.__name__.replace("_", ".", 1): made
+    for made in (detection_coco, detection_voc, detection_yolo,
+                 segmentation_coco, segmentation_index_masks)
+}  # fmt: skip
+
+
+def failed(verdicts):
+    return {v.check: v.remark for v in verdicts if v.mark is Mark.FAILED}
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS.names if name in MAKERS])
+def test_our_formats_pass_every_check(name, tmp_path):
+    verdicts = prove_data_format(MAKERS[name](tmp_path), TASKS[name.partition(".")[0]])
+
+    assert failed(verdicts) == {}
+    assert [v.check for v in verdicts] == [check.__name__ for check in DATA_CHECKS]
+
+
+def test_every_format_of_ours_is_tried():
+    assert MAKERS.keys() == {
+        name for name in FORMATS.names if "pipeline-simulator" in FORMATS.package(name)
+    }
+
+
+class Broken(coco.CocoBoxes):
+    """Our COCO format, whose data set goes through one more function."""
+
+    change = staticmethod(lambda found: found)
+
+    def _load(self, images, annotations, card, labels):
+        found = super()._load(images, annotations, card, labels)
+        return Dataset(found.root, tuple(type(self).change(found.items)), found.notes)
+
+
+class Shuffling(Broken):
+    """Another truth at each load."""
+
+    numbers = itertools.count()
+
+    @classmethod
+    def change(cls, items):
+        shift = next(cls.numbers)
+        for item in items:
+            xywh = item.truth.xywh + np.array([shift, 0, 0, 0])
+            yield Item(item.name, item.path, type(item.truth)(
+                xywh, item.truth.classes, item.truth.crowd, item.truth.area, item.truth.difficult
+            ))  # fmt: skip
+
+
+class Absolute(Broken):
+    """Whole paths for names."""
+
+    @staticmethod
+    def change(items):
+        return [Item(str(item.path), item.path, item.truth) for item in items]
+
+
+class Lost(Broken):
+    """Files that are not there."""
+
+    @staticmethod
+    def change(items):
+        return [Item(item.name, item.path / "x", item.truth) for item in items]
+
+
+class Bare(Broken):
+    """Truths that nobody has."""
+
+    @staticmethod
+    def change(items):
+        return [Item(item.name, item.path, None) for item in items]
+
+
+FAULTS = {
+    "loading_is_repeatable": [Shuffling],
+    "names_are_relative": [Absolute, Lost],
+    "truths_are_stamped": [Bare],
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"), [(check, fault) for check, some in FAULTS.items() for fault in some]
+)
+def test_a_fault_trips_its_check_and_no_other(check, fault, tmp_path, monkeypatch):
+    card = detection_coco(tmp_path)
+    found = {"detection.coco": fault()}
+    monkeypatch.setattr(cards, "FORMATS", type("Table", (dict,), {"names": tuple(found)})(found))
+
+    problems = failed(prove_data_format(card, TASKS["detection"]))
+
+    assert set(problems) == {check}, problems
+    assert "expected" in problems[check]
+    assert "got" in problems[check]
+
+
+def test_no_check_is_without_a_fault():
+    assert set(FAULTS) == {check.__name__ for check in DATA_CHECKS}
+
+
+def test_every_check_is_documented():
+    text = DOCUMENT.read_text()
+
+    assert [c.__name__ for c in DATA_CHECKS if f"`{c.__name__}`" not in text] == []

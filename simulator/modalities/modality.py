@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
+from simulator.errors import UserError
+from simulator.modalities.specimen import Specimen
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 
@@ -54,6 +56,7 @@ class Modality(ABC):
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
         suffixes: the ends of the names of files that are samples, in lower case with the dot.
+        draws: whether samples and inputs are pictures, so that reports can show them.
         Spec: the schema of its profiles.
         Card: the schema of its model cards.
     """
@@ -61,6 +64,7 @@ class Modality(ABC):
     name: ClassVar[str]
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
+    draws: ClassVar[bool] = False
     Spec: ClassVar[type[BaseModel]]
     Card: ClassVar[type[BaseModel]]
 
@@ -119,6 +123,17 @@ class Modality(ABC):
     def sizes(self, source: Any) -> dict[str, int]:
         """Return a sample's measures for tables; ``bytes`` among them."""
         return {"bytes": len(source.data)}
+
+    def specimen(self, folder: Path) -> Specimen:
+        """Write into a folder what the conformance suite tries this modality with.
+
+        Raises:
+            UserError: its author has written none.
+        """
+        raise UserError(
+            f"the modality {self.name!r} brings nothing to try it with; write its specimen(), see "
+            "docs/conformance.md"
+        )
 
 
 MODALITIES: Table[Modality] = Table(

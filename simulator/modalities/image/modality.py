@@ -26,6 +26,7 @@ class ImageModality(Modality):
     name = "image"
     unit = "image"
     suffixes = SUFFIXES
+    draws = True
     Spec = ImageSpec
     Card = ImageCard
 

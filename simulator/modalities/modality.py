@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from pydantic import BaseModel
 
+from simulator.contract import Array
 from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
 from simulator.errors import UserError
@@ -57,6 +58,7 @@ class Modality(ABC):
         unit: one sample, in the singular, for people.
         suffixes: the ends of the names of files that are samples, in lower case with the dot.
         draws: whether samples and inputs are pictures, so that reports can show them.
+        levels: what people call one unit of :meth:`scale`, in the plural.
         Spec: the schema of its profiles.
         Card: the schema of its model cards.
     """
@@ -65,6 +67,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
+    levels: ClassVar[str] = "units"
     Spec: ClassVar[type[BaseModel]]
     Card: ClassVar[type[BaseModel]]
 
@@ -115,6 +118,10 @@ class Modality(ABC):
     def problems(self, profile: Profile, choices: Choices) -> list[str]:
         """Return a line for everything in a profile that its backends cannot do together."""
         return []
+
+    def scale(self, profile: Profile, card: Any) -> Array:
+        """Return what differences of two inputs are multiplied by, to be told to people."""
+        return np.ones(1)
 
     def memory(self, source: Any) -> int:
         """Return about how many bytes a library needs at work on a sample, besides its result."""

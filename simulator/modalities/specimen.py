@@ -12,7 +12,7 @@ class Specimen:
 
     Attributes:
         files: two good samples or more, different ones.
-        card: a model card; its model may be missing.
+        card: a model card, with its model beside it.
         profile: a stack: a path or a name.
     """
 

@@ -1,4 +1,4 @@
-"""An executor of Acme's own: one sample after the other in this thread, ``--executor acme_queue``."""
+"""An executor of Acme's own: one sample after the other in this thread: ``acme_queue``."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 from pydantic import Field
 
 from simulator.contract import Array, StageSpec
@@ -147,14 +149,28 @@ class VectorModality(Modality):
         return {"bytes": source.bytes, "length": source.values.size}
 
     def specimen(self, folder: Path) -> Specimen:
-        """Write two vectors, a card and a profile."""
+        """Write two vectors, a model with its card, and a profile."""
         for number in range(2):
             readings = np.linspace(-1, 1 + number, 4, dtype=np.float32)
             np.save(folder / f"{number}.npy", readings)
         (folder / "card.yaml").write_text(_CARD)
+        onnx.save(_model(), folder / "model.onnx")
         (folder / "profile.yaml").write_text(_PROFILE)
         files = (folder / "0.npy", folder / "1.npy")
         return Specimen(files, folder / "card.yaml", str(folder / "profile.yaml"))
+
+
+def _model() -> onnx.ModelProto:
+    """The first reading is the wear."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    ports = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+        for name, shape in (("x", [1, 4]), ("y", [1, 1]))
+    )
+    weights = numpy_helper.from_array(np.eye(4, 1, dtype=np.float32), "w")
+    graph = helper.make_graph(nodes, "bearings", *ports, [weights])
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=8)
 
 
 _CARD = """\

@@ -75,4 +75,7 @@ BACKEND = Backend(
             ),
         ),
     ),
+    fields={
+        "preset": "AIPP's csc matrices",
+    },
 )

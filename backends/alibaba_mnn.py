@@ -148,4 +148,7 @@ BACKEND = Backend(
             source="https://mnn-docs.readthedocs.io/en/latest/",
         ),
     ),
+    fields={
+        "weight_storage": "what the converter stores weights in; loading widens them",
+    },
 )

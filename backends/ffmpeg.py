@@ -136,4 +136,8 @@ BACKEND = Backend(
             source="FFmpeg documentation, 'ffmpeg-scaler': sws_flags",
         ),
     ),
+    fields={
+        "swscale_flags": "used where the library itself makes RGB",
+        "idct": "ffmpeg: FFmpeg's own",
+    },
 )

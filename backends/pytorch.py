@@ -213,4 +213,10 @@ BACKEND = Backend(
             source=_SOURCE,
         ),
     ),
+    fields={
+        "mode": "as written, or by torch.compile",
+        "memory_format": "of image batches",
+        "casting": "autocast of single operators, or the whole model in that type",
+        "use_tf32": "whether convolutions and matrix products may run in TF32",
+    },
 )

@@ -34,4 +34,7 @@ BACKEND = Backend(
         ),
         Offer(Stage.DECODE, {"recording": Text()}, Recorded, Evidence.RECORDED),
     ),
+    fields={
+        "recording": "the file that says what was recorded: docs/recordings.md",
+    },
 )

@@ -144,4 +144,9 @@ BACKEND = Backend(
             for make, fields in _RESIZES
         ),
     ),
+    fields={
+        "idct": "libjpeg's accurate or fast integer one",
+        "chroma_upsampling": "libjpeg's triangle filter, or replication",
+        "coordinates": "legacy: TensorFlow 1's default",
+    },
 )

@@ -40,4 +40,8 @@ BACKEND = Backend(
             source="libjpeg-turbo, turbojpeg.h: TJFLAG_FASTDCT, TJFLAG_FASTUPSAMPLE",
         ),
     ),
+    fields={
+        "idct": "libjpeg's accurate or fast integer one",
+        "chroma_upsampling": "libjpeg's triangle filter, or replication",
+    },
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend, Offer, Options
+from simulator.contract.stage import STAGES
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
@@ -149,7 +150,7 @@ def make(backend: Backend, offer: Offer, *arguments: Any) -> Any:
     from simulator.worker import remote
 
     number = backend.of(offer.stage).index(offer)
-    return remote.make(_worker(place), offer.stage, number, offer.make, *arguments)
+    return remote.make(_worker(place), STAGES[offer.stage], number, offer.make, *arguments)
 
 
 def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options: Options) -> None:
@@ -159,7 +160,7 @@ def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options:
         offer.make.compile(source, folder, options)
     else:
         number = backend.of(offer.stage).index(offer)
-        _worker(place).call("compile", str(offer.stage), number, source, folder, options)
+        _worker(place).call("compile", offer.stage, number, source, folder, options)
 
 
 def compile_identity(backend: Backend, offer: Offer) -> Any:
@@ -168,7 +169,7 @@ def compile_identity(backend: Backend, offer: Offer) -> Any:
     if place is None:
         return offer.make.compile_identity()
     number = backend.of(offer.stage).index(offer)
-    return _worker(place).call("compile_identity", str(offer.stage), number)
+    return _worker(place).call("compile_identity", offer.stage, number)
 
 
 _workers: list[Worker] = []

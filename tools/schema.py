@@ -3,8 +3,7 @@
   python tools/schema.py           write it
   python tools/schema.py --check   exit 1 if it is not current
 
-A document is not yet a profile: with ``extends`` it may leave out whatever it inherits, take a
-field away with ``null``, and ``resize`` may be one of the paper's short names.
+What is in it: :mod:`simulator.profile.json_schema`.
 """
 
 from __future__ import annotations
@@ -12,61 +11,32 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from simulator.profile.paper_names import RESIZE
-from simulator.profile.schema import ProfileSpec
+from simulator.profile.json_schema import document_schema
 
 TARGET = Path(__file__).parent.parent / "profiles" / "schema.json"
-NOTHING = {"type": "null"}
 
 
-def document_schema() -> dict[str, Any]:
-    """The JSON Schema of a profile document, from the model of a merged profile."""
-    schema = _plain(ProfileSpec.model_json_schema(by_alias=True))
-    for section in schema["$defs"].values():
-        section.pop("required", None)
-        section["properties"] = {k: _or(NOTHING, v) for k, v in section["properties"].items()}
-    fields = schema["properties"]
-    short = {"enum": sorted(RESIZE), "description": "SysNoise's short name (MLSys 2023, Table 1)"}
-    fields["resize"] = _or(short, fields["resize"])
-    fields["evidence"]["additionalProperties"] = _or(
-        NOTHING, fields["evidence"]["additionalProperties"]
-    )
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A profile of pipeline-simulator",
-    }
-    return {**head, **schema, "required": ["schema", "name", "summary"]}
+WIDTH = 100
 
 
-def _plain(node: Any) -> Any:
-    """Leave out what pydantic adds: titles made from names, and defaults, which are all null."""
-    if isinstance(node, list):
-        return [_plain(inner) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: _named(inner) if key in ("properties", "$defs") else _plain(inner)
-        for key, inner in node.items()
-        if key not in ("title", "default")
-    }
-
-
-def _named(nodes: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain(inner) for name, inner in nodes.items()}
-
-
-def _or(other: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that also takes *other*; the description stays outside."""
-    about = {key: value for key, value in schema.items() if key == "description"}
-    bare = {key: value for key, value in schema.items() if key != "description"}
-    options = bare["anyOf"] if set(bare) == {"anyOf"} else [bare]
-    return {"anyOf": options if other in options else [*options, other], **about}
+def text_of(schema: object, depth: int = 0) -> str:
+    """JSON in which whatever fits a line stands on one."""
+    line = json.dumps(schema, ensure_ascii=False)
+    if len(line) + depth <= WIDTH or not isinstance(schema, (dict, list)):
+        return line
+    opening, closing = "{}" if isinstance(schema, dict) else "[]"
+    inner = f"\n{' ' * (depth + 1)}"
+    if isinstance(schema, dict):
+        pairs = schema.items()
+        parts = [f"{json.dumps(key)}: {text_of(value, depth + 1)}" for key, value in pairs]
+    else:
+        parts = [text_of(value, depth + 1) for value in schema]
+    return f"{opening}{inner}{f',{inner}'.join(parts)}\n{' ' * depth}{closing}"
 
 
 def main(arguments: list[str]) -> int:
-    text = json.dumps(document_schema(), indent=2, ensure_ascii=False) + "\n"
+    text = text_of(document_schema()) + "\n"
     if arguments == ["--check"]:
         current = TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text
         if not current:

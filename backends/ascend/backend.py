@@ -45,4 +45,8 @@ BACKEND = Backend(
             source=_SOURCE,
         ),
     ),
+    fields={
+        "soc_version": "the chip that the model is compiled for",
+        "precision_mode": "of ATC: which types it may compute in",
+    },
 )

@@ -81,4 +81,7 @@ BACKEND = Backend(
     summary="NNCF post-training quantization, as OpenVINO recommends it",
     library=nncf,
     offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),),
+    fields={
+        "reduce_range": "NNCF's overflow_fix: half the range for weights, against overflow",
+    },
 )

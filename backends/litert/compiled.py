@@ -98,4 +98,7 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **INTEGER}, InterpreterRuntime, source=_SOURCE),
         Offer(Stage.RUNTIME, {**RUN, **_HALF}, HalfRuntime, source=_SOURCE),
     ),
+    fields={
+        "kernels": "who computes: XNNPACK, the library's own kernels, or its reference ones",
+    },
 )

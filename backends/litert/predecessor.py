@@ -32,4 +32,7 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **FLOAT}, TfliteRuntime, source=_SOURCE),
         Offer(Stage.RUNTIME, {**RUN, **INTEGER, **_OWN}, TfliteRuntime, source=_SOURCE),
     ),
+    fields={
+        "kernels": "who computes: XNNPACK, the library's own kernels, or its reference ones",
+    },
 )

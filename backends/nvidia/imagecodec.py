@@ -100,4 +100,8 @@ BACKEND = Backend(
         for device in _BACKENDS
         for turned in _TURNED
     ),
+    fields={
+        "device": "mixed: the CPU parses, the GPU decodes (nvJPEG)",
+        "chroma_upsampling": "the triangle filter, or replication",
+    },
 )

@@ -155,4 +155,7 @@ BACKEND = Backend(
         )
         for kind in ("fp32", "fp16", "bf16", "int8")
     ),
+    fields={
+        "tf32": "whether convolutions and matrix products may run in TF32",
+    },
 )

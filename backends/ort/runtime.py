@@ -244,4 +244,16 @@ BACKEND = Backend(
         *_offers(),
         *quantizer.OFFERS,
     ),
+    may_be_left_out=("provider", "io_binding", "target"),
+    fields={
+        "target": "tensorrt: zero points of 0, FP32 weights and biases",
+        "reduce_range": "7-bit weights, against overflow of AVX2",
+        "num_bins": "histogram bins of entropy, percentile and mse",
+        "percentile": "the share of values inside the range, in percent",
+        "provider": "the execution provider",
+        "io_binding": "whether inputs and outputs are bound to memory on the device",
+        "graph_optimization_level": "which rewrites ONNX Runtime itself makes",
+        "provider_options": "the provider's own, as texts",
+        "use_tf32": "whether convolutions and matrix products may run in TF32",
+    },
 )

@@ -159,4 +159,9 @@ BACKEND = Backend(
         )
         for fields in (_INT8, _FP16)
     ),
+    fields={
+        "soc_model": "Qualcomm's number of the chip; 0: none in particular",
+        "htp_arch": "the architecture of the HTP; 0: none in particular",
+        "offload_graph_io_quantization": "whether the CPU quantizes inputs and dequantizes outputs",
+    },
 )

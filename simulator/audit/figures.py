@@ -11,7 +11,7 @@ from simulator.errors import RunError
 from simulator.experiments.summary import SIDES, TOTAL
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
-from simulator.profile.schema import AXES
+from simulator.profile.modality import axes_of
 from simulator.results.audits import (
     AuditedPair,
     AuditedRule,
@@ -82,6 +82,7 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
             passed = not any(one.failed for one in own)
             pairs.append(_pair(model, deploy, found, timed, passed))
             rules += own
+    known = axes_of(*(profile.spec for profile, _ in chosen.values()))
     return AuditSummary(
         name=spec.name,
         summary=spec.summary,
@@ -90,8 +91,8 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
             name: AuditedStack(
                 profile=one[0].name,
                 overrides=list(one[0].overrides),
-                evidence={axis: str(axes.evidence(*one, axis)[0]) for axis in AXES},
-                claimed=[axis for axis in AXES if axes.is_claimed(one[0], axis)],
+                evidence={axis: str(axes.evidence(*one, axis)[0]) for axis in known},
+                claimed=[axis for axis in known if axes.is_claimed(one[0], axis)],
             )
             for name, one in chosen.items()
         },

@@ -97,6 +97,9 @@ def output(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", help="run folder; default: below runs/")
     add("--overwrite", action="store_true", help="replace the run that is already in --out")
     add("--workers", type=int, metavar="N", help="samples in flight; default: the cores")
+    add(
+        "--executor", default="local", metavar="NAME", help="who runs the samples; default: threads"
+    )
     add("--memory", type=int, metavar="MIB", help="budget of the samples in flight; default 2048")
     add("--explain-plan", action="store_true", help="print the plan before it is run")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
@@ -115,6 +118,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "progress": progress,
         "under": options.under,
         "trial": options.trial,
+        "executor": options.executor,
     }
 
 
@@ -146,12 +150,22 @@ def show(
         if as_json:
             print_json(result.summary)
         else:
+            told_under(result.summary)
             screen(result.summary, str(result.folder), console())
     places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
     if places and not as_json:
         with unread():
             print(f"report: {places[-1]}")
     return cli.PASS if result.passed else cli.GATE_FAILED
+
+
+def told_under(summary: Summary) -> None:
+    """Print the condition that every stack was under, if there was one."""
+    if summary.under is None:
+        return
+    from simulator.report.words import condition
+
+    console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 
 
 def report(folder: Path, out: Path | None = None) -> Path:

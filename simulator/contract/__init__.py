@@ -42,6 +42,7 @@ from simulator.contract.pictures import (
     Rectangle,
 )
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
+from simulator.contract.stage import StageSpec, checks
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
 
 __all__ = [
@@ -93,10 +94,12 @@ __all__ = [
     "Scenario",
     "Served",
     "Stage",
+    "StageSpec",
     "Submit",
     "Subset",
     "Text",
     "Unsupported",
+    "checks",
     "even",
     "fixed_point_rgb",
     "full_chroma",

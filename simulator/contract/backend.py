@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,8 +13,8 @@ Options = Mapping[str, Any]
 """The fields of one profile section, without ``backend``, after they were checked."""
 
 
-class Stage(StrEnum):
-    """The places in a stack, and beside it, that a backend can fill."""
+class Stage:
+    """The names of our own stages; a package may add others (:mod:`simulator.contract.stage`)."""
 
     DECODE = "decode"
     ENCODE = "encode"
@@ -117,7 +117,7 @@ class Offer:
     everything but ``nearest``), a backend makes two offers.
 
     Attributes:
-        stage: the place in a stack that it fills.
+        stage: the name of the stage that it implements, one of the stage table.
         options: for each profile field of that stage which values are obeyed. A field with
             one value need not be written; every other field must be.
         make: the implementation, built from the checked options.
@@ -125,7 +125,7 @@ class Offer:
         source: where the behaviour is documented.
     """
 
-    stage: Stage
+    stage: str
     options: Mapping[str, Admits]
     make: type[Any]
     evidence: Evidence = Evidence.NATIVE
@@ -163,6 +163,10 @@ class Backend:
         environment: the Python of its own that it may run in, if it may.
         device: asks the library for the device that it needs: its name, or the exact reason
             why there is none, as a MissingLibrary. None where a CPU is enough.
+        may_be_left_out: fields in which offers differ and which need not be written: the first
+            offer's value then holds.
+        fields: what each field means that is the library's own, in words for editors and new
+            profiles; the field's standard words are described by the profile's schema.
     """
 
     name: str
@@ -172,10 +176,12 @@ class Backend:
     companions: tuple[Library, ...] = ()
     environment: Environment | None = None
     device: Callable[[], str] | None = None
+    may_be_left_out: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, stage: Stage) -> tuple[Offer, ...]:
+    def of(self, stage: str) -> tuple[Offer, ...]:
         """Return the offers for *stage*."""
-        return tuple(offer for offer in self.offers if offer.stage is stage)
+        return tuple(offer for offer in self.offers if offer.stage == stage)
 
     @property
     def libraries(self) -> tuple[Library, ...]:

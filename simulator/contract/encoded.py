@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from simulator.errors import SampleError
 
+SUFFIXES = (".jpg", ".jpeg", ".png")
+"""The ends of the names of files that can be inspected here."""
 MAX_PIXELS = 178_956_970
 """Larger images are refused as decompression bombs (Pillow's limit, 2 x its warning)."""
 

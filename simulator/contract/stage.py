@@ -1,8 +1,174 @@
-"""Stages (to be replaced by the table)."""
+"""Stages: the parts of a stack, in one open table (entry points ``simulator.stages``).
+
+Our own are in :mod:`simulator.contract.stages`. A stage of another package may stand between two
+of ours: it has a section of its own in profiles, an axis of its own, a step of its own in the
+chain, and its implementations are found, chosen, run and proved like those of ours.
+"""
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+from simulator.entry_points import Table
+from simulator.errors import UserError, one_line
+
+_TESTING = "simulator.testing"
+CLAIMS = (
+    f"{_TESTING}.claims:every_admitted_value_works",
+    f"{_TESTING}.claims:what_is_not_admitted_is_refused",
+)
+MANNERS = (
+    f"{_TESTING}.manners:inputs_are_left_alone",
+    f"{_TESTING}.manners:outputs_are_kept",
+    f"{_TESTING}.manners:any_strides_will_do",
+    f"{_TESTING}.manners:instances_do_not_mix",
+)
+REPEATS = (
+    f"{_TESTING}.repeats:the_same_every_time",
+    f"{_TESTING}.repeats:threads_see_the_same",
+    f"{_TESTING}.repeats:nothing_leaks",
+)
+
+
+def checks(*own: str) -> tuple[str, ...]:
+    """Return the conformance checks of a stage: *own* among those that every stage shares."""
+    return (*CLAIMS, *own, *MANNERS, *REPEATS)
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """One stage.
+
+    Text of the form ``module:name`` is imported when it is needed, and never in a worker.
+
+    Attributes:
+        name: what a backend's offer names.
+        about: what it does, in a few words.
+        order: its place among the stages; None for a stage that runs after another.
+        after: the step that it follows, for example ``decode``. Where a stack lacks that step, it
+            follows the nearest one before it.
+        modality: the kind of samples that it is for; None where it is for all.
+        section: the key of its section in a profile; empty for what stands beside a stack.
+        axis: the axis that its section belongs to.
+        fields_are_axes: whether each field of the section is an axis of its own.
+        step: the name of its time in records and latency tables; None where it is not timed.
+        base: the abstract class of its implementations, which a worker can play: the arguments
+            and results of its public methods must be able to travel (arrays, bytes, texts, the
+            values of the contract, dataclasses). None where no backend fills it, or only here.
+        calls: the public methods that each sample calls. A crash in one costs that sample. Of a
+            stage that follows another, the first takes what that step gave and returns its own.
+        shared: keys of other sections that its implementations obey; they find them among their
+            options under the last part of the key.
+        own: fields of its section that are not its backend's.
+        model: the pydantic model of its section, ``module:Class``; by default, a section that
+            holds ``backend`` and the fields of that backend's offers.
+        checks: the conformance checks, ``module:function``, in the order in which they run; by
+            default those that every stage shares.
+        work: how the shared checks make it work, the ``module:Class`` of a
+            :class:`simulator.testing.work.Work`. By default its first call takes and returns a
+            :class:`simulator.contract.Frame`.
+    """
+
+    name: str
+    about: str
+    order: int | None = None
+    after: str | None = None
+    modality: str | None = None
+    section: tuple[str, ...] = ()
+    axis: str | None = None
+    fields_are_axes: bool = False
+    step: str | None = None
+    base: type[Any] | None = None
+    calls: tuple[str, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
+    own: tuple[str, ...] = ()
+    model: str | None = None
+    checks: tuple[str, ...] | None = None
+    work: str | None = None
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """The conformance checks; a stage that nobody implements has none."""
+        if self.checks is None:
+            return checks() if self.base is not None else ()
+        return self.checks
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a section of a profile names the backend that implements it."""
+        return self.base is not None and bool(self.section)
+
+
+STAGES: Table[StageSpec] = Table(
+    "simulator.stages", "stage", lambda found: isinstance(found, StageSpec)
+)
+
+
+@cache
+def stages(modality: str | None = None) -> tuple[StageSpec, ...]:
+    """Return the stages in pipeline order.
+
+    Args:
+        modality: leave out those of other modalities; None keeps all.
+
+    Raises:
+        UserError: a stage does not load, or follows a step that no stage has.
+    """
+    found = list(STAGES)
+    places: dict[str, int] = {}
+    for spec in found:
+        if spec.order is not None and spec.step is not None:
+            places[spec.step] = max(spec.order, places.get(spec.step, 0))
+    ordered = sorted(found, key=lambda spec: _place(spec, places))
+    kept = (spec for spec in ordered if modality is None or spec.modality in (None, modality))
+    return tuple(kept)
+
+
+@cache
 def timed_steps(modality: str | None = None) -> tuple[str, ...]:
-    """Return the steps whose time is recorded, in pipeline order."""
-    return ("decode", "color", "resize", "geometry", "normalize", "infer", "postprocess")
+    """Return the names of the steps that are timed, in pipeline order.
+
+    Args:
+        modality: leave out those of other modalities; None keeps all.
+    """
+    steps = (spec.step for spec in stages(modality))
+    return tuple(dict.fromkeys(step for step in steps if step is not None))
+
+
+def device_steps() -> tuple[str, ...]:
+    """Return the timed steps that a backend implements: those of which a device can tell times."""
+    return tuple(dict.fromkeys(s.step for s in stages() if s.is_filled and s.step is not None))
+
+
+def forget() -> None:
+    """Look again which packages are installed; for tests that install one."""
+    STAGES.forget()
+    stages.cache_clear()
+    timed_steps.cache_clear()
+
+
+def named(reference: str) -> Any:
+    """Import ``module:name``.
+
+    Raises:
+        UserError: there is no such thing, or its module is broken.
+    """
+    module, _, name = reference.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever the package's own code raises
+        raise UserError(f"{reference} does not load: {one_line(error)}") from error
+
+
+def _place(spec: StageSpec, places: dict[str, int]) -> tuple[int, int, str]:
+    if spec.order is not None:
+        return spec.order, 0, spec.name
+    if spec.after not in places:
+        known = ", ".join(sorted(places, key=lambda step: places[step]))
+        raise UserError(
+            f"the stage {spec.name!r} follows {spec.after!r}, and these steps are there: {known}"
+        )
+    return places[spec.after], 1, spec.name

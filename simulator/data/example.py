@@ -33,7 +33,7 @@ def images() -> Dataset:
     return Dataset(items[0].path.parent, items)
 
 
-def _only(stage: Stage) -> Backend:
+def _only(stage: str) -> Backend:
     backend = next(b for b in registry.backends() if b.of(stage))
     missing = [lib.distribution for lib in backend.libraries if lib.version is None]
     if missing:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.contract.encoded import Encoded, inspect
+from simulator.contract.encoded import SUFFIXES, Encoded, inspect
 from simulator.data.folder_labels import TABLES, from_folders, from_table
 from simulator.data.labels import Labels
 from simulator.data.tally import counted
 from simulator.errors import DataError, SampleError
+
+if TYPE_CHECKING:
+    from simulator.modalities.modality import Modality
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Files:
 
     suffixes: tuple[str, ...]
     noun: str
+
+    @classmethod
+    def of(cls, modality: Modality) -> Files:
+        """Return the files that are samples of a modality."""
+        return cls(modality.suffixes, modality.unit)
 
     def count(self, number: int) -> str:
         """Return a number of samples in words."""
@@ -42,7 +50,7 @@ class Files:
         return ", ".join(sorted(self.suffixes))
 
 
-IMAGES = Files((".jpg", ".jpeg", ".png"), "image")
+IMAGES = Files(SUFFIXES, "image")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ from simulator.pipeline.walk import Walk, Watch
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.profile.schema import AXES
+from simulator.profile.modality import axes_of
 from simulator.results.store import Rows, RunWriter
 from simulator.tasks.task import Task
+from simulator.typed import plain
 
 TRAIN = "train"
 """What records call the stack that the others are held against."""
@@ -120,6 +121,7 @@ def manifest(
     """
     card, dataset = session.card, session.dataset
     digests = digests_of(stacks, session) if known is None else known
+    every = axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -138,7 +140,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
-        "under": session.under.described() if session.under else None,
+        "under": session.condition and plain(session.condition),
         "overrides": list(overrides),
         "stacks": {
             stack.side: {
@@ -147,10 +149,11 @@ def manifest(
                 "artifact": {
                     "key": stack.artifact.key,
                     "sha256": digests[stack.artifact.path],
+                    "after": [one.model_dump(mode="json") for one in stack.artifact.reports],
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
-                "axes": {axis: _axis(stack, axis) for axis in AXES},
+                "axes": {axis: _axis(stack, axis) for axis in every},
             }
             for stack in stacks
         },

@@ -139,7 +139,7 @@ def painter() -> Painter | None:
     return found
 
 
-def _service(stage: Stage) -> Any:
+def _service(stage: str) -> Any:
     for backend in registry.backends():
         offers = backend.of(stage)
         if offers and all(library.version for library in backend.libraries):

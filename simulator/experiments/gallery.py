@@ -28,7 +28,7 @@ from simulator.modalities.image.front_end import deviations, statistics
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.profile.axes import PIXEL_AXES, swap
+from simulator.profile.axes import is_of_front_end, swap
 from simulator.results.store import LOOKS, RunWriter
 
 IMAGES = 4
@@ -174,7 +174,7 @@ def _chains(
         else:
             chains[stack.side] = stack.chain.until(Boundary.INPUT)
     why: dict[str, list[str]] = {}
-    for axis in (axis for axis in differing if axis in PIXEL_AXES):
+    for axis in (axis for axis in differing if is_of_front_end(axis, stacks[0].profile)):
         try:
             mixed = swap(stacks[0].profile, stacks[1].profile, [axis])
             chains[axis] = session.builder.front_end(*mixed)

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
         progress: told how the run goes.
         under: a condition that every stack is under, ``NAME:PARAMETERS``; none by default.
         trial: which draw of a condition that has chance in it; 0 by default.
+        executor: who takes the samples through the stacks; ``local``, threads, by default.
     """
 
     data: str | Path | None
@@ -48,6 +49,7 @@ class Options(TypedDict, total=False):
     progress: Progress | None
     under: str | None
     trial: int
+    executor: str
 
 
 S = TypeVar("S", bound=Summary)
@@ -144,6 +146,7 @@ class Job:
         return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
             given.get("workers"), given.get("memory"), given.get("progress"), self._under,
+            given.get("executor", "local"),
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:
@@ -159,8 +162,7 @@ class Job:
             "limit": given.get("limit"),
             "seed": self._seed,
         }
-        if self._under:
-            arguments |= {"under": self._under.condition.text, "trial": self._under.trial}
+        arguments |= self.condition()
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,
@@ -174,6 +176,12 @@ class Job:
         if "profiles" in arguments:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}
+
+    def condition(self) -> dict[str, Any]:
+        """Return the condition that was asked for, as arguments; empty where there was none."""
+        if self._under is None:
+            return {}
+        return {"under": self._under.condition.text, "trial": self._under.trial}
 
     def writer(self, folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
         """Open the run for writing; *start* is its manifest."""

@@ -120,7 +120,7 @@ def _launch(keys: Keys) -> None:
     runtime = draft.base.spec.runtime
     draft.write("runtime", "threads", runtime.threads, f"as {draft.base.name} has it")
     if backend == "onnxruntime":
-        level = runtime.graph_optimization_level or "all"
+        level = (runtime.model_extra or {}).get("graph_optimization_level", "all")
         draft.write("runtime", "graph_optimization_level", level, "ONNX Runtime's default is all")
     else:
         compute = draft.base.spec.precision.compute

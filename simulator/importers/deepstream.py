@@ -15,6 +15,7 @@ from pathlib import Path
 
 from simulator.importers import nvinfer_keys, values
 from simulator.importers.draft import Draft, Keys, together
+from simulator.modalities.image.sections import image_spec
 
 _ON = {"0": False, "false": False, "1": True, "true": True}
 _NAMES = {"0": "fp32", "1": "int8", "2": "fp16"}
@@ -144,7 +145,7 @@ def _color(keys: Keys) -> None:
     origin = keys.origin("model-color-format", "0, RGB, is the default")
     keys.draft.write("color", "order", order, origin)
     base = keys.draft.base
-    format = base.spec.color.format
+    format = image_spec(base).color.format
     source = f"config_infer does not say what Gst-nvstreammux delivers; {format} is {base.name}'s"
     keys.draft.claim("color", "assumed", source)
 
@@ -162,7 +163,7 @@ def _resize(keys: Keys) -> None:
         "resize", "backend", "opencv", "stands in for NvBufSurfTransform, which runs nowhere else"
     )
     draft.write("resize", "interpolation", chosen, keys.origin("scaling-filter", default))
-    domain = draft.base.spec.resize.domain
+    domain = image_spec(draft.base).resize.domain
     draft.write("resize", "domain", domain, f"as {draft.base.name} has it")
     source = (
         f"NvBufSurfTransform ({hardware}): kernels not published, OpenCV's of that name stand in"

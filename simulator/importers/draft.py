@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from simulator.importers.values import plain, show
 from simulator.profile.load import Profile
-from simulator.profile.schema import ProfileSpec
+from simulator.profile.modality import sections
 
 T = TypeVar("T")
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")
@@ -87,7 +87,7 @@ class Draft:
         out = [f"# {plain(line)}" for line in head]
         out += ["schema: 1", f"name: {_scalar(name)}", f"summary: {_scalar(self._summary())}"]
         out.append(f"extends: {_scalar(extends)}")
-        for section in (name for name in ProfileSpec.model_fields if name in self._lines):
+        for section in (s for s in sections(self.base.spec.modality) if s in self._lines):
             fields = self._lines[section]
             out.append(f"{section}:")
             for field, (value, origin) in {**fields, **self._removed(section)}.items():

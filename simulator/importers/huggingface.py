@@ -20,6 +20,7 @@ from typing import Any
 from simulator.errors import unknown
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, together
+from simulator.modalities.image.sections import image_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     draft.claim(
         "decode",
         "assumed",
-        f"preprocessor_config does not say who decodes; {draft.base.spec.decode.backend} is "
+        f"preprocessor_config does not say who decodes; {image_spec(draft.base).decode.backend} is "
         f"{draft.base.name}'s. transformers.image_utils.load_image: Pillow, EXIF applied",
     )
     _color(keys, name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.contract.recipe import Chain
-from simulator.data.folder import Dataset, Item, load_unlabelled, subset
+from simulator.data.folder import Dataset, Files, Item, load_unlabelled, subset
 from simulator.errors import DataError, SampleError
 from simulator.machine import sha256
 from simulator.modalities.modality import Modality
@@ -40,7 +40,7 @@ def calibration(
         seed: draws the calibration samples.
     """
     shared = wanted.source == "data"
-    images = dataset if shared else load_unlabelled(Path(wanted.source))
+    images = dataset if shared else load_unlabelled(Path(wanted.source), Files.of(modality))
     chosen = subset(images, wanted.samples, seed).items
     warnings = []
     if len(chosen) < wanted.samples:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulator.contract import Effective, Matrix, Range, Stage
+from simulator.modalities.image.sections import image_spec
 from simulator.model.probe import probe, rounds
 from simulator.notices import Kind, Notice
 from simulator.profile.implementations import Choice, Choices
@@ -81,7 +82,7 @@ def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
     if Stage.CONVERT not in choices:
         return []
     encode = choices[Stage.ENCODE].options
-    if profile.spec.color.source == "planes":
+    if image_spec(profile).color.source == "planes":
         made = (Matrix.BT601, Range.FULL)  # JFIF 1.02
     elif "matrix" in encode and "range" in encode:
         made = (Matrix(encode["matrix"]), Range(encode["range"]))

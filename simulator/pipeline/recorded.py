@@ -24,7 +24,7 @@ from simulator.tasks.task import Task
 _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
 
 
-def recording(profile: Profile, choices: Choices, stage: Stage) -> Recording | None:
+def recording(profile: Profile, choices: Choices, stage: str) -> Recording | None:
     """Return the recording that plays a stage of a profile, if one does.
 
     A relative path starts at the folder of the document that has it, or at the current one.
@@ -32,10 +32,10 @@ def recording(profile: Profile, choices: Choices, stage: Stage) -> Recording | N
     Raises:
         DataError: the recording cannot be used, or is of another kind.
     """
-    choice = choices[stage]
-    if getattr(choice.offer.make, "takes", None) != "recording":
+    choice = choices.get(stage)
+    if choice is None or getattr(choice.offer.make, "takes", None) != "recording":
         return None
-    section = "decode" if stage is Stage.DECODE else "runtime"
+    section = "decode" if stage == Stage.DECODE else "runtime"
     where = profile.where((section, "recording"))
     written = Path(choice.options["recording"])
     beside = Path(where.rpartition(":")[0]).parent / written

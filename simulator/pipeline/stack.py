@@ -21,9 +21,10 @@ from simulator.model.onnxfile import OnnxFile, shape_words
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
+from simulator.pipeline.extra import with_extras
 from simulator.pipeline.inference import Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
-from simulator.profile.implementations import Choice, Choices
+from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
 
 Report = Callable[[str], None]
@@ -105,6 +106,7 @@ class StackBuilder:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = own
+        self._refuse_other_samples(profile)
         self._refuse_recorded(side, own)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, own, found)
@@ -129,7 +131,8 @@ class StackBuilder:
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
-        return Chain(tuple(self.card.modality.front_end(profile, choices, self.card.spec)))
+        own = self.card.modality.front_end(profile, choices, self.card.spec)
+        return with_extras(Chain(tuple(own)), extra_stages(profile, choices))
 
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the condition where it acts, if it acts between two steps."""
@@ -138,6 +141,14 @@ class StackBuilder:
     def close(self) -> None:
         """Close every runtime."""
         self.runtimes.close()
+
+    def _refuse_other_samples(self, profile: Profile) -> None:
+        own = self.card.modality
+        if profile.spec.modality != own.name:
+            raise ModelError(
+                f"{profile.name} takes samples of modality {profile.spec.modality}, and "
+                f"{self.card.path} is of a model for {own.name}s"
+            )
 
     def _refuse_recorded(self, side: str, own: Chosen) -> None:
         """Refuse a condition that could not reach every stack alike."""

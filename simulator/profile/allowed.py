@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
 from simulator import registry
-from simulator.contract import KeepList, Stage
+from simulator.contract import KeepList
+from simulator.contract.stage import STAGES
 from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choice
 
 _TYPES = {float: "a number", int: "a whole number", str: "words", bool: "true, false"}
 
 
-def by_stage(stage: Stage) -> str:
+def by_stage(stage: str) -> str:
     """Return the names of the backends that fill a stage."""
     return ", ".join(backend.name for backend in registry.backends() if backend.of(stage))
 
@@ -46,18 +45,16 @@ def by_schema(annotation: Any) -> str:
     return ", ".join(words)
 
 
-def fields_of(choice: Choice, section: BaseModel) -> dict[str, Any]:
+def fields_of(choice: Choice) -> dict[str, Any]:
     """Return the fields of a backend's offers that its section can hold, each with its value.
 
     That is what the chosen offer implies, or None where it needs to be written or is another's.
     """
-    free = section.model_config.get("extra") == "allow"
+    elsewhere = {key[-1] for key in STAGES[choice.stage].shared}
     found: dict[str, Any] = {}
     for offer in choice.backend.of(choice.stage):
         for name, admits in offer.options.items():
-            if name in ("storage", "compute", "format"):  # they stand in other sections
-                continue
-            if free or name in type(section).model_fields:
+            if name not in elsewhere:
                 known = choice.options.get(name) if name in choice.facts else None
                 silent = isinstance(known, Mapping) or isinstance(admits, KeepList)
                 found.setdefault(name, None if silent else known)

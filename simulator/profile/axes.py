@@ -5,60 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulator import registry
-from simulator.contract import Evidence, Stage
+from simulator.contract import Evidence, StageSpec
+from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
-from simulator.profile.graph import Graph
-from simulator.profile.implementations import Choices, choose, gives_planes
+from simulator.profile.document import Key
+from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.load import Profile
-from simulator.profile.schema import AXES, Claim
+from simulator.profile.modality import at, axes_of, filled, front_axes, places
+from simulator.profile.postprocess import Postprocess
+from simulator.profile.schema import Claim
 
-_STAGES = {
-    "decoder": (Stage.DECODE,),
-    "color": (Stage.ENCODE, Stage.CONVERT),
-    "resize": (Stage.RESIZE,),
-    "precision": (Stage.CAST, Stage.QUANTIZE),
-    "runtime": (Stage.EXPORT, Stage.RUNTIME),
-}
-_SECTION = {
-    Stage.ENCODE: "encode.",
-    Stage.CONVERT: "convert.",
-    Stage.EXPORT: "exporter.",
-    Stage.CAST: "cast.",
-    Stage.QUANTIZE: "quantizer.",
-}
 TODO = "TODO"
 """How a source begins that is still to be written."""
-PIXEL_AXES = ("decoder", "color", "resize", "geometry", "normalize")
 _REBUILT = ("activation", "accumulation")
-GRAPH_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "graph")
-POST_AXES = tuple(axis for axis, place in AXES.items() if place[0] == "postprocess")
+POST_AXES = tuple(Postprocess.model_fields)
+ABSENT = "absent"
+"""What an axis says in a stack that lacks its stage, where another one has it."""
 
 
-def axis_of(key: str) -> str:
+def axis_of(key: str, modality: str = "image") -> str:
     """Return the axis that a dotted key of a profile belongs to, or its section if none."""
     written = tuple(key.split("."))
-    found = (axis for axis, place in AXES.items() if written[: len(place)] == place)
-    return next(found, written[0])
+    known = places(modality).items()
+    return next((axis for axis, place in known if written[: len(place)] == place), written[0])
+
+
+def is_of_front_end(axis: str, profile: Profile) -> bool:
+    """Whether an axis lies on the way from the sample to the network's input."""
+    return axis in front_axes(profile.spec.modality)
 
 
 def value(profile: Profile, choices: Choices, axis: str) -> Any:
     """Return everything that an axis says in one profile, facts of the backends included."""
+    place = _place(profile, axis)
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
-    for part in AXES[axis]:
-        found = found[part]
+    for part in place:
+        found = found.get(part, ABSENT)
     facts: dict[str, Any] = {}
-    for stage in _STAGES.get(axis, ()):
-        choice = choices.get(stage)
-        if choice:
-            prefix = _SECTION.get(stage, "")
-            facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
+    for spec, choice in _made(profile, choices, axis):
+        prefix = "".join(f"{part}." for part in spec.section[len(place) :])
+        facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
     return found | facts if isinstance(found, dict) else found
 
 
 def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -> list[str]:
-    """Return the axes on which two profiles differ, in pipeline order."""
-    return [axis for axis in AXES if flat(value(*train, axis)) != flat(value(*deploy, axis))]
+    """Return the axes on which two profiles differ, in pipeline order.
+
+    Raises:
+        ProfileError: they take samples of different kinds.
+    """
+    refuse_mixed(train[0], deploy[0])
+    known = axes_of(train[0].spec, deploy[0].spec)
+    return [axis for axis in known if flat(value(*train, axis)) != flat(value(*deploy, axis))]
 
 
 def flat(found: Any, prefix: str = "") -> dict[str, Any]:
@@ -86,15 +84,23 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
 
     The profile's own claim holds; where it makes none, the weakest of the backends' does.
     """
-    section = AXES[axis][0]
-    claim = claims(profile).get(section)
+    section, *inner = _place(profile, axis)
+    claim = claims(profile).get(str(section))
     if claim is not None:
         return Evidence(claim.kind), claim.source
-    rebuilt = axis in _REBUILT and getattr(profile.spec.graph, axis) != getattr(Graph(), axis)
-    if rebuilt:
-        return Evidence.EMULATED, "rebuilt from ONNX's elementary operators: docs/graph.md"
-    stages = (*_STAGES.get(axis, ()), *((Stage.RUNTIME,) if axis == "precision" else ()))
-    made = [choices[stage] for stage in stages if stage in choices]
+    if at(profile.spec, (section,)) is None:
+        return Evidence.NATIVE, "the stack has no such stage"
+    graph = profile.spec.graph
+    if section == "graph" and inner and getattr(graph, axis) != getattr(type(graph)(), axis):
+        if not PASSES.is_ours(axis):
+            return Evidence.EMULATED, f"rebuilt by {PASSES.package(axis)}"
+        if axis in _REBUILT:
+            return Evidence.EMULATED, "rebuilt from ONNX's elementary operators: docs/graph.md"
+    made = [
+        choices[spec.name]
+        for spec in filled(profile.spec.modality)
+        if spec.name in choices and (spec.axis == axis or (not inner and _obeys(spec, section)))
+    ]
     if not made:
         return Evidence.NATIVE, "the simulator's own arithmetic, as documented"
     order = list(Evidence)
@@ -104,7 +110,7 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
 
 def is_claimed(profile: Profile, axis: str) -> bool:
     """Whether a profile says how an axis is known; if not, only what runs here is."""
-    return AXES[axis][0] in claims(profile)
+    return _place(profile, axis)[0] in claims(profile)
 
 
 def refuse_recorded(*profiles: Profile) -> None:
@@ -114,16 +120,35 @@ def refuse_recorded(*profiles: Profile) -> None:
         ProfileError: naming the first.
     """
     for profile in profiles:
-        if profile.spec.decode.recording or profile.spec.runtime.backend == "recorded":
+        if is_recorded(profile):
             raise ProfileError([f"{profile.name} was recorded; it can be compared, not mixed"])
+
+
+def is_recorded(profile: Profile) -> bool:
+    """Whether a recording plays a part of a stack."""
+    sections = (at(profile.spec, spec.section) for spec in filled(profile.spec.modality))
+    return any(at(section, ("recording",)) is not None for section in sections)
+
+
+def refuse_mixed(one: Profile, other: Profile) -> None:
+    """Refuse stacks that take samples of different kinds.
+
+    Raises:
+        ProfileError: naming both.
+    """
+    kinds = one.spec.modality, other.spec.modality
+    if kinds[0] != kinds[1]:
+        raise ProfileError(
+            [f"{one.name} takes {kinds[0]} and {other.name} {kinds[1]}; compare stacks of one kind"]
+        )
 
 
 def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, Choices]:
     """Return *base* with some axes taken from *other*.
 
-    Two rules make axes independent of each other: where the decoder gives no YUV planes, a
-    color axis that wants them encodes the decoder's RGB as it says; where no YUV is left, a
-    resize in the YUV domain is done in RGB.
+    What then does not fit together is settled as the modality does
+    (:meth:`simulator.profile.schema.ProfileSpec.settled`), so that axes do not depend on each
+    other.
 
     Raises:
         ProfileError: the mixture cannot run, for example a precision that the runtime lacks, or
@@ -131,21 +156,17 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
     """
     refuse_recorded(base, other)
     update: dict[str, Any] = {}
+    refuse_mixed(base, other)
+    known = places(base.spec.modality)
     for axis in axes:
-        section, *inner = AXES[axis]
+        section, *inner = map(str, known[axis])
         taken = getattr(other.spec, section)
         if inner:
             kept = update.get(section, getattr(base.spec, section))
             taken = kept.model_copy(update={inner[0]: getattr(taken, inner[0])})
         update[section] = taken
-    spec = base.spec.model_copy(update=update)
-    decoder = registry.backend(spec.decode.backend).of(Stage.DECODE)[0]
-    if spec.color.source == "planes" and not gives_planes(decoder):
-        update["color"] = spec.color.model_copy(update={"source": "encode"})
-    if spec.color.format == "rgb" and spec.resize.domain == "yuv":
-        update["resize"] = spec.resize.model_copy(update={"domain": "rgb"})
     name = f"{base.name}+{'+'.join(axes)}"
-    mixed = Profile(name, base.spec.model_copy(update=update), {})
+    mixed = Profile(name, base.spec.model_copy(update=update).settled(), {})
     return mixed, choose(mixed)
 
 
@@ -158,14 +179,27 @@ def claims_problem(profile: Profile, choices: Choices) -> list[str]:
         for section, claim in claims(profile).items()
         if Evidence(claim.kind) is not Evidence.ASSUMED and is_open(claim.source)
     ]
-    for axis, stages in _STAGES.items():
-        section = AXES[axis][0]
-        claim = claims(profile).get(section)
-        offers = [choices[stage].offer for stage in stages if stage in choices]
-        for offer in offers:
-            if claim and order.index(Evidence(claim.kind)) < order.index(offer.evidence):
-                problems.append(
-                    f"{profile.where(('evidence', section))}: evidence.{section}: claims "
-                    f"{claim.kind}, but the implementation here is {offer.evidence}"
-                )
+    for spec in filled(profile.spec.modality):
+        section = spec.section[0]
+        claim, choice = claims(profile).get(section), choices.get(spec.name)
+        if claim and choice and Evidence(claim.kind) in order[: order.index(choice.offer.evidence)]:
+            problems.append(
+                f"{profile.where(('evidence', section))}: evidence.{section}: claims "
+                f"{claim.kind}, but the implementation here is {choice.offer.evidence}"
+            )
     return list(dict.fromkeys(problems))
+
+
+def _place(profile: Profile, axis: str) -> Key:
+    return places(profile.spec.modality)[axis]
+
+
+def _made(profile: Profile, choices: Choices, axis: str) -> list[tuple[StageSpec, Choice]]:
+    """The stages of an axis that a profile has, with the implementations behind them."""
+    found = (spec for spec in filled(profile.spec.modality) if spec.axis == axis)
+    return [(spec, choices[spec.name]) for spec in found if spec.name in choices]
+
+
+def _obeys(spec: StageSpec, section: str | int) -> bool:
+    """Whether a stage's implementations obey a field of another section."""
+    return any(key[0] == section for key in spec.shared)

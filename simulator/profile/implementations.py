@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel
 
 from simulator import registry
-from simulator.contract import Admits, Backend, KeepList, Offer, Pairs, Stage
-from simulator.errors import ProfileError, UserError
+from simulator.contract import Admits, Backend, KeepList, Offer, Pairs, Stage, StageSpec
+from simulator.contract.stage import STAGES
+from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Key
 from simulator.profile.load import Profile
+from simulator.profile.modality import at, extra_specs, filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Choice:
         facts: the fields that were not written, because the offer has one value for them.
     """
 
-    stage: Stage
+    stage: str
     backend: Backend
     offer: Offer
     options: Mapping[str, Any]
@@ -47,7 +49,7 @@ class Choice:
     def identity(self) -> dict[str, Any]:
         """Return what tells this choice from another, for keys and digests."""
         return {
-            "stage": str(self.stage),
+            "stage": self.stage,
             "backend": self.backend.name,
             "options": {k: self.options[k] for k in sorted(self.options)},
             "package": registry.package(self.backend.name),
@@ -56,16 +58,17 @@ class Choice:
 
 
 def _again(
-    stage: Stage, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...]
+    stage: str, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...]
 ) -> Choice:
     """Find in this process the offer that a choice was made of in another."""
     backend = registry.backend(name)
     return Choice(stage, backend, backend.of(stage)[number], options, facts)
 
 
-Choices = Mapping[Stage, Choice]
-PLACES = ("device", "api", "provider", "io_binding", "target")
-"""Fields that say where or by which door; not written, they are the CPU's and the first one's."""
+Choices = Mapping[str, Choice]
+Where = Callable[[Key], str]
+Lines = list[tuple[Key, str]]
+"""What is wrong, each with the key that it is about."""
 
 
 def choose(profile: Profile) -> Choices:
@@ -74,29 +77,18 @@ def choose(profile: Profile) -> Choices:
     Raises:
         ProfileError: a backend is unknown, or does not offer what is written; all at once.
     """
-    choices: dict[Stage, Choice] = {}
+    choices: dict[str, Choice] = {}
     problems: list[str] = []
-    for stage, key, name, fields in _sections(profile):
+    for spec in filled(profile.spec.modality):
+        section = at(profile.spec, spec.section)
+        if section is None:
+            continue
+        shared = {key[-1]: at(profile.spec, key) for key in spec.shared}
         try:
-            choices[stage] = implementation(stage, registry.backend(name), fields)
+            choices[spec.name] = _held(spec, section, shared)
         except UserError as error:
-            for problem in str(error).splitlines():
-                field, _, what = problem.rpartition("\t")
-                full = (*key, field or "backend")
-                problems.append(f"{profile.where(full)}: {'.'.join(map(str, full))}: {what}")
-    color = profile.spec.color
-    decoder = choices.get(Stage.DECODE)
-    if color.source == "planes" and decoder and not gives_planes(decoder.offer):
-        problems.append(
-            f"{profile.where(('color', 'source'))}: color.source: "
-            f"{profile.spec.decode.backend} does not give YUV planes; use source: encode"
-        )
-    resizer = choices.get(Stage.RESIZE)
-    if profile.spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
-        problems.append(
-            f"{profile.where(('resize', 'domain'))}: resize.domain: "
-            f"{profile.spec.resize.backend} gives float32 and YUV planes are uint8; use domain: rgb"
-        )
+            problems += [line for _, line in _lines(spec, error, profile.where)]
+    problems += type(profile.spec).problems(profile, choices)
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer
     given = Stage.EXPORT not in choices and ("tflite", "recording")
@@ -109,6 +101,83 @@ def choose(profile: Profile) -> Choices:
     if problems:
         raise ProfileError(problems)
     return choices
+
+
+def extra_stages(profile: Profile, choices: Choices) -> list[tuple[StageSpec, Choice]]:
+    """Return the stages of other packages that a profile has, in pipeline order.
+
+    The step ``after`` which each runs is in its spec; ``getattr(choice.make(), spec.calls[0])``
+    takes what that step gave and returns its own value.
+    """
+    specs = extra_specs(profile.spec.modality)
+    return [(spec, choices[spec.name]) for spec in specs if spec.name in choices]
+
+
+def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: list[Key]) -> Lines:
+    """Hold the sections of a document that is not well-formed against their backends.
+
+    Args:
+        modality: of the document.
+        values: the merged document.
+        where: gives ``file:line`` of a key.
+        skip: the keys that are known to be wrong.
+
+    Returns:
+        One line a mistake.
+    """
+    lines: Lines = []
+    for spec in filled(modality):
+        written, inside = _get(values, spec.section), len(spec.section)
+        broken = [key for key in skip if key and _overlap(key, spec.section)]
+        if not isinstance(written, Mapping) or any(len(key) <= inside for key in broken):
+            continue
+        leave = {key[inside] for key in broken} | {key[-1] for key in spec.shared}
+        shared = {key[-1]: _get(values, key) for key in spec.shared if key not in skip}
+        fields = {
+            name: value
+            for name, value in {**written, **shared}.items()
+            if name not in ("backend", *spec.own)
+            and (name in shared or name not in leave)
+            and not isinstance(value, (NoneType, Mapping))
+        }
+        name = written.get("backend")
+        if isinstance(name, str):
+            try:
+                implementation(spec.name, registry.backend(name), fields)
+            except UserError as error:
+                lines += _lines(spec, error, where, [str(field) for field in leave])
+    return lines
+
+
+def _get(values: Any, key: Key) -> Any:
+    for part in key:
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values
+
+
+def _overlap(key: Key, section: Key) -> bool:
+    """Whether a key lies in a section, or holds it."""
+    length = min(len(key), len(section))
+    return key[:length] == section[:length]
+
+
+def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice:
+    """Hold one section against its backend; see :func:`implementation`."""
+    values = section.model_dump(exclude={"backend", *spec.own})
+    written = {name: value for name, value in values.items() if value is not None}
+    backend: str = section.backend  # type: ignore[attr-defined]
+    return implementation(spec.name, registry.backend(backend), written | shared)
+
+
+def _lines(spec: StageSpec, error: UserError, where: Where, leave: Sequence[str] = ()) -> Lines:
+    """What is wrong with a section, a line a field, but for the fields to leave out."""
+    lines: Lines = []
+    for problem in str(error).splitlines():
+        field, _, what = problem.rpartition("\t")
+        if field not in leave:
+            key = (*spec.section, field or "backend")
+            lines.append((key, f"{where(key)}: {'.'.join(key)}: {what}"))
+    return lines
 
 
 def _formats(profile: Profile, choices: Choices) -> list[str]:
@@ -138,44 +207,7 @@ def _formats(profile: Profile, choices: Choices) -> list[str]:
     return problems
 
 
-def gives_planes(decoder: Offer) -> bool:
-    """Whether a decoder hands out a JPEG's own YUV planes; nothing is imported."""
-    return bool(getattr(decoder.make, "gives_planes", False))
-
-
-def _sections(profile: Profile) -> Iterator[tuple[Stage, Key, str, dict[str, Any]]]:
-    spec = profile.spec
-
-    def written(section: BaseModel, *leave: str) -> dict[str, Any]:
-        values = section.model_dump(exclude={"backend", *leave})
-        return {name: value for name, value in values.items() if value is not None}
-
-    yield Stage.DECODE, ("decode",), spec.decode.backend, written(spec.decode)
-    format = {"format": spec.color.format}
-    if spec.color.encode is not None:
-        encode = spec.color.encode
-        yield Stage.ENCODE, ("color", "encode"), encode.backend, written(encode) | format
-    if spec.color.convert is not None:
-        convert = spec.color.convert
-        yield Stage.CONVERT, ("color", "convert"), convert.backend, written(convert) | format
-    yield Stage.RESIZE, ("resize",), spec.resize.backend, written(spec.resize, "domain")
-    precision = spec.precision
-    if precision.cast is not None:
-        fields = written(precision.cast) | {"storage": precision.storage}
-        yield Stage.CAST, ("precision", "cast"), precision.cast.backend, fields
-    if precision.quantizer is not None:
-        quantizer = precision.quantizer
-        key = ("precision", "quantizer")
-        yield Stage.QUANTIZE, key, quantizer.backend, written(quantizer, "calibration")
-    if spec.runtime.exporter is not None:
-        exporter = spec.runtime.exporter
-        yield Stage.EXPORT, ("runtime", "exporter"), exporter.backend, written(exporter)
-    fields = written(spec.runtime, "exporter")
-    fields |= {"storage": precision.storage, "compute": precision.compute}
-    yield Stage.RUNTIME, ("runtime",), spec.runtime.backend, fields
-
-
-def implementation(stage: Stage, backend: Backend, fields: Mapping[str, Any]) -> Choice:
+def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:
     """Find the offer of a backend that obeys every field.
 
     Raises:
@@ -195,7 +227,9 @@ def implementation(stage: Stage, backend: Backend, fields: Mapping[str, Any]) ->
     filled = {name: _only(offer.options[name]) for name in facts}
     for name in facts:
         others = [_only(other.options[name]) for other in fitting if name in other.options]
-        if name not in PLACES and any(value != filled[name] for value in others):
+        if name not in ("device", *backend.may_be_left_out) and any(
+            value != filled[name] for value in others
+        ):
             offered = _words(tuple(dict.fromkeys(others)))
             raise UserError(f"{name}\trequired by {backend.name}: {offered}")
     return Choice(stage, backend, offer, dict(fields) | filled, facts)
@@ -205,19 +239,39 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
     problems = []
     for name, value in fields.items():
         if name not in offer.options:
-            near = difflib.get_close_matches(name, set(offer.options) - set(fields), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "leave it out"
-            problems.append(f"{name}\t{backend.name} has no such field; {hint}")
-        elif value not in offer.options[name]:
+            problems.append(f"{name}\t{_no_such_field(backend, offer, name)}")
+        elif not _admitted(value, offer.options[name]):
             admits = offer.options[name]
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
-            problems.append(f"{name}\t{backend.name} offers {offered} here, got {_word(value)}")
+            words = admits if isinstance(admits, tuple) else ()
+            near = difflib.get_close_matches(str(value), map(str, words), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            problems.append(
+                f"{name}\t{backend.name} offers {offered} here, got {_word(value)}{hint}"
+            )
     for name, admits in offer.options.items():
         implied = _only(admits)
         if name not in fields and (implied is None or (name == "device" and implied != "cpu")):
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
             problems.append(f"{name}\trequired by {backend.name}: {offered}")
     return problems
+
+
+def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
+    """Say what was probably meant, or that another backend has this field."""
+    spec = STAGES[offer.stage]
+    has = {field for other in backend.of(offer.stage) for field in other.options}
+    has = {"backend", *spec.own, *has} - {key[-1] for key in spec.shared}
+    if name not in has and difflib.get_close_matches(name, has, n=1):
+        return unknown("key", name, has)
+    return f"{backend.name} has no such field{' here' * (name in has)}; leave it out"
+
+
+def _admitted(value: Any, admits: Admits) -> bool:
+    """Whether a value is obeyed; true and 1 are two values."""
+    alike = [one for one in admits if one == value] if isinstance(admits, tuple) else []
+    kinds = {isinstance(one, bool) for one in alike}
+    return value in admits and (not kinds or isinstance(value, bool) in kinds)
 
 
 def _only(admits: Admits) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from simulator.errors import ProfileError, UserError, unknown
-from simulator.profile import installed, messages
+from simulator.profile import installed, messages, modality
 from simulator.profile.document import Document, Key, read, read_value
 from simulator.profile.paper_names import RESIZE
 from simulator.profile.schema import ProfileSpec
@@ -120,10 +120,11 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
     values, origins = _merged(find(reference), ())
     for override in overrides:
         _override(values, origins, override, f"{side}." if side else "")
+    kind = _modality(values, origins)
     try:
-        spec = ProfileSpec.model_validate(values)
+        spec = modality.schema_of(kind).model_validate(values)
     except ValidationError as error:
-        raise ProfileError(_problems(error, origins)) from error
+        raise ProfileError(_problems(error, kind, values, origins)) from error
     return Profile(spec.name, spec, origins, tuple(overrides))
 
 
@@ -239,10 +240,33 @@ class _Override(Document):
         return str(self.path)
 
 
-def _problems(error: ValidationError, origins: dict[Key, str]) -> list[str]:
+def _modality(values: dict[str, Any], origins: dict[Key, str]) -> str:
+    """The modality that a document names; images where it names none."""
+    name = values.get("modality", modality.IMAGE)
+    try:
+        modality.SCHEMAS.require(name)
+    except (UserError, TypeError) as error:
+        what = unknown("modality", name, modality.SCHEMAS.names)
+        where = _nearest(("modality",), origins)
+        raise ProfileError([f"{where}: modality: {what}"]) from error
+    return str(name)
+
+
+def _problems(
+    error: ValidationError, kind: str, values: dict[str, Any], origins: dict[Key, str]
+) -> list[str]:
+    """All that is wrong, in the order of a profile: what is not well-formed, what nobody offers."""
+    from simulator.profile.implementations import problems_of
+
     where = partial(_nearest, origins=origins)
     reason = "nothing that changes a pixel has a default"
-    return messages.problems(error, ProfileSpec, where, "profile", reason=reason)
+    schema = modality.schema_of(kind)
+    found = messages.keyed(error, schema, where, "profile", reason=reason)
+    found += problems_of(kind, values, where, [key for key, _ in found])
+    known = [*_IDENTITY, "modality", *modality.sections(kind), "evidence"]
+    places = {name: place for place, name in enumerate(known)}
+    found.sort(key=lambda one: places.get(str(one[0][0]) if one[0] else "", len(known)))
+    return [line for _, line in found]
 
 
 def _nearest(key: Key, origins: dict[Key, str]) -> str:

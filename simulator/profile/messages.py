@@ -50,19 +50,34 @@ def problems(
         reason: why a key that is not there must be.
         never: words that are not offered, though the model has them.
     """
+    found = keyed(error, model, where, root, place=place, reason=reason, never=never)
+    return [line for _, line in found]
+
+
+def keyed(
+    error: ValidationError,
+    model: type[BaseModel],
+    where: Callable[[Key], str],
+    root: str,
+    *,
+    place: Key = (),
+    reason: str = "",
+    never: Collection[str] = (),
+) -> list[tuple[Key, str]]:
+    """Say all that is wrong, each line with the key that it is about; see :func:`problems`."""
     hint = Hint(model)
     walked = [_walk(detail, hint) for detail in error.errors()]
     found = [one for one in walked if not one.is_of_items()]
     strange = {(one.key, one.tried[one.key]) for one in found if one.is_of_another_type()}
     meant = dict(pair for one in found for pair in one.tried.items() if pair not in strange)
-    lines = []
+    lines: list[tuple[Key, str]] = []
     for one in found:
         if all(meant.get(key, branch) == branch for key, branch in one.tried.items()):
             if one.key in one.tried and one.key not in meant:
                 one.kind = "union_type"
             key = (*place, *one.key)
             what = _what(one, reason, never)
-            lines.append(f"{where(key)}: {'.'.join(map(str, key)) or root}: {what}")
+            lines.append((key, f"{where(key)}: {'.'.join(map(str, key)) or root}: {what}"))
     return list(dict.fromkeys(lines))
 
 

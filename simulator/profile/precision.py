@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.profile.section import Positive, Section
+from simulator.profile.section import OpenSection, Positive, Section
 
 
 class Calibration(Section):
@@ -33,11 +33,10 @@ class Keep(Section):
         return self
 
 
-class Cast(Section):
+class Cast(OpenSection):
     """Who stores the weights in another type; the arithmetic stays what ``compute`` says."""
 
-    backend: str
-    granularity: Literal["per_tensor", "per_channel", "block"] | None = Field(
+    granularity: str | None = Field(
         None, description="how many weights share a scale; integer storage only"
     )
     block_size: Positive | None = Field(
@@ -47,25 +46,16 @@ class Cast(Section):
     keep: Keep | None = Field(None, description="what stays in FP32")
 
 
-class Quantizer(Section):
+class Quantizer(OpenSection):
     """Post-training static quantization of weights and activations to INT8."""
 
-    backend: str
-    weights: Literal["per_channel", "per_tensor"] | None = None
-    activations: Literal["uint8", "int8"] | None = None
+    weights: str | None = Field(None, description="how many weights share a scale")
+    activations: str | None = Field(None, description="the type of activations")
     symmetric: bool | None = Field(None, description="activation ranges symmetric around zero")
-    method: Literal["minmax", "entropy", "percentile", "mse", "mean_minmax"] | None = None
-    percentile: float | None = None
-    num_bins: int | None = Field(None, description="histogram bins of entropy, percentile and mse")
-    bias_correction: bool | None = None
-    reduce_range: bool | Literal["first_layer"] | None = Field(
-        None, description="7-bit weights, against overflow of AVX2; first_layer: of nncf"
+    method: str | None = Field(None, description="how ranges follow from what calibration sees")
+    bias_correction: bool | None = Field(
+        None, description="correct the mean error that quantized weights bring"
     )
-    target: Literal["cpu", "tensorrt"] | None = Field(
-        None, description="tensorrt: zero points of 0, FP32 weights and biases; of onnxruntime"
-    )
-    recipe: str | None = Field(None, description="of ai-edge-quantizer")
-    target_platform: str | None = Field(None, description="of RKNN: the chip")
     keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
 

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.contract import Stage
 from simulator.profile.document import Key
-from simulator.profile.implementations import Choices
+from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
+from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.text import Line, flow, render
-
-FILLED: Mapping[Key, Stage] = {
-    ("decode",): Stage.DECODE,
-    ("color", "encode"): Stage.ENCODE,
-    ("color", "convert"): Stage.CONVERT,
-    ("resize",): Stage.RESIZE,
-    ("precision", "cast"): Stage.CAST,
-    ("precision", "quantizer"): Stage.QUANTIZE,
-    ("runtime",): Stage.RUNTIME,
-    ("runtime", "exporter"): Stage.EXPORT,
-}
-"""The sections that a backend fills."""
-SECTIONS = (
-    "decode", "color", "resize", "geometry", "normalize", "graph", "precision", "runtime",
-    "postprocess",
-)  # fmt: skip
-"""What a stack consists of, in pipeline order."""
 
 
 def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
@@ -45,11 +28,15 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
     """
     lines = [
         _written(profile, (name,), origins, getattr(profile.spec, name))
-        for name in ("name", "summary")
+        for name in ("name", "summary", "modality")
+        if name != "modality" or profile.spec.modality != IMAGE
     ]
     lines.insert(0, Line(0, "schema", "1"))
-    for name in SECTIONS:
-        inner = list(_section(profile, choices, (name,), getattr(profile.spec, name), origins))
+    for name in sections(profile.spec.modality):
+        section = at(profile.spec, (name,))
+        if section is None:
+            continue
+        inner = list(_section(profile, choices, (name,), section, origins))
         rest = [] if any(line.off is None for line in inner) else ["as the model has it"]
         lines += [Line(0, name, note=rest[0], off=0)] if rest else [Line(0, name), *inner]
     lines.append(Line(0, "evidence", "" if profile.spec.evidence else "{}"))
@@ -59,9 +46,15 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
 
 
 def fields(section: BaseModel) -> dict[str, Any]:
-    """Return the fields of a section with their values, those of the runtime's own included."""
-    names = [*type(section).model_fields, *(section.model_extra or {})]
-    return {name: getattr(section, name) for name in names}
+    """Return the fields of a section with their values, those of its backend's own included."""
+    own = {name: getattr(section, name) for name in type(section).model_fields}
+    return {**own, **(section.model_extra or {})}
+
+
+def behind(profile: Profile, choices: Choices, key: Key) -> Choice | None:
+    """Return the implementation that fills the section at a key; None where nobody does."""
+    specs = filled(profile.spec.modality)
+    return next((choices.get(spec.name) for spec in specs if spec.section == key), None)
 
 
 def is_written(profile: Profile, key: Key) -> bool:
@@ -83,7 +76,7 @@ def _section(
         else:
             plain = value.model_dump() if isinstance(value, BaseModel) else value
             yield _written(profile, here, origins, plain)
-    choice = choices.get(FILLED[key]) if key in FILLED else None
+    choice = behind(profile, choices, key)
     for fact in choice.facts if choice else ():
         assert choice is not None
         value = choice.options[fact]

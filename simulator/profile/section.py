@@ -18,3 +18,15 @@ class Section(BaseModel):
     """A part of a document: no unknown keys, no coercion of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class OpenSection(Section):
+    """A part that a backend fills: the field's words are typed, the rest is for its offers to say.
+
+    Attributes:
+        backend: who fills it; further fields are held against what it offers.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    backend: str

@@ -14,15 +14,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.contract import Stage
+from simulator.contract import Stage, StageSpec
+from simulator.contract.stage import STAGES
 from simulator.errors import UserError
 from simulator.profile import allowed as admitted
-from simulator.profile.axes import TODO, is_open
+from simulator.profile.axes import TODO, is_open, is_recorded
 from simulator.profile.document import Key
 from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, find, load, name_of, names
-from simulator.profile.resolved import FILLED, SECTIONS, fields, is_written
+from simulator.profile.modality import IMAGE, at, filled, sections
+from simulator.profile.resolved import behind, fields, is_written
 from simulator.profile.text import Line, flow, render, write_new
 
 _SOURCE = f"{TODO}: the document, call or measurement that says so"
@@ -46,8 +48,6 @@ _PAGES = {
     "decode": "decoders", "resize": "resizers", "graph": "graph", "precision": "profiles",
     "runtime": "runtimes", "color": "profiles", "postprocess": "profiles",
 }  # fmt: skip
-_NOT_THE_BACKENDS = ("domain", "calibration", "exporter")
-"""Fields that every backend's section has."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -89,23 +89,27 @@ def document(name: str, nearest: str, path: Path) -> str:
     """
     profile = load(nearest)
     choices = choose(profile)
-    spec = profile.spec
-    if spec.decode.recording or spec.runtime.backend == "recorded":
+    if is_recorded(profile):
         raise UserError(f"{nearest} replays a recording; start from the stack that was recorded")
     above = find(nearest)
     extends = name_of(above) or os.path.relpath(above, path.parent)
     lines = [*_words(_HEAD.format(nearest=nearest, file=path))]
     lines += [Line(0, "schema", "1"), Line(0, "name", flow(name))]
     lines += [Line(0, "summary", flow(_SUMMARY)), Line(0, "extends", flow(extends))]
+    if profile.spec.modality != IMAGE:
+        lines.append(Line(0, "modality", flow(profile.spec.modality)))
     claims = []
-    for key in SECTIONS:
-        section = getattr(spec, key)
+    for key in sections(profile.spec.modality):
+        section = at(profile.spec, (key,))
+        if section is None:
+            lines += _absent(profile, key)
+            continue
         off = None if is_written(profile, (key,)) else 0
         page = f" See docs/{_PAGES[key]}.md." if key in _PAGES else ""
         lines += [Line(0, ""), *_words(f"{_about(section)}.{page}"), Line(0, key, off=off)]
         lines += _section(profile, choices, (key,), section, off)
         claim = {"kind": "assumed", "source": _SOURCE}
-        own = _evidence(choices, key)
+        own = _evidence(profile, choices, key)
         claims.append(Line(1, key, flow(claim), own, off if off is None else 1))
     return render([*lines, Line(0, ""), *_words(_KINDS), Line(0, "evidence"), *claims])
 
@@ -123,19 +127,21 @@ def _section(
     profile: Profile, choices: Choices, key: Key, section: BaseModel, off: int | None
 ) -> Iterator[Line]:
     """The lines of one section: what is written, what is implied, what could be written."""
-    choice = choices.get(FILLED[key]) if key in FILLED else None
-    offered = admitted.fields_of(choice, section) if choice else {}
+    choice, spec = behind(profile, choices, key), _spec(profile, key)
+    offered = admitted.fields_of(choice) if choice else {}
+    own = ("backend", *spec.own) if spec else ()
     depth = len(key)
-    for name in dict.fromkeys([*fields(section), *offered]):
-        value, here = getattr(section, name, None), (*key, name)
-        if choice and name not in (*offered, "backend", *_NOT_THE_BACKENDS):
+    written = fields(section)
+    for name in dict.fromkeys([*written, *offered]):
+        value, here = written.get(name), (*key, name)
+        if choice and name not in (*offered, *own):
             continue
         mine = off if off is not None or is_written(profile, here) else depth
         if isinstance(value, BaseModel) and name != "keep":
             yield Line(depth, name, note=_about(value), off=mine)
             yield from _section(profile, choices, here, value, mine)
             continue
-        note = _note(choices, here, section)
+        note = _note(profile, choices, here, section)
         if value is None:
             value, mine = offered.get(name), depth if off is None else off
             note = f"implied {note}" if value is not None else note
@@ -143,29 +149,45 @@ def _section(
         yield Line(depth, name, flow(plain), note, mine)
 
 
-def _note(choices: Choices, key: Key, section: BaseModel) -> str:
+def _absent(profile: Profile, name: str) -> Iterator[Line]:
+    """The line of a stage that the stack lacks."""
+    spec = _spec(profile, (name,))
+    if spec is not None:
+        yield from (Line(0, ""), *_words(f"{spec.about}."))
+        yield Line(0, name, "null", f"[{admitted.by_stage(spec.name)}]", 0)
+
+
+def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> str:
     """What can be written in a field, in brackets, and what it says."""
     *above, name = key
     info = type(section).model_fields.get(str(name))
-    choice = choices.get(FILLED[tuple(above)]) if tuple(above) in FILLED else None
+    around, inside = _spec(profile, tuple(above)), _spec(profile, key)
+    choice = behind(profile, choices, tuple(above))
     about = info.description if info else ""
-    if name == "backend":
-        admits = admitted.by_stage(FILLED[tuple(above)])
-    elif key in FILLED and info:
-        admits, about = admitted.by_stage(FILLED[key]), _about(Hint(info.annotation).bare)
-    elif key[0] == "precision" and name in ("storage", "compute"):
+    if name == "backend" and around:
+        admits = admitted.by_stage(around.name)
+    elif inside and info:
+        admits, about = admitted.by_stage(inside.name), _about(Hint(info.annotation).bare)
+    elif key in STAGES[Stage.RUNTIME].shared:
         admits = admitted.by_backend(choices[Stage.RUNTIME], str(name))
-    elif choice and name not in _NOT_THE_BACKENDS:
+    elif choice and around and name not in around.own:
         admits = admitted.by_backend(choice, str(name))
+        about = choice.backend.fields.get(str(name)) or about
     else:
         admits = admitted.by_schema(info.annotation if info else Any)
     return f"[{admits}] {about or ''}".rstrip()
 
 
-def _evidence(choices: Choices, section: str) -> str:
+def _spec(profile: Profile, key: Key) -> StageSpec | None:
+    """The stage whose backend fills the section at a key."""
+    return next((spec for spec in filled(profile.spec.modality) if spec.section == key), None)
+
+
+def _evidence(profile: Profile, choices: Choices, section: str) -> str:
     """What the backends of a section say of themselves: a claim cannot be stronger."""
-    stages = [stage for key, stage in FILLED.items() if key[0] == section and stage in choices]
-    made = dict.fromkeys((choices[s].backend.name, choices[s].offer.evidence) for s in stages)
+    specs = (spec for spec in filled(profile.spec.modality) if spec.section[0] == section)
+    own = [choices[spec.name] for spec in specs if spec.name in choices]
+    made = dict.fromkeys((choice.backend.name, choice.offer.evidence) for choice in own)
     return ", ".join(f"{name} is {evidence}" for name, evidence in made)
 
 

@@ -4,18 +4,27 @@
 third party, with `prove`. What each check demands, and why, is in ``docs/conformance.md``.
 """
 
-from simulator.testing.prove import CHECKS, Check, Finding, Mark, prove, registered
+from simulator.testing.prove import (
+    Check,
+    Finding,
+    Mark,
+    checks_of,
+    prove,
+    proved_stages,
+    registered,
+)
 from simulator.testing.subject import Failed, Subject
 from simulator.testing.workshop import Workshop
 
 __all__ = [
-    "CHECKS",
     "Check",
     "Failed",
     "Finding",
     "Mark",
     "Subject",
     "Workshop",
+    "checks_of",
     "prove",
+    "proved_stages",
     "registered",
 ]

@@ -58,7 +58,7 @@ def the_numbers_stay_near(subject: Subject) -> str | None:
             expect(kind == onnx.TensorProto.FLOAT, f"{port.name} is not float32 any more")
         off = np.abs(models.evaluate(made, x) - want).mean() / np.abs(want).max()
         limit = STORAGE[variant.options.get("storage", "int8")]
-        if subject.offer.stage is Stage.QUANTIZE:
+        if subject.offer.stage == Stage.QUANTIZE:
             limit = QUANTIZED
         expect(off <= limit, f"{words(variant)}: {off:.1e} off, within {limit:.0e} expected")
     return None

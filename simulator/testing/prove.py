@@ -10,20 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from simulator import registry
-from simulator.contract import Backend, Offer, Stage
+from simulator.contract import Backend, Offer
+from simulator.contract.stage import STAGES, named, stages
 from simulator.errors import MissingLibrary
-from simulator.testing import (
-    claims,
-    colors,
-    decoders,
-    honesty,
-    loads,
-    makers,
-    manners,
-    repeats,
-    resizers,
-    runtimes,
-)
 from simulator.testing.subject import Failed, Subject, first, one_line
 from simulator.testing.work import first_job
 from simulator.testing.workshop import CannotMake, Workshop
@@ -31,104 +20,19 @@ from simulator.testing.workshop import CannotMake, Workshop
 Check = Callable[[Subject], str | None]
 """Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
 
-_CLAIMS: tuple[Check, ...] = (
-    claims.every_admitted_value_works,
-    claims.what_is_not_admitted_is_refused,
-)
-_REPEATS: tuple[Check, ...] = (
-    repeats.the_same_every_time,
-    repeats.threads_see_the_same,
-    repeats.nothing_leaks,
-)
-_MANNERS: tuple[Check, ...] = (
-    manners.inputs_are_left_alone,
-    manners.outputs_are_kept,
-    manners.any_strides_will_do,
-    manners.instances_do_not_mix,
-)
-_MAKERS: tuple[Check, ...] = (
-    *_CLAIMS,
-    makers.the_source_is_left_alone,
-    makers.noise_is_refused,
-)
 
-CHECKS: dict[Stage, tuple[Check, ...]] = {
-    Stage.DECODE: (
-        *_CLAIMS,
-        decoders.flat_files_by_hand,
-        decoders.agrees_with_float64,
-        decoders.png_keeps_its_samples,
-        decoders.any_size_will_do,
-        decoders.exif_is_obeyed,
-        decoders.planes_are_as_claimed,
-        decoders.results_may_be_written,
-        decoders.bad_files_are_refused,
-        decoders.a_bad_file_leaves_no_trace,
-        manners.outputs_are_kept,
-        manners.instances_do_not_mix,
-        *_REPEATS,
-    ),
-    Stage.RESIZE: (
-        *_CLAIMS,
-        resizers.a_flat_plane_stays_flat,
-        resizers.agrees_with_float64,
-        resizers.channels_do_not_mix,
-        resizers.any_size_will_do,
-        resizers.what_is_no_plane_is_refused,
-        *_MANNERS,
-        *_REPEATS,
-    ),
-    Stage.ENCODE: (
-        *_CLAIMS,
-        colors.gray_has_neutral_chroma,
-        colors.encodes_like_float64,
-        colors.the_frame_says_what_it_is,
-        colors.encodes_any_size,
-        *_MANNERS,
-        *_REPEATS,
-    ),
-    Stage.CONVERT: (
-        *_CLAIMS,
-        colors.neutral_chroma_is_gray,
-        colors.converts_like_float64,
-        colors.it_assumes_what_it_says,
-        colors.converts_any_size,
-        colors.rgb_is_not_converted,
-        *_MANNERS,
-        *_REPEATS,
-    ),
-    Stage.RUNTIME: (
-        *_CLAIMS,
-        runtimes.answers_by_hand,
-        runtimes.agrees_with_onnx_reference,
-        runtimes.outputs_fit_their_ports,
-        runtimes.a_batch_is_its_singles,
-        runtimes.what_does_not_fit_is_refused,
-        runtimes.closes_twice_and_then_refuses,
-        runtimes.bad_models_are_refused,
-        honesty.options_are_in_force,
-        honesty.precision_is_in_force,
-        *_MANNERS,
-        *_REPEATS,
-    ),
-    Stage.EXPORT: _MAKERS,
-    Stage.CAST: (*_MAKERS, makers.the_same_twice, makers.the_numbers_stay_near),
-    Stage.QUANTIZE: (*_MAKERS, makers.the_same_twice, makers.the_numbers_stay_near),
-    Stage.LOAD: (
-        *_CLAIMS,
-        loads.asks_for_what_there_is,
-        loads.single_stream_asks_one_at_a_time,
-        loads.answered_twice_counts_once,
-        loads.offline_and_server_do_not_wait,
-        loads.arrivals_have_their_rate,
-        loads.waiting_counts,
-        loads.the_deadline_decides,
-        loads.the_same_seed_asks_the_same,
-        loads.what_submit_raises_comes_out,
-        loads.its_logs_stay,
-        loads.nothing_is_printed,
-    ),
-}
+def checks_of(stage: str) -> tuple[Check, ...]:
+    """Return the checks of a stage, as its entry in the stage table names them.
+
+    Raises:
+        UserError: there is no such stage, or a check does not load.
+    """
+    return tuple(named(reference) for reference in STAGES[stage].proofs)
+
+
+def proved_stages() -> tuple[str, ...]:
+    """Return the names of the stages that have checks, in pipeline order."""
+    return tuple(spec.name for spec in stages() if spec.proofs)
 
 
 class Mark(StrEnum):
@@ -151,7 +55,7 @@ class Finding:
         remark: why, or what the person should know; may be empty.
     """
 
-    stage: Stage
+    stage: str
     options: str
     check: str
     mark: Mark
@@ -168,11 +72,14 @@ def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Findin
 
     Raises:
         MissingLibrary: the backend cannot run here, with the reason.
+        UserError: it offers a stage that is not in the table, or a check does not load.
     """
     registry.require(backend)
     with tempfile.TemporaryDirectory() as folder:
         workshop = workshop or Workshop(Path(folder), registered())
-        for stage in CHECKS:
+        for offer in backend.offers:
+            STAGES.require(offer.stage)
+        for stage in proved_stages():
             for offer in backend.of(stage):
                 yield from _offer(backend, offer, workshop)
 
@@ -192,12 +99,12 @@ def _offer(backend: Backend, offer: Offer, workshop: Workshop) -> Iterator[Findi
         subject = first(backend, offer, workshop)
         first_job(subject)
     except (MissingLibrary, CannotMake) as error:
-        name = claims.every_admitted_value_works.__name__
-        yield Finding(offer.stage, short, name, Mark.CANNOT, str(error))
+        first_check = checks_of(offer.stage)[0].__name__
+        yield Finding(offer.stage, short, first_check, Mark.CANNOT, str(error))
         return
     except Exception:  # its checks say what is wrong
         pass
-    for check in CHECKS[offer.stage]:
+    for check in checks_of(offer.stage):
         mark, remark = Mark.PASSED, ""
         try:
             remark = check(subject) or ""

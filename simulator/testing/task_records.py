@@ -221,7 +221,7 @@ def _compared(task: Task, cases: Sequence[Case]) -> dict[str, Any]:
 
 def _stored(task: Task, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write records as a run does, and read them."""
-    named = [{"sample": str(i), "side": "deploy", **r} for i, r in enumerate(records)]
+    named = [{"sample": str(i), "side": "deploy", "trial": 0, **r} for i, r in enumerate(records)]
     file, columns = io.BytesIO(), schema(task.columns)
     pq.write_table(pa.Table.from_pylist(named, columns), file)
     read: list[dict[str, Any]] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()

@@ -26,6 +26,7 @@ from simulator.contract import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.stage import STAGES, named
 from simulator.testing import files, loads, models
 from simulator.testing.subject import Failed, Subject, expect
 from simulator.testing.workshop import calibration, refusing, without_trace
@@ -154,22 +155,22 @@ class Loading(Work):
         return (np.array(loads.order(made, int(job[0][0]), logs)),)
 
 
-WORK: dict[Stage, type[Work]] = {
-    Stage.DECODE: Decoding,
-    Stage.RESIZE: Resizing,
-    Stage.ENCODE: Encoding,
-    Stage.CONVERT: Converting,
-    Stage.RUNTIME: Running,
-    Stage.EXPORT: Making,
-    Stage.CAST: Making,
-    Stage.QUANTIZE: Making,
-    Stage.LOAD: Loading,
-}
+class Filtering(Work):
+    """A job is an RGB picture of 96x112, for a stage whose first call makes a frame of a frame."""
+
+    def _jobs(self) -> list[Job]:
+        return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+
+    def _do(self, made: Any, job: Job) -> Job:
+        call = STAGES[self.subject.offer.stage].calls[0]
+        return tuple(getattr(made, call)(rgb_frame(job[0])).planes)
 
 
 def work(subject: Subject) -> Work:
     """Return how a subject's stage works."""
-    return WORK[subject.offer.stage](subject)
+    reference = STAGES[subject.offer.stage].work
+    found: type[Work] = named(reference) if reference else Filtering
+    return found(subject)
 
 
 def working(subject: Subject) -> Iterator[Subject]:
@@ -253,7 +254,7 @@ def run(runtime: Runtime, x: Array) -> Array:
 def source(subject: Subject, model: str) -> Path:
     """Return a file of its own that an exporter, cast or quantizer starts from."""
     maker = subject.offer.make
-    format = maker.takes if subject.offer.stage is Stage.EXPORT else maker.format
+    format = maker.takes if subject.offer.stage == Stage.EXPORT else maker.format
     file = subject.workshop.file(model, format)
     copy = subject.workshop.scratch(f"source{file.suffix}")
     shutil.copy(file, copy)
@@ -263,9 +264,9 @@ def source(subject: Subject, model: str) -> Path:
 def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Path:
     """Let an exporter, cast or quantizer write a file."""
     target = subject.workshop.scratch(f"made{source.suffix}")
-    if subject.offer.stage is Stage.EXPORT:
+    if subject.offer.stage == Stage.EXPORT:
         maker.export(source, target)
-    elif subject.offer.stage is Stage.CAST:
+    elif subject.offer.stage == Stage.CAST:
         maker.cast(source, target)
     else:
         maker.quantize(source, target, calibration(model))

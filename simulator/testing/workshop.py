@@ -141,7 +141,7 @@ class Workshop:
         key = (str(source), subject.backend.name, subject.offer.stage, repr(subject.options))
         return self._once(key, step, _SUFFIX.get(format, format))
 
-    def _able(self, stage: Stage, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:
+    def _able(self, stage: str, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:
         """The helpers that can run here, nearest to ONNX first."""
         found = [(b, offer) for b in self._helpers for offer in b.of(stage) if fits(offer)]
         for helper in sorted(found, key=lambda h: getattr(h[1].make, "takes", "onnx") != "onnx"):

@@ -25,8 +25,6 @@ TIMEOUT = "PIPELINE_SIMULATOR_WORKER_TIMEOUT"
 OPEN_SECONDS = 1800.0
 CALL_SECONDS = 120.0
 CRASHES = 3
-PER_SAMPLE = ("rgb", "planes", "resize", "encode", "convert", "run")
-"""The calls that a sample makes: a crash costs the sample, their time is its latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,10 @@ class Home:
 
 class Crashed(Exception):
     """The worker died, or did not answer in time."""
+
+
+class Refused(ModelError, ValueError):
+    """A ValueError of the worker: the call does not fit."""
 
 
 class Stale(Exception):
@@ -70,13 +72,21 @@ class Worker:
         self._life = 0
         self._kept = contextlib.ExitStack()
 
-    def call(self, name: str, *arguments: Any, of: tuple[int, int] | None = None) -> Any:
+    def call(
+        self,
+        name: str,
+        *arguments: Any,
+        of: tuple[int, int] | None = None,
+        of_sample: bool = False,
+    ) -> Any:
         """Call a function of the worker.
 
         Args:
             name: the function.
             arguments: values of the contract.
             of: what ``make`` returned, for a method of it.
+            of_sample: whether a sample makes the call: a crash costs the sample, and the time of
+                the call is its latency.
 
         Returns:
             What the function returned; of ``make`` the worker's life and a number in it.
@@ -84,22 +94,22 @@ class Worker:
         Raises:
             Stale: the worker was started anew since ``make``.
             SampleError: the implementation refused this sample, or the worker died on it.
+            Refused: the call does not fit.
             UserError: whatever else the implementation raised, or the worker dies every time.
         """
         begin = time.perf_counter_ns()
-        sample = name in PER_SAMPLE
         with self._lock:
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
             request = {"call": name, "args": list(arguments), "of": of and of[1]}
             try:
-                reply = self._ask(request, CALL_SECONDS if sample else OPEN_SECONDS)
+                reply = self._ask(request, CALL_SECONDS if of_sample else OPEN_SECONDS)
             except Crashed as crash:
                 self._crashes += 1
                 problem = f"the {self.home.name} worker {crash}"
                 if name == "close":
                     raise Stale from crash
-                if not sample:
+                if not of_sample:
                     raise ModelError(f"{problem} in {name}") from crash
                 if self._crashes >= CRASHES:
                     raise ModelError(f"{problem}, {CRASHES} times in a row; given up") from crash
@@ -107,12 +117,14 @@ class Worker:
             except BaseException:  # interrupted: an answer may be on its way to nobody
                 self._end()
                 raise
-            if sample:
+            if of_sample:
                 self._crashes = 0
             life = self._life
-        own = reply.get("ns", 0) if sample else 0
+        own = reply.get("ns", 0) if of_sample else 0
         clock.exclude(time.perf_counter_ns() - begin - own)
         if "error" in reply:
+            if reply["error"] == "ValueError":
+                raise Refused(reply["message"])
             raise getattr(errors, reply["error"], UserError)(reply["message"])
         return (life, reply["value"]) if name == "make" else reply["value"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from enum import Enum, EnumMeta
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import numpy as np
 from simulator.contract import Effective, Encoded, Frame, Matrix, PixelFormat, Port, Range
 from simulator.errors import RunError
 
-_RECORDS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port)}
-_ENUMS = {cls.__name__: cls for cls in (Matrix, PixelFormat, Range)}
+_OURS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port, Matrix, PixelFormat, Range)}
+"""By their names; classes of other packages travel as ``module:name``."""
 _ALIGN = 64
 SHARED = "/dev/shm"
 PLENTY = 2**30
@@ -101,9 +102,28 @@ def decode(line: bytes, memory: Memory) -> dict[str, Any]:
     return {name: _decode(value, memory) for name, value in message.items()}
 
 
+def _name(kind: type[Any]) -> str:
+    """What a class travels as."""
+    ours = _OURS.get(kind.__name__) is kind
+    return kind.__name__ if ours else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _named(name: str) -> Any:
+    """The class that travelled so: a dataclass or an enum."""
+    module, colon, inside = name.partition(":")
+    if not colon:
+        return _OURS[name]
+    kind: Any = importlib.import_module(module)
+    for part in inside.split("."):
+        kind = getattr(kind, part)
+    if not (dataclasses.is_dataclass(kind) or isinstance(kind, EnumMeta)):
+        raise TypeError(f"{name} is neither a dataclass nor an enum")
+    return kind
+
+
 def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of value each
     if isinstance(value, Enum):
-        return {"$enum": [type(value).__name__, value.value]}
+        return {"$enum": [_name(type(value)), value.value]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
@@ -121,11 +141,13 @@ def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
         return {"$tuple": [_encode(inner, memory) for inner in value]}
     if isinstance(value, list):
         return [_encode(inner, memory) for inner in value]
+    if isinstance(value, Iterator):
+        return {"$iterator": [_encode(inner, memory) for inner in value]}
     if isinstance(value, Mapping):
         return {"$map": [[_encode(k, memory), _encode(v, memory)] for k, v in value.items()]}
-    if type(value).__name__ in _RECORDS:
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {"$record": [type(value).__name__, _encode(fields, memory)]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+        return {"$record": [_name(type(value)), _encode(fields, memory)]}
     raise TypeError(f"a {type(value).__name__} cannot travel between processes")
 
 
@@ -143,12 +165,14 @@ def _decode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
         case "$dtype":
             return np.dtype(body)
         case "$enum":
-            return _ENUMS[body[0]](body[1])
+            return _named(body[0])(body[1])
         case "$path":
             return Path(body)
         case "$tuple":
             return tuple(_decode(inner, memory) for inner in body)
+        case "$iterator":
+            return iter([_decode(inner, memory) for inner in body])
         case "$map":
             return {_decode(k, memory): _decode(v, memory) for k, v in body}
         case _:
-            return _RECORDS[body[0]](**_decode(body[1], memory))
+            return _named(body[0])(**_decode(body[1], memory))

@@ -1,36 +1,45 @@
-"""The contract's stages, played by a worker."""
+"""The implementations of any stage, played by a worker."""
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from simulator.contract import (
-    U8,
-    Array,
-    Cast,
-    Converter,
-    Decoder,
-    Effective,
-    Encoded,
-    Encoder,
-    Exporter,
-    Frame,
-    Matrix,
-    Options,
-    Port,
-    Quantizer,
-    Range,
-    Resizer,
-    Runtime,
-    Stage,
-)
+from simulator.contract import Effective, StageSpec
 from simulator.errors import Unsupported
 from simulator.worker.client import Stale, Worker
+
+
+def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *arguments: Any) -> Any:
+    """Build an implementation in a worker.
+
+    What plays it here is an instance of the stage's base class: what the real class says of itself
+    is copied, every public method and property is asked of the worker, which makes the checks of
+    the base class too. What the constructor sets is fetched at once, and so it is known at once
+    whether it can be built.
+
+    Args:
+        worker: where.
+        spec: the stage.
+        number: which of the backend's offers for that stage.
+        real: the implementation's class.
+        arguments: what the implementation is built from; its options last.
+
+    Raises:
+        Unsupported: the stage cannot be played by a worker.
+    """
+    if spec.base is None:
+        raise Unsupported(f"{spec.name} cannot run in an environment of its own")
+    remote = _Remote(worker, spec.name, number, *arguments)
+    played: Any = object.__new__(_player(spec, real))
+    played.options, played._remote = arguments[-1], remote
+    for name in _set_by_constructor(spec.base, real):
+        setattr(played, name, remote.call(name))
+    return played
 
 
 class _Remote:
@@ -38,15 +47,18 @@ class _Remote:
 
     def __init__(self, worker: Worker, *arguments: Any) -> None:
         self.worker, self._arguments = worker, arguments
+        self._closed = False
         self._made: tuple[int, int] | None = None
         self._making = threading.Lock()
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: Any, of_sample: bool = False) -> Any:
+        if self._closed:
+            raise ValueError("it was closed; open it again to use it")
         while True:
             with self._making:
                 made = self._made = self._made or self.worker.call("make", *self._arguments)
             try:
-                return self.worker.call(name, *arguments, of=made)
+                return self.worker.call(name, *arguments, of=made, of_sample=of_sample)
             except Stale:
                 with self._making:
                     if self._made == made:
@@ -54,148 +66,69 @@ class _Remote:
 
     def close(self) -> None:
         """Close it where it still is; a worker that died has closed it."""
+        self._closed = True
         if self._made is not None:
             with suppress(Stale):
                 self.worker.call("close", of=self._made)
 
 
-class RemoteDecoder(Decoder):
-    """Decodes in the worker."""
-
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    def _rgb(self, image: Encoded) -> U8:
-        frame: Frame = self._remote.call("rgb", image)
-        return frame.rgb
-
-    def _planes(self, image: Encoded) -> Frame:
-        frame: Frame = self._remote.call("planes", image)
-        return frame
-
-
-class RemoteResizer(Resizer):
-    """Resamples in the worker."""
-
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    def _resize(self, plane: U8, height: int, width: int) -> Array:
-        out: Array = self._remote.call("resize", plane, height, width)
-        return out
+def _player(spec: StageSpec, real: type[Any]) -> type[Any]:
+    """The class of what plays an implementation here."""
+    assert spec.base is not None
+    members: dict[str, Any] = {}
+    for name, member in _members(spec.base):
+        if isinstance(member, property):
+            members[name] = property(_getter(name))
+        elif name == "close":
+            members[name] = lambda self: self._remote.close()
+        elif inspect.isfunction(member):
+            if not name.startswith("_"):
+                members[name] = _method(name, member, name in spec.calls)
+            elif getattr(member, "__isabstractmethod__", False):
+                members[name] = None  # the worker's to call
+    members |= {name: getattr(real, name) for name in _said(spec.base) if hasattr(real, name)}
+    return type(f"Remote{real.__name__}", (spec.base,), members)
 
 
-class RemoteEncoder(Encoder):
-    """Makes YUV in the worker."""
-
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    def _encode(self, rgb: U8) -> Frame:
-        from simulator.contract import rgb_frame
-
-        frame: Frame = self._remote.call("encode", rgb_frame(rgb))
-        return frame
+def _getter(name: str) -> Callable[[Any], Any]:
+    """What asks the worker for an attribute."""
+    return lambda self: self._remote.call(name)
 
 
-class RemoteConverter(Converter):
-    """Makes RGB in the worker."""
+def _method(name: str, method: Callable[..., Any], of_sample: bool) -> Callable[..., Any]:
+    """A method that is called in the worker."""
+    signature = inspect.signature(method)
 
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    @property
-    def assumes(self) -> tuple[Matrix, Range]:
-        """What the real converter assumes."""
-        found: tuple[Matrix, Range] = self._remote.call("assumes")
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        if named:
+            arguments = signature.bind(self, *arguments, **named).args[1:]
+        found = self._remote.call(name, *arguments, of_sample=of_sample)
+        if isinstance(found, Effective):
+            home = self._remote.worker.home
+            return replace(found, details={**found.details, "worker": home.python})
         return found
 
-    def _convert(self, frame: Frame) -> U8:
-        out: Frame = self._remote.call("convert", frame)
-        return out.rgb
+    return call
 
 
-class RemoteRuntime(Runtime):
-    """Runs a model in the worker."""
-
-    def __init__(self, remote: _Remote, artifact: Path, options: Options) -> None:
-        self._remote = remote
-        super().__init__(artifact, options)
-
-    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        return self._remote.call("inputs"), self._remote.call("outputs")
-
-    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        outputs: Mapping[str, Array] = self._remote.call("run", dict(feeds))
-        return outputs
-
-    def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Ask the real runtime."""
-        found: Effective = self._remote.call("effective", dict(feeds))
-        home = self._remote.worker.home
-        return replace(found, details={**found.details, "worker": home.python})
-
-    def _close(self) -> None:
-        self._remote.close()
+def _members(base: type[Any]) -> Iterator[tuple[str, Any]]:
+    names = {name for kind in base.__mro__[:-1] for name in vars(kind)}
+    for name in sorted(names):
+        if not name.startswith("__"):
+            yield name, inspect.getattr_static(base, name)
 
 
-class RemoteExporter(Exporter):
-    """Converts model files in the worker."""
-
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    def export(self, source: Path, target: Path) -> None:
-        """Convert in the worker."""
-        self._remote.call("export", source, target)
-
-
-class RemoteMaker(Cast, Quantizer):
-    """Casts and quantizes model files in the worker."""
-
-    def __init__(self, remote: _Remote, options: Options) -> None:
-        super().__init__(options)
-        self._remote = remote
-
-    def cast(self, source: Path, target: Path) -> None:
-        """Cast in the worker."""
-        self._remote.call("cast", source, target)
-
-    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
-        """Quantize in the worker; all the calibration inputs travel at once."""
-        self._remote.call("quantize", source, target, [dict(feed) for feed in feeds])
+def _said(base: type[Any]) -> set[str]:
+    """The public attributes that a class has or declares, and that are no methods."""
+    declared = {name for kind in base.__mro__ for name in vars(kind).get("__annotations__", {})}
+    has = {
+        name
+        for name, member in _members(base)
+        if not (callable(member) or isinstance(member, (property, classmethod, staticmethod)))
+    }
+    return {name for name in declared | has if not name.startswith("_")}
 
 
-_SAID = ("gives", "gives_planes", "drops_odd", "takes", "also_takes", "format")
-_KINDS: dict[Stage, Any] = {
-    Stage.DECODE: RemoteDecoder,
-    Stage.RESIZE: RemoteResizer,
-    Stage.ENCODE: RemoteEncoder,
-    Stage.CONVERT: RemoteConverter,
-    Stage.RUNTIME: RemoteRuntime,
-    Stage.EXPORT: RemoteExporter,
-    Stage.CAST: RemoteMaker,
-    Stage.QUANTIZE: RemoteMaker,
-}
-
-
-def make(worker: Worker, stage: Stage, number: int, real: type[Any], *arguments: Any) -> Any:
-    """Build an implementation in a worker.
-
-    Args:
-        worker: where.
-        stage: what it does.
-        number: of the backend's offers for that stage, which.
-        real: the implementation's class, for what it says of itself.
-        arguments: what the implementation is built from; its options last.
-    """
-    if stage not in _KINDS:
-        raise Unsupported(f"{stage} cannot run in an environment of its own")
-    said = {name: getattr(real, name) for name in _SAID if hasattr(real, name)}
-    kind = type(f"Remote{real.__name__}", (_KINDS[stage],), said)
-    return kind(_Remote(worker, str(stage), number, *arguments), *arguments)
+def _set_by_constructor(base: type[Any], real: type[Any]) -> list[str]:
+    """The public attributes that a class declares, and that only an instance has."""
+    return sorted(name for name in _said(base) if not hasattr(real, name))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Backend, Stage
+from simulator.contract import Backend
 from simulator.errors import SampleError, SimulatorError, one_line
 from simulator.worker.codec import Memory, decode, encode
 
@@ -90,20 +90,19 @@ def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
     name, arguments = request["call"], request["args"]
     if name in ("make", "compile", "compile_identity"):
         stage, number, *rest = arguments
-        implementation = backend.of(Stage(stage))[number].make
+        implementation = backend.of(stage)[number].make
         if name != "make":
             return getattr(implementation, name)(*rest)
         made.append(implementation(*rest))
         return len(made) - 1
-    if name == "quantize":
-        arguments = [*arguments[:2], iter(arguments[2])]
     found = getattr(made[request["of"]], name)
     return found(*arguments) if callable(found) else found
 
 
 def _kind(error: Exception) -> str:
-    if isinstance(error, SampleError):
-        return "SampleError"
+    for known in (SampleError, ValueError):
+        if isinstance(error, known):
+            return known.__name__
     return type(error).__name__ if isinstance(error, SimulatorError) else "ModelError"
 
 

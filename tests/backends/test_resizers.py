@@ -20,7 +20,7 @@ OFFERS: dict[str, list[Offer]] = {
     name: [
         offer
         for offer in offers
-        if offer.stage is Stage.RESIZE
+        if offer.stage == Stage.RESIZE
         and "cpu" in offer.options.get("device", ("cpu",))
         and "pipeline" in offer.options.get("api", ("pipeline",))
     ]

@@ -51,7 +51,9 @@ def jobs(card, cache, tmp_path):
 
 DOCUMENTED = {"audit", "replay"}
 """Jobs whose images, limit and seed a document says: tests/audit."""
-JOBS = pytest.mark.parametrize("command", sorted({*resume.EXPERIMENTS} - DOCUMENTED))
+JOBS = pytest.mark.parametrize(
+    "command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED]
+)
 
 
 class Told(Silent):
@@ -79,7 +81,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     told = Told()
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
-        "resume": False, "workers": 1, "memory": 64, "progress": told, "under": None, "trial": 0,
+        "resume": False, "workers": 1, "memory": 64, "progress": told, "under": "flip:22",
+        "trial": 2, "executor": "local",
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 
@@ -90,6 +93,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert result.folder.is_relative_to(tmp_path / "out")
     assert result.summary["samples"] == 4
     assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
+    assert (asked["under"], asked["trial"]) == ("flip:22", 2)
+    assert (manifest["under"]["text"], manifest["under"]["trial"]) == ("flip:22", 2)
     assert told.samples >= 4
     with pytest.raises(UserError, match="overwrite"):
         jobs[command](**options)
@@ -106,7 +111,7 @@ def test_options_that_make_no_sense_are_refused(jobs, command, option, value, da
 @JOBS
 def test_an_interrupted_job_is_asked_again(jobs, command, data, tmp_path, capsys):
     """Of six images three are through when it stops; what it then says is the same."""
-    options = {"data": data, "limit": 6, "seed": 3}
+    options = {"data": data, "limit": 6, "seed": 3, "under": "flip:22", "trial": 1}
     whole = jobs[command](**options, out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         jobs[command](**options, out=tmp_path / "out", progress=Told(stop=3))

@@ -8,19 +8,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import steps
 import tiny
+from steps import Step, answering, busy, nothing
 
 from simulator.contract import clock
+from simulator.contract.recipe import Chain
+from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError
 from simulator.experiments.common import stacks_of
 from simulator.experiments.session import Session, Variant
 from simulator.latency import single_stream
-from simulator.latency.single_stream import ABSENT, TURN, WARM_UP, Pauses, SingleStream
+from simulator.latency.single_stream import TURN, WARM_UP, Pauses, SingleStream
 from simulator.latency.times import NEVER, of_rounds
-from simulator.pipeline.plan import Step
-from simulator.results.store import STAGES
+from simulator.results.times import ABSENT
 
+STAGES = timed_steps()
 MS = 1_000_000
 DECODE, INFER, POST = (STAGES.index(name) for name in ("decode", "infer", "postprocess"))
 
@@ -33,31 +37,13 @@ def items(tmp_path):
     return lambda count: [Item(f"{number:03}.jpg", path, None) for number in range(count)]
 
 
-def nothing(value, sample):
-    return value
+def measuring(stacks, items, seed=0):
+    return SingleStream(steps.executor(), stacks, items, seed)
 
 
-def stack(*steps):
-    """A stack of (stage, function) steps that ends with the digest ``d`` of its answer."""
-    made = [Step(stage, [stage], apply) for stage, apply in steps]
-    return SimpleNamespace(
-        steps=(*made, Step("postprocess", ["end"], lambda *_: ("d", None), timed=False))
-    )
-
-
-def busy(ns):
-    until = time.perf_counter_ns() + ns
-    while time.perf_counter_ns() < until:
-        pass
-
-
-class Log:
+def log(name, seen):
     """A stack that notes which samples it saw."""
-
-    def __init__(self, name, seen):
-        self.steps = stack(
-            ("infer", lambda value, sample: seen.append((name, sample.item.name)))
-        ).steps
+    return answering(("infer", lambda value, context: seen.append((name, context.sample))))
 
 
 def turns(seen):
@@ -73,12 +59,12 @@ def turns(seen):
 
 
 def test_a_stage_takes_what_its_work_takes(items):
-    timed = stack(
+    timed = answering(
         ("decode", lambda *_: time.sleep(0.003)),
         ("infer", lambda *_: busy(5 * MS)),
     )
 
-    one = SingleStream([timed], items(3), seed=0).round(0)
+    one = measuring([timed], items(3), seed=0).round(0)
 
     assert one.ns.shape == (1, 3, len(STAGES)) and one.ns.dtype == np.int64
     assert (one.ns[0, :, DECODE] >= 3 * MS).all()
@@ -87,9 +73,9 @@ def test_a_stage_takes_what_its_work_takes(items):
 
 
 def test_stages_that_a_stack_lacks_are_absent(items):
-    one = SingleStream([stack(("infer", nothing)), stack(("decode", nothing))], items(2), 0).round(
-        0
-    )
+    one = measuring(
+        [answering(("infer", nothing)), answering(("decode", nothing))], items(2), 0
+    ).round(0)
 
     there = one.ns != ABSENT
     assert there.sum() == 4
@@ -98,9 +84,9 @@ def test_stages_that_a_stack_lacks_are_absent(items):
 
 
 def test_steps_of_one_stage_are_added_up(items):
-    two = stack(*[("resize", lambda *_: busy(2 * MS))] * 3)
+    two = answering(*[("resize", lambda *_: busy(2 * MS))] * 3)
 
-    assert SingleStream([two], items(1), 0).round(0).ns.max() >= 6 * MS
+    assert measuring([two], items(1), 0).round(0).ns.max() >= 6 * MS
 
 
 def test_what_is_excluded_is_no_latency(items):
@@ -118,7 +104,7 @@ def test_what_is_excluded_is_no_latency(items):
         thread.start()
         thread.join()
 
-    stream = SingleStream([stack(("infer", work), ("decode", elsewhere))], items(2), 0)
+    stream = measuring([answering(("infer", work), ("decode", elsewhere))], items(2), 0)
     start = time.perf_counter_ns()
     one = stream.round(0)
     wall = time.perf_counter_ns() - start
@@ -130,24 +116,24 @@ def test_what_is_excluded_is_no_latency(items):
 
 def test_a_recorded_latency_longer_than_its_look_up_counts(items):
     """A negative exclusion adds time; 2 s that nobody waits for."""
-    slow = stack(("infer", lambda *_: clock.exclude(-2_000 * MS)))
+    slow = answering(("infer", lambda *_: clock.exclude(-2_000 * MS)))
 
-    assert (SingleStream([slow], items(1), 0).round(0).ns[0, :, INFER] >= 2_000 * MS).all()
+    assert (measuring([slow], items(1), 0).round(0).ns[0, :, INFER] >= 2_000 * MS).all()
 
 
 def test_a_step_that_is_not_timed_is_not_counted(items):
-    quiet = Step("decode", ["quiet"], lambda *_: busy(MS), timed=False)
-    timed = SimpleNamespace(steps=(quiet, *stack(("infer", nothing)).steps))
+    quiet = Step("decode", "quiet", lambda *_: busy(MS), timed=False)
+    timed = Chain((quiet, *answering(("infer", nothing)).recipes))
 
-    one = SingleStream([timed], items(1), 0).round(0)
+    one = measuring([timed], items(1), 0).round(0)
 
     assert (one.ns[0, 0] != ABSENT).nonzero()[0].tolist() == [INFER]
 
 
 def test_a_clock_that_goes_backwards_is_a_failure_and_no_time(items):
-    back = stack(("decode", nothing), ("infer", lambda *_: clock.exclude(10**12)))
+    back = answering(("decode", nothing), ("infer", lambda *_: clock.exclude(10**12)))
 
-    one = SingleStream([back], items(2), 0).round(0)
+    one = measuring([back], items(2), 0).round(0)
 
     assert (one.ns == ABSENT).all() and (one.digests == "").all()
     assert set(one.failed) == {(0, 0), (0, 1)}
@@ -157,21 +143,21 @@ def test_a_clock_that_goes_backwards_is_a_failure_and_no_time(items):
 
 
 def test_a_look_up_has_no_clock_to_go_backwards(items):
-    quiet = Step("decode", ["quiet"], lambda *_: clock.exclude(10**12), timed=False)
-    timed = SimpleNamespace(steps=(quiet, *stack(("infer", nothing)).steps))
+    quiet = Step("decode", "quiet", lambda *_: clock.exclude(10**12), timed=False)
+    timed = Chain((quiet, *answering(("infer", nothing)).recipes))
 
-    assert not SingleStream([timed], items(1), 0).round(0).failed
+    assert not measuring([timed], items(1), 0).round(0).failed
 
 
 def test_a_sample_that_fails_in_one_round_only(items):
     """It is never answered there, and answered before and after."""
     broken = False
 
-    def infer(value, sample):
-        if broken and sample.item.name == "001.jpg":
+    def infer(value, context):
+        if broken and context.sample == "001.jpg":
             raise SampleError("overheated")
 
-    stream = SingleStream([stack(("infer", nothing)), stack(("infer", infer))], items(3), 0)
+    stream = measuring([answering(("infer", nothing)), answering(("infer", infer))], items(3), 0)
     rounds = []
     for number in range(3):
         broken = number == 1
@@ -189,7 +175,7 @@ def test_a_sample_that_fails_in_one_round_only(items):
 def test_a_file_that_has_gone_is_a_failure_of_its_sample(items, tmp_path):
     gone = Item("gone.jpg", tmp_path / "gone.jpg", None)
 
-    one = SingleStream([stack(("infer", nothing))], [*items(1), gone], 0).round(0)
+    one = measuring([answering(("infer", nothing))], [*items(1), gone], 0).round(0)
 
     assert one.failed == {(0, 1): "read: cannot be read: No such file or directory"}
 
@@ -200,13 +186,13 @@ def test_a_runtime_that_refuses_ends_the_round(items):
 
     before = list(gc.callbacks)
     with pytest.raises(ModelError, match="no"):
-        SingleStream([stack(("infer", infer))], items(2), 0).round(0)
+        measuring([answering(("infer", infer))], items(2), 0).round(0)
     assert gc.callbacks == before
 
 
 def orders(items, seed, rounds=3, count=70):
     seen = []
-    stream = SingleStream([Log("a", seen)], items(count), seed)
+    stream = measuring([log("a", seen)], items(count), seed)
     found = []
     for number in range(rounds):
         seen.clear()
@@ -227,7 +213,7 @@ def test_the_order_is_another_in_every_round_and_the_same_again(items):
 def test_a_round_alone_has_the_order_it_has_among_others(items):
     """As it must where a run is resumed."""
     seen = []
-    SingleStream([Log("a", seen)], items(70), 4).round(2)
+    measuring([log("a", seen)], items(70), 4).round(2)
 
     assert [name for _, name in seen] == orders(items, seed=4)[2]
 
@@ -236,7 +222,7 @@ def test_a_round_alone_has_the_order_it_has_among_others(items):
 def test_stacks_take_turns_and_the_first_one_changes(items, names):
     """Of one sample more than two turns; each turn begins with one sample that is not timed."""
     seen, count = [], 2 * TURN + 1
-    stream = SingleStream([Log(name, seen) for name in names], items(count), 1)
+    stream = measuring([log(name, seen) for name in names], items(count), 1)
     firsts = []
     for number in range(len(names)):
         seen.clear()
@@ -260,7 +246,7 @@ def test_stacks_take_turns_and_the_first_one_changes(items, names):
 
 def test_one_stack_alone_needs_no_settling(items):
     seen = []
-    SingleStream([Log("a", seen)], items(40), 1).round(0)
+    measuring([log("a", seen)], items(40), 1).round(0)
 
     assert len(seen) == 40
 
@@ -269,13 +255,13 @@ def test_settling_and_warm_up_are_in_no_record(items):
     """The first calls say that they took 1,000 s; nothing that is recorded did."""
     calls = []
 
-    def slow_at_first(value, sample):
-        calls.append(sample.item.name)
+    def slow_at_first(value, context):
+        calls.append(context.sample)
         if len(calls) <= WARM_UP + 1:
             clock.exclude(-(10**12))
 
-    two = [stack(("infer", slow_at_first)), stack(("infer", nothing))]
-    stream = SingleStream(two, items(3), 0)
+    two = [answering(("infer", slow_at_first)), answering(("infer", nothing))]
+    stream = measuring(two, items(3))
     stream.warm_up()
     one = stream.round(0)
 
@@ -290,7 +276,7 @@ def test_warm_up_goes_through_every_stack_and_forgives_failures(items):
         seen.append("x")
         raise SampleError("cold")
 
-    stream = SingleStream([Log("a", seen), stack(("infer", fail))], items(3), 0)
+    stream = measuring([log("a", seen), answering(("infer", fail))], items(3), 0)
     stream.warm_up()
 
     names = [f"{n % 3:03}.jpg" for n in range(WARM_UP)]
@@ -299,7 +285,7 @@ def test_warm_up_goes_through_every_stack_and_forgives_failures(items):
 
 def test_progress_is_told_turn_by_turn(items):
     told = []
-    SingleStream([Log("a", []), Log("b", [])], items(TURN + 5), 0).round(0, told.append)
+    measuring([log("a", []), log("b", [])], items(TURN + 5), 0).round(0, told.append)
 
     assert told == [TURN, TURN, 5, 5]
 
@@ -307,13 +293,13 @@ def test_progress_is_told_turn_by_turn(items):
 def test_collections_of_garbage_are_counted(items):
     """Two of five samples force one; the one that is made before the round is none of it."""
 
-    def infer(value, sample):
-        if sample.item.name in ("001.jpg", "003.jpg"):
+    def infer(value, context):
+        if context.sample in ("001.jpg", "003.jpg"):
             gc.collect()
 
     gc.disable()
     try:
-        one = SingleStream([stack(("infer", infer))], items(5), 0).round(0)
+        one = measuring([answering(("infer", infer))], items(5), 0).round(0)
     finally:
         gc.enable()
 
@@ -342,7 +328,7 @@ def test_pauses_add_up_and_leave_nothing_behind(monkeypatch):
 
 
 def test_conditions_say_what_the_machine_was_doing(items):
-    one = SingleStream([stack(("infer", nothing))], items(1), 0).round(0)
+    one = measuring([answering(("infer", nothing))], items(1), 0).round(0)
 
     assert one.conditions["load"] >= 0 and one.conditions["preempted"] >= 0
     assert len(one.conditions["mhz"]) in (0, len(os.sched_getaffinity(0)))
@@ -356,18 +342,18 @@ def real(card, data, cache):
     )
     with Session(card, data, None, 0, 1, None, None) as session:
         made = session.stacks([Variant(side, own, profiles) for side, own in profiles.items()])
-        yield made, session.dataset.items
+        yield made, session.dataset.items, session.executor
 
 
 def test_real_stacks_answer_as_they_do_untimed(real):
     """Times of every stage that is there, and the digests of an untimed run of the same steps."""
-    stacks, items = real
-    stream = SingleStream(stacks, items, 0)
+    stacks, items, executor = real
+    stream = SingleStream(executor, [one.chain for one in stacks], items, 0)
     stream.warm_up()
     one, other = stream.round(0), stream.round(1)
 
     for which, own in enumerate(stacks):
-        stages = {step.stage for step in own.steps}
+        stages = {recipe.stage for recipe in own.chain.recipes}
         there = (one.ns[which] != ABSENT).all(axis=0)
         assert {stage for stage, is_there in zip(STAGES, there, strict=True) if is_there} == stages
         assert (one.ns[which][:, there] > 0).all()
@@ -378,8 +364,8 @@ def test_real_stacks_answer_as_they_do_untimed(real):
 
 
 def test_real_times_are_not_longer_than_the_clock_on_the_wall(real):
-    stacks, items = real
-    stream = SingleStream(stacks, items, 0)
+    stacks, items, executor = real
+    stream = SingleStream(executor, [one.chain for one in stacks], items, 0)
     start = time.perf_counter_ns()
     one = stream.round(0)
     wall = time.perf_counter_ns() - start

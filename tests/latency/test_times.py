@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from simulator.latency.single_stream import ABSENT, Round
+from simulator.contract.stage import timed_steps
+from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, Times, of_rounds, of_stages
-from simulator.results.store import STAGES
+from simulator.results.times import ABSENT
 
+STAGES = timed_steps()
 INFER, POST = STAGES.index("infer"), STAGES.index("postprocess")
 
 

@@ -27,6 +27,7 @@ class TokensCard(CardSpec):
 class Tokens(Modality):
     name = "tokens"
     unit = "text"
+    suffixes = (".txt",)
     Spec = ProfileSpec
     Card = TokensCard
 

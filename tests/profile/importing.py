@@ -10,7 +10,7 @@ import tiny
 from simulator.contract.encoded import inspect
 from simulator.errors import ProfileError
 from simulator.importers import convert
-from simulator.modalities.image.front_end import preprocessing
+from simulator.modalities.image.front_end import front_end
 from simulator.model.card import Card
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -166,8 +166,8 @@ class Importer:
         spec = {**tiny.SPEC["input"], "height": size, "width": size}
         made = tiny.card(self.folder / "card", tiny.classifier(size), input=spec)
         value = inspect("x.png", tiny.encoded(image, "png"))
-        for step in preprocessing(profile, choose(profile), Card(made)):
-            value = step.apply(value, None)
+        for recipe in front_end(profile, choose(profile), Card(made).spec):
+            value = recipe.open(None)(value, None)
         return np.asarray(value)[0]
 
 

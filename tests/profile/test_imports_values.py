@@ -346,7 +346,7 @@ def test_one_of_several_models(imports):
     assert "say which entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
-    assert profile.spec.runtime.graph_optimization_level is None
+    assert not profile.spec.runtime.model_extra
     assert imports.refused(two, "a.yml", entry=3) == [": entry 3: there are 2 models in the file"]
 
 

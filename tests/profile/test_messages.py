@@ -144,8 +144,8 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
           "normalize.std: unknown value 'modl'; did you mean 'model'? "
           "(offered: a list of 3 numbers, model)"]),
         ("decode: [backend]\nevidence: 5",
-         ["decode: keys expected (backend, exif, idct, chroma_upsampling, swscale_flags, device, "
-          "api, recording), got ['backend']",
+         ["decode: keys expected (backend, exif, idct, chroma_upsampling, device, recording), "
+          "got ['backend']",
           "evidence: keys expected (decode, color, resize, geometry, normalize, graph, precision, "
           "runtime, postprocess), got 5"]),
         ("graph: {batchnorm: {epsilon: 1e-5}}",
@@ -156,8 +156,10 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
           f"(offered: linear, nearest; {WHY})"]),
         ("color: {order: 2020-01-01}",
          ["color.order: unknown value '2020-01-01' (offered: bgr, model, rgb)"]),
-        ("decode: {swscale_flags: bicubic}",
-         ["decode.swscale_flags: a list of texts expected, got 'bicubic'"]),
+        ("decode: {backend: ffmpeg, idct: null, swscale_flags: bicubic}\nresize: {domain: x}",
+         ["decode.swscale_flags: ffmpeg offers a list out of fast_bilinear, bilinear, bicubic, "
+          "point, accurate_rnd, full_chroma_int, full_chroma_inp, bitexact here, got bicubic",
+          "resize.domain: unknown value 'x' (offered: rgb, yuv)"]),
     ],
 )  # fmt: skip
 def test_every_mistake_in_a_profile_is_a_line(tmp_path, body, whats):

@@ -10,8 +10,8 @@ from simulator.errors import UserError
 from simulator.profile import axes, template
 from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, load
-from simulator.profile.resolved import SECTIONS, resolved
-from simulator.profile.schema import AXES
+from simulator.profile.modality import places, sections
+from simulator.profile.resolved import resolved
 
 OFF = re.compile(r"^( *)# ( *[a-z]\w*:)", re.MULTILINE)
 """A field that is commented out; words begin otherwise."""
@@ -21,7 +21,7 @@ def stack(reference):
     """Everything that a profile says of each axis, what backends imply included."""
     profile = load(str(reference))
     choices = choose(profile)
-    return {axis: axes.flat(axes.value(profile, choices, axis)) for axis in AXES}
+    return {axis: axes.flat(axes.value(profile, choices, axis)) for axis in places("image")}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_new_document_claims_nothing(drafted):
 
     claims = profile.spec.evidence
     assert {claim.kind for claim in claims.values()} == {"assumed"}
-    assert set(SECTIONS) - set(claims) == {"postprocess"}
+    assert set(sections("image")) - set(claims) == {"postprocess"}
     assert list(template.unfinished(profile)) == ["summary", *(f"evidence.{s}" for s in claims)]
 
 

@@ -90,7 +90,7 @@ def shares_its_state(stage, raw):
 
 def drifts(stage, raw):
     def method(self, given, *rest):
-        seen = given.data if stage is Stage.DECODE else b"".join(a.tobytes() for a in arrays(given))
+        seen = given.data if stage == Stage.DECODE else b"".join(a.tobytes() for a in arrays(given))
         before, times = self.__dict__.get("seen", (None, 0))
         self.seen = (seen, times + 1 if seen == before else 1)
         out = raw(self, given, *rest)
@@ -121,7 +121,7 @@ def leaks(stage, raw):
 def fault(stage, make):
     """The correct implementation of a stage, with a raw method made of its own."""
     correct, name = CORRECT[stage][0], RAW[stage]
-    if make is lends_its_buffer and stage is Stage.RUNTIME:
+    if make is lends_its_buffer and stage == Stage.RUNTIME:
         name = "run"  # the contract copies what _run gives
 
     class Broken(correct):

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
     from simulator.profile.load import Profile
 
-_STEP = {"infer": "runtime"}
-"""The section behind a step that is not called like it."""
-
 
 def run(options: argparse.Namespace) -> int:
     """Check one profile.
@@ -49,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     open_lines = [f"{where}: {key}: still to be written" for key, where in unfinished.items()]
     if options.strict and (lines := [*why, *asked, *open_lines]):
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
-    ran = f"and runs here: {proof.card} on {proof.image}" if proof else "and cannot run here"
+    ran = f"and runs here: {proof.card} on {proof.sample}" if proof else "and cannot run here"
     profiles.console().print(f"{profile.name}: valid, {ran}", markup=False, soft_wrap=True)
     return cli.PASS
 
@@ -85,14 +82,18 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     from rich.markup import escape
 
     from simulator import registry
-    from simulator.profile.resolved import FILLED, SECTIONS
+    from simulator.contract.stage import stages as all_stages
+    from simulator.profile.modality import filled, sections
 
+    behind = {spec.step: spec.section[0] for spec in all_stages() if spec.section}
     gave: dict[str, list[str]] = {}
     for step, words in proof.gave if proof else ():
-        gave.setdefault(_STEP.get(step, step), []).append(words)
+        gave.setdefault(behind.get(step, step), []).append(words)
     shown = profiles.table("section", "by", "gave", "evidence")
-    for section in SECTIONS:
-        stages = [stage for key, stage in FILLED.items() if key[0] == section and stage in choices]
+    modality = profile.spec.modality
+    for section in sections(modality):
+        own = [spec.name for spec in filled(modality) if spec.section[0] == section]
+        stages = [stage for stage in own if stage in choices]
         by = []
         for stage in stages:
             backend = choices[stage].backend
@@ -114,15 +115,17 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
     """
     from simulator.contract import Evidence
     from simulator.profile import axes
+    from simulator.profile.modality import axes_of
     from simulator.profile.resolved import is_written
-    from simulator.profile.schema import AXES
 
     if section in axes.claims(profile):
         return str(axes.claims(profile)[section].kind), True
     if not is_written(profile, (section,)):
         return "", False
     own = [
-        axes.evidence(profile, choices, a)[0] for a, place in AXES.items() if place[0] == section
+        axes.evidence(profile, choices, axis)[0]
+        for axis, place in axes_of(profile.spec).items()
+        if place[0] == section
     ]
     return str(max(own, key=list(Evidence).index)), False
 
@@ -130,11 +133,13 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
 def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[Notice]) -> None:
     """What is in force, what is not the real thing, and what nobody claims."""
     from simulator.contract import Evidence
-    from simulator.profile.resolved import SECTIONS
+    from simulator.profile.modality import sections
 
     if proof:
         _labelled("in force", [_in_force(proof)])
-    known = {section: _known(profile, choices, section) for section in SECTIONS}
+    known = {
+        section: _known(profile, choices, section) for section in sections(profile.spec.modality)
+    }
     for kind in Evidence:
         if kind is not Evidence.NATIVE:
             found = [section for section, (word, _) in known.items() if word == kind]

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.sections import image_spec
 from simulator.profile.load import Profile
 from simulator.profile.section import Deviations, Means, Section
 
@@ -61,7 +62,7 @@ def tensor_shape(spec: ImageInput) -> tuple[int, int, int, int]:
 
 def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
     """Fill a profile's geometry with a card's sizes."""
-    own, asked = card.geometry, profile.spec.geometry
+    own, asked = card.geometry, image_spec(profile).geometry
     chosen: Any = own if asked.kind == "model" else asked
     rounding = asked.rounding
     if rounding in (None, "model"):

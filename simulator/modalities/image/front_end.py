@@ -25,6 +25,7 @@ from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError
 from simulator.modalities.image.card import geometry_of
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.sections import image_spec
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
@@ -40,7 +41,7 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
     Raises:
         ModelError: the profile resizes to pairs of pixels, and the model takes an odd size.
     """
-    color, resize = profile.spec.color, profile.spec.resize
+    color, resize = image_spec(profile).color, image_spec(profile).resize
     geometry = geometry_of(profile, card)
     _refuse_odd(profile, card, geometry)
     planes = color.source == "planes"
@@ -302,8 +303,8 @@ def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
     scale = 255 / card.top
     values = []
     for asked, own in (
-        (profile.spec.normalize.mean, card.mean),
-        (profile.spec.normalize.std, card.std),
+        (image_spec(profile).normalize.mean, card.mean),
+        (image_spec(profile).normalize.std, card.std),
     ):
         chosen = [v * scale for v in own] if asked == "model" else asked
         values.append(np.array(chosen, np.float32))
@@ -311,7 +312,7 @@ def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
 
 
 def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Recipe:
-    color, choice = profile.spec.color, choices[Stage.ENCODE]
+    color, choice = image_spec(profile).color, choices[Stage.ENCODE]
     assert color.odd_size is not None
     if planes:
         return Subsample(color.format, choice.options["chroma_downsampling"], color.odd_size)
@@ -320,9 +321,9 @@ def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Recipe:
 
 def in_pairs(profile: Profile) -> bool:
     """Whether images are resized to pairs of pixels: in YUV, where an odd row or column is lost."""
-    color = profile.spec.color
+    color = image_spec(profile).color
     subsampled = color.format not in ("rgb", "yuv444")
-    return subsampled and color.odd_size == "drop" and profile.spec.resize.domain == "yuv"
+    return subsampled and color.odd_size == "drop" and image_spec(profile).resize.domain == "yuv"
 
 
 def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:

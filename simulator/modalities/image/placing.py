@@ -10,6 +10,7 @@ from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.front_end import in_pairs, target
 from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
+from simulator.modalities.image.sections import image_spec
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
 
@@ -51,10 +52,10 @@ class ImagePlacing:
 
 def placing(profile: Profile, card: ImageCard) -> ImagePlacing:
     """Return the rules of a profile, with the sizes of the model card."""
-    color = profile.spec.color
+    color = image_spec(profile).color
     return ImagePlacing(
         geometry_of(profile, card),
-        profile.spec.decode.exif or "ignore",
+        image_spec(profile).decode.exif or "ignore",
         color.format != "rgb" and color.odd_size == "drop",
         in_pairs(profile),
     )

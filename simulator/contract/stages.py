@@ -1,0 +1,235 @@
+"""Our own stages, as entries of the stage table."""
+
+from __future__ import annotations
+
+from simulator.contract.backend import Stage
+from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
+from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
+from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, checks
+
+_STORAGE = ("precision", "storage")
+_COMPUTE = ("precision", "compute")
+_FORMAT = ("color", "format")
+_WORK = "simulator.testing.work"
+
+
+def _of(module: str, *functions: str) -> tuple[str, ...]:
+    return tuple(f"simulator.testing.{module}:{function}" for function in functions)
+
+
+_MADE = (*CLAIMS, *_of("makers", "the_source_is_left_alone", "noise_is_refused"))
+_NEAR = (*_MADE, *_of("makers", "the_same_twice", "the_numbers_stay_near"))
+
+DECODE = StageSpec(
+    Stage.DECODE,
+    "a file becomes pixels",
+    100,
+    modality="image",
+    section=("decode",),
+    axis="decoder",
+    step="decode",
+    base=Decoder,
+    calls=("rgb", "planes"),
+    work=f"{_WORK}:Decoding",
+    checks=(
+        *CLAIMS,
+        *_of(
+            "decoders",
+            "flat_files_by_hand",
+            "agrees_with_float64",
+            "png_keeps_its_samples",
+            "any_size_will_do",
+            "exif_is_obeyed",
+            "planes_are_as_claimed",
+            "results_may_be_written",
+            "bad_files_are_refused",
+            "a_bad_file_leaves_no_trace",
+        ),
+        *_of("manners", "outputs_are_kept", "instances_do_not_mix"),
+        *REPEATS,
+    ),
+)
+ENCODE = StageSpec(
+    Stage.ENCODE,
+    "RGB becomes YUV",
+    200,
+    modality="image",
+    section=("color", "encode"),
+    axis="color",
+    step="color",
+    base=Encoder,
+    calls=("encode",),
+    shared=(_FORMAT,),
+    work=f"{_WORK}:Encoding",
+    checks=checks(
+        *_of(
+            "colors",
+            "gray_has_neutral_chroma",
+            "encodes_like_float64",
+            "the_frame_says_what_it_is",
+            "encodes_any_size",
+        )
+    ),
+)
+CONVERT = StageSpec(
+    Stage.CONVERT,
+    "YUV becomes RGB",
+    210,
+    modality="image",
+    section=("color", "convert"),
+    axis="color",
+    step="color",
+    base=Converter,
+    calls=("convert",),
+    shared=(_FORMAT,),
+    work=f"{_WORK}:Converting",
+    checks=checks(
+        *_of(
+            "colors",
+            "neutral_chroma_is_gray",
+            "converts_like_float64",
+            "it_assumes_what_it_says",
+            "converts_any_size",
+            "rgb_is_not_converted",
+        )
+    ),
+)
+RESIZE = StageSpec(
+    Stage.RESIZE,
+    "pixels are resampled",
+    300,
+    modality="image",
+    section=("resize",),
+    axis="resize",
+    step="resize",
+    base=Resizer,
+    calls=("resize", "frame"),
+    own=("domain",),
+    work=f"{_WORK}:Resizing",
+    checks=checks(
+        *_of(
+            "resizers",
+            "a_flat_plane_stays_flat",
+            "agrees_with_float64",
+            "channels_do_not_mix",
+            "any_size_will_do",
+            "what_is_no_plane_is_refused",
+        )
+    ),
+)
+GEOMETRY = StageSpec(
+    "geometry",
+    "pixels take the network's size",
+    400,
+    modality="image",
+    section=("geometry",),
+    axis="geometry",
+    step="geometry",
+)
+NORMALIZE = StageSpec(
+    "normalize",
+    "pixels become the network's numbers",
+    500,
+    modality="image",
+    section=("normalize",),
+    axis="normalize",
+    step="normalize",
+)
+GRAPH = StageSpec(
+    "graph", "the network's graph is rewritten", 600, section=("graph",), fields_are_axes=True
+)
+CAST = StageSpec(
+    Stage.CAST,
+    "weights are stored in another type",
+    700,
+    section=("precision", "cast"),
+    axis="precision",
+    base=Cast,
+    shared=(_STORAGE,),
+    work=f"{_WORK}:Making",
+    checks=_NEAR,
+)
+QUANTIZE = StageSpec(
+    Stage.QUANTIZE,
+    "weights and activations become integers",
+    710,
+    section=("precision", "quantizer"),
+    axis="precision",
+    base=Quantizer,
+    own=("calibration",),
+    work=f"{_WORK}:Making",
+    checks=_NEAR,
+)
+EXPORT = StageSpec(
+    Stage.EXPORT,
+    "the model is converted to the runtime's format",
+    790,
+    section=("runtime", "exporter"),
+    axis="runtime",
+    base=Exporter,
+    work=f"{_WORK}:Making",
+    checks=_MADE,
+)
+RUNTIME = StageSpec(
+    Stage.RUNTIME,
+    "the network runs",
+    800,
+    section=("runtime",),
+    axis="runtime",
+    step="infer",
+    base=Runtime,
+    calls=("run",),
+    shared=(_STORAGE, _COMPUTE),
+    own=("exporter",),
+    work=f"{_WORK}:Running",
+    checks=checks(
+        *_of(
+            "runtimes",
+            "answers_by_hand",
+            "agrees_with_onnx_reference",
+            "outputs_fit_their_ports",
+            "a_batch_is_its_singles",
+            "what_does_not_fit_is_refused",
+            "closes_twice_and_then_refuses",
+            "bad_models_are_refused",
+        ),
+        *_of("honesty", "options_are_in_force", "precision_is_in_force"),
+    ),
+)
+POSTPROCESS = StageSpec(
+    "postprocess",
+    "outputs become answers",
+    900,
+    section=("postprocess",),
+    fields_are_axes=True,
+    step="postprocess",
+)
+
+LOAD = StageSpec(
+    Stage.LOAD,
+    "a load generator asks for answers",
+    1000,
+    work=f"{_WORK}:Loading",
+    checks=(
+        *CLAIMS,
+        *_of(
+            "loads",
+            "asks_for_what_there_is",
+            "single_stream_asks_one_at_a_time",
+            "answered_twice_counts_once",
+            "offline_and_server_do_not_wait",
+            "arrivals_have_their_rate",
+            "waiting_counts",
+            "the_deadline_decides",
+            "the_same_seed_asks_the_same",
+            "what_submit_raises_comes_out",
+            "its_logs_stay",
+            "nothing_is_printed",
+        ),
+    ),
+)
+EXAMPLE_MODEL = StageSpec(Stage.EXAMPLE_MODEL, "an example model", 1100)
+EXAMPLE_IMAGES = StageSpec(Stage.EXAMPLE_IMAGES, "example images", 1110, modality="image")
+MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
+DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
+WRITE = StageSpec(Stage.WRITE, "image files are written", 1140, modality="image")

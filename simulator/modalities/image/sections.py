@@ -1,0 +1,175 @@
+"""The image sections of a profile: from the bytes of a file to the network's input."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from simulator import registry
+from simulator.contract import Offer, Stage
+from simulator.profile.implementations import Choices
+from simulator.profile.load import Profile
+from simulator.profile.schema import ProfileSpec
+from simulator.profile.section import Deviations, Means, OpenSection, Positive, Section
+
+
+class Decode(OpenSection):
+    """How a file becomes pixels."""
+
+    exif: Literal["apply", "ignore"] | None = None
+    idct: str | None = Field(None, description="the inverse DCT")
+    chroma_upsampling: str | None = Field(
+        None, description="from the file's chroma samples to one a pixel"
+    )
+    device: str | None = None
+    recording: str | None = Field(None, description="the network's inputs, dumped on a device")
+
+
+class Encode(OpenSection):
+    """How RGB becomes YUV where the decoder does not deliver planes."""
+
+    matrix: str | None = Field(None, description="of RGB to YUV, by its standard")
+    range: str | None = Field(None, description="of the samples: 0-255, or 16-235")
+    chroma_downsampling: str | None = Field(None, description="from a sample a pixel to fewer")
+
+
+class Convert(OpenSection):
+    """How YUV becomes RGB: what the converter takes the pixels to be."""
+
+    matrix: str | None = Field(None, description="of YUV to RGB, by its standard")
+    range: str | None = Field(None, description="that the samples are taken to have")
+    chroma_upsampling: str | None = Field(None, description="to one sample a pixel")
+
+
+class Color(Section):
+    """What format the stack carries pixels in, and in which order the network gets them."""
+
+    format: Literal["rgb", "nv12", "nv21", "i420", "yuv444"]
+    order: Literal["model", "rgb", "bgr"] = Field(
+        description="channel order of the tensor; model: as the model card says"
+    )
+    source: Literal["planes", "encode"] | None = Field(
+        None, description="planes: the decoder's own YUV; encode: made from the decoder's RGB"
+    )
+    odd_size: Literal["keep", "drop"] | None = Field(
+        None, description="drop the last odd row and column, as Ascend DVPP does, or keep them"
+    )
+    encode: Encode | None = None
+    convert: Convert | None = None
+
+    @model_validator(mode="after")
+    def _yuv_says_how(self) -> Color:
+        fields = ("source", "odd_size", "encode", "convert")
+        written = [name for name in fields if getattr(self, name) is not None]
+        if self.format == "rgb" and written:
+            raise ValueError(f"format rgb has no {', '.join(written)}")
+        missing = [name for name in fields if name not in written]
+        if self.format != "rgb" and missing:
+            raise ValueError(f"format {self.format} needs {', '.join(missing)}")
+        return self
+
+
+class Resize(OpenSection):
+    """How pixels are resampled."""
+
+    interpolation: str
+    antialias: bool | None = Field(None, description="widen the kernel when shrinking")
+    device: str | None = None
+    coordinates: str | None = Field(None, description="where samples lie")
+    domain: Literal["rgb", "yuv"] = Field(description="resize before or after color conversion")
+
+
+class Geometry(Section):
+    """How an image of any size becomes the network's size."""
+
+    kind: Literal["model", "short_side_crop", "squash", "letterbox"]
+    rounding: Literal["model", "torchvision", "dali", "floor"] | None = Field(
+        None, description="how fractions of a pixel are rounded"
+    )
+    short_side: Positive | None = Field(None, description="pixels; kind short_side_crop only")
+    position: Literal["center", "top_left"] | None = Field(None, description="kind letterbox only")
+    value: Annotated[int, Field(ge=0, le=255)] | None = Field(
+        None, description="the padding's gray level; kind letterbox only"
+    )
+
+    @model_validator(mode="after")
+    def _fields_of_kind(self) -> Geometry:
+        wanted = {
+            "model": {"rounding"},
+            "short_side_crop": {"rounding", "short_side"},
+            "squash": set(),
+            "letterbox": {"rounding", "position", "value"},
+        }[self.kind]
+        written = self.model_fields_set - {"kind"}
+        if missing := wanted - written:
+            raise ValueError(f"kind {self.kind} needs {', '.join(sorted(missing))}")
+        if unused := written - wanted:
+            raise ValueError(f"kind {self.kind} has no {', '.join(sorted(unused))}")
+        return self
+
+
+class Normalize(Section):
+    """How 0-255 becomes the network's numbers."""
+
+    mean: Literal["model"] | Means
+    std: Literal["model"] | Deviations
+
+
+class ImageSpec(ProfileSpec):
+    """A stack that takes images."""
+
+    decode: Decode
+    color: Color
+    resize: Resize
+    geometry: Geometry
+    normalize: Normalize
+
+    @model_validator(mode="after")
+    def _resize_where_there_is_yuv(self) -> ImageSpec:
+        if self.resize.domain == "yuv" and self.color.format == "rgb":
+            raise ValueError("resize.domain yuv needs a color.format other than rgb")
+        return self
+
+    @classmethod
+    def problems(cls, profile: Profile, choices: Choices) -> list[str]:
+        """Say where planes are wanted and not given, and where YUV would have to be float."""
+        spec, found = image_spec(profile), []
+        decoder, resizer = choices.get(Stage.DECODE), choices.get(Stage.RESIZE)
+        if spec.color.source == "planes" and decoder and not gives_planes(decoder.offer):
+            found.append(
+                f"{profile.where(('color', 'source'))}: color.source: "
+                f"{spec.decode.backend} does not give YUV planes; use source: encode"
+            )
+        if spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
+            found.append(
+                f"{profile.where(('resize', 'domain'))}: resize.domain: "
+                f"{spec.resize.backend} gives float32 and YUV planes are uint8; use domain: rgb"
+            )
+        return found
+
+    def settled(self) -> ImageSpec:
+        """Return it with the sections made to fit each other, after an axis was swapped.
+
+        Where the decoder gives no YUV planes, a color section that wants them encodes the
+        decoder's RGB as it says; where no YUV is left, a resize in the YUV domain is done in RGB.
+        """
+        update: dict[str, Section] = {}
+        decoder = registry.backend(self.decode.backend).of(Stage.DECODE)[0]
+        if self.color.source == "planes" and not gives_planes(decoder):
+            update["color"] = self.color.model_copy(update={"source": "encode"})
+        if self.color.format == "rgb" and self.resize.domain == "yuv":
+            update["resize"] = self.resize.model_copy(update={"domain": "rgb"})
+        return self.model_copy(update=update)
+
+
+def image_spec(profile: Profile) -> ImageSpec:
+    """Return what a profile of images says, with its image sections."""
+    assert isinstance(profile.spec, ImageSpec), f"{profile.name} takes no images"
+    return profile.spec
+
+
+def gives_planes(decoder: Offer) -> bool:
+    """Whether a decoder hands out a JPEG's own YUV planes; nothing is imported."""
+    return bool(getattr(decoder.make, "gives_planes", False))

@@ -1,0 +1,199 @@
+"""What the profiles of a modality consist of: sections, axes, the sections that backends fill.
+
+A modality brings its sections (entry points ``simulator.modalities``), a stage of another package
+one more each (``simulator.stages``); nothing here lists any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal, Protocol
+
+from pydantic import Field, create_model
+
+from simulator.contract import stage
+from simulator.contract.passes import PASSES, GraphPass
+from simulator.contract.stage import StageSpec, named, stages
+from simulator.entry_points import Table
+from simulator.errors import UserError
+from simulator.profile.document import Key
+from simulator.profile.graph import Graph
+from simulator.profile.hints import Hint
+from simulator.profile.schema import Claim, ProfileSpec
+from simulator.profile.section import OpenSection
+
+IMAGE = "image"
+"""The modality of a profile that does not name one."""
+
+
+class HasSpec(Protocol):
+    """What profiles need of a modality; see :class:`simulator.modalities.modality.Modality`."""
+
+    name: Any
+    Spec: Any
+
+
+SCHEMAS: Table[HasSpec] = Table(
+    "simulator.modalities", "modality", lambda found: issubclass(found.Spec, ProfileSpec)
+)
+
+
+@cache
+def schema_of(modality: str) -> type[ProfileSpec]:
+    """Return the schema of a modality's profiles, the sections of other packages' stages included.
+
+    Raises:
+        UserError: there is no such modality, or a stage's section cannot be used.
+    """
+    base: type[ProfileSpec] = SCHEMAS[modality].Spec
+    extra = {spec.section[0]: _optional(spec) for spec in extra_specs(modality)}
+    names = Literal[sections(modality)]  # type: ignore[valid-type]
+    evidence = (dict[names, Claim], ...)  # type: ignore[valid-type]
+    made: type[ProfileSpec] = create_model(
+        base.__name__,
+        __base__=base,
+        __doc__=base.__doc__,
+        evidence=evidence,
+        graph=(graph_schema(), ...),
+        **extra,  # type: ignore[call-overload]
+    )
+    return made
+
+
+@cache
+def graph_schema() -> type[Graph]:
+    """Return the section ``graph``, the passes of other packages included.
+
+    Raises:
+        UserError: one of them does not load.
+    """
+    others = [name for name in PASSES.names if not PASSES.is_ours(name)]
+    found = [one for one in map(PASSES.__getitem__, others) if isinstance(one, GraphPass)]
+    if not found:
+        return Graph
+    fields = {one.name: (one.schema, one.keep) for one in sorted(found, key=_order)}
+    made: type[Graph] = create_model(
+        Graph.__name__,
+        __base__=Graph,
+        __doc__=Graph.__doc__,
+        **fields,  # type: ignore[call-overload]
+    )
+    return made
+
+
+def graph_axes() -> tuple[str, ...]:
+    """Return the axes of the section ``graph``."""
+    return tuple(graph_schema().model_fields)
+
+
+def _order(one: GraphPass) -> int:
+    return one.order
+
+
+@cache
+def sections(modality: str) -> tuple[str, ...]:
+    """Return the names of a profile's sections in pipeline order, but for ``evidence``."""
+    return tuple(dict.fromkeys(spec.section[0] for spec in stages(modality) if spec.section))
+
+
+@cache
+def filled(modality: str) -> tuple[StageSpec, ...]:
+    """Return the stages that a section's backend implements, in pipeline order."""
+    return tuple(spec for spec in stages(modality) if spec.is_filled)
+
+
+@cache
+def extra_specs(modality: str) -> tuple[StageSpec, ...]:
+    """Return the stages of which the modality's own schema has no section.
+
+    Raises:
+        UserError: one of them has no section, axis, step or call of its own.
+    """
+    own = SCHEMAS[modality].Spec.model_fields
+    found = [spec for spec in filled(modality) if spec.section[0] not in own]
+    for spec in found:
+        wanted = {
+            "section: one key": len(spec.section) == 1,
+            "axis": spec.axis,
+            "after": spec.after,
+            "step": spec.step,
+            "calls": spec.calls,
+        }
+        if missing := [name for name, there in wanted.items() if not there]:
+            raise UserError(
+                f"the stage {spec.name!r} does not say its {', '.join(missing)}; "
+                "fix the package that brings it"
+            )
+    return tuple(found)
+
+
+@cache
+def places(modality: str) -> dict[str, Key]:
+    """Return where each axis stands in a profile, in pipeline order."""
+    found: dict[str, Key] = {}
+    fields = schema_of(modality).model_fields
+    for spec in stages(modality):
+        if spec.fields_are_axes:
+            (section,) = spec.section
+            inner = Hint(fields[section].annotation).keys
+            found |= {name: (section, name) for name in inner}
+        elif spec.axis is not None:
+            found.setdefault(spec.axis, spec.section[:1])
+    return found
+
+
+def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
+    """Return the axes of some profiles, each with where it stands; pipeline order.
+
+    The axis of another package's stage is among them where one of the profiles has that stage.
+    """
+    known: dict[str, Key] = {}
+    for modality in dict.fromkeys(spec.modality for spec in specs):
+        absent = {
+            spec.axis
+            for spec in extra_specs(modality)
+            if all(getattr(one, spec.section[0], None) is None for one in specs)
+        }
+        known |= {axis: key for axis, key in places(modality).items() if axis not in absent}
+    return known
+
+
+def front_axes(modality: str) -> tuple[str, ...]:
+    """Return the axes of the way to the network's input; pipeline order."""
+    found: list[str] = []
+    for spec in stages(modality):
+        if spec.section == ("graph",):
+            break
+        if spec.axis is not None:
+            found.append(spec.axis)
+    return tuple(dict.fromkeys(found))
+
+
+def at(spec: Any, key: Iterable[str | int]) -> Any:
+    """Return what a profile says under a key; None where a part of it is not there."""
+    for part in key:
+        spec = getattr(spec, str(part), None)
+    return spec
+
+
+def forget() -> None:
+    """Look again which packages are installed; for tests that install one."""
+    stage.forget()
+    SCHEMAS.forget()
+    PASSES.forget()
+    for known in (schema_of, graph_schema, sections, filled, extra_specs, places):
+        known.cache_clear()
+
+
+def _optional(spec: StageSpec) -> tuple[Any, Any]:
+    """A field for the section of another package's stage."""
+    model = named(spec.model) if spec.model else None
+    if model is None:
+        model = create_model(spec.name, __base__=OpenSection, __doc__=f"{spec.about}.")
+    if not (isinstance(model, type) and "backend" in getattr(model, "model_fields", ())):
+        raise UserError(
+            f"the stage {spec.name!r}: {spec.model} is no pydantic model with a field 'backend'; "
+            "fix the package that brings it"
+        )
+    return model | None, Field(None, description=spec.about)

@@ -1,0 +1,286 @@
+"""The walker: what is computed, what is kept and dropped, and what is told of a sample."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import steps
+from steps import ANSWER, Step
+
+from simulator.contract.recipe import Boundary, Chain, Context
+from simulator.errors import SampleError
+from simulator.pipeline.inference import Answered
+from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.walk import Opened, StageError
+
+DONE = Answered("digest", ANSWER)
+
+
+class Big:
+    """Something to be dropped."""
+
+
+def opened(plan):
+    return Opened(plan, RuntimePool())
+
+
+def walk(plan, source=None, say=None):
+    return opened(plan).walk(Context("s", source, None), say)
+
+
+def counting(calls, name, value=None):
+    """A step that notes that it ran."""
+
+    def apply(given, context):
+        calls.append(name)
+        return value if value is not None else f"{given}{name}"
+
+    return Step(name, name, apply)
+
+
+def test_what_nobody_needs_any_more_is_dropped():
+    """While the last step runs, the first one's value is gone."""
+    alive = []
+
+    def first(value, context):
+        big = Big()
+        alive.append(weakref.ref(big))
+        return big
+
+    def last(value, context):
+        gc.collect()
+        assert alive[-1]() is None
+        return DONE
+
+    walk(steps.merged(steps.chain(("a", first), ("b", lambda *_: "small"), ("c", last))))
+
+    assert len(alive) == 1
+
+
+def test_a_value_stays_until_its_last_taker_had_it():
+    """Two chains take it; while the second does it is there, and afterwards it is not."""
+    alive = []
+
+    def first(value, context):
+        alive.append(Big())
+        return alive[-1]
+
+    common = Step("a", "a", first)
+    one, two = (Step(n, n, lambda value, _: type(value).__name__) for n in "bc")
+
+    done = walk(steps.merged(Chain((common, one)), Chain((common, two))))
+    held = weakref.ref(alive.pop())
+    gc.collect()
+
+    assert done.answers() == ["Big", "Big"]
+    assert held() is None
+
+
+def test_ends_and_what_asides_begin_from_are_kept():
+    """Of a, b, c and the aside a, b, x the walk keeps b and c, and drops a."""
+    made = {}
+
+    def making(name):
+        def apply(value, context):
+            big = Big()
+            made[name] = weakref.ref(big)
+            return big
+
+        return Step(name, name, apply)
+
+    a, b, c = (making(name) for name in "abc")
+    x = Step("x", "x", lambda value, _: value is made["b"]())
+
+    done = walk(steps.merged(Chain((a, b, c)), asides={"x": Chain((a, b, x))}))
+    gc.collect()
+
+    assert [made[name]() is not None for name in "abc"] == [False, True, True]
+    assert done.answers() == [made["c"]()]
+    assert done.aside("x") is True
+
+
+def test_an_aside_is_computed_on_demand_and_reuses_what_is_there():
+    calls = []
+    a, b, x, y = (counting(calls, name) for name in "abxy")
+    plan = steps.merged(
+        Chain((a, b)), asides={"x": Chain((a, x)), "y": Chain((a, x, y)), "main": Chain((a, b))}
+    )
+
+    done = walk(plan, "s")
+    assert calls == ["a", "b"]
+    assert done.aside("y") == "saxy"
+    assert done.aside("x") == "sax"
+    assert done.aside("main") == "sab"
+
+    assert calls == ["a", "b", "x", "y"]
+
+
+def test_what_an_aside_needs_is_opened_on_its_first_use():
+    """A library that only pictures need is not loaded where none are drawn."""
+    loaded = []
+
+    class Lazy(Step):
+        def open(self, runtimes):
+            loaded.append(self.name)
+            return self.function
+
+    plan = steps.merged(
+        Chain((Lazy("a", "a", steps.nothing),)),
+        asides={"x": Chain((Lazy("x", "x", steps.nothing),))},
+    )
+    there = opened(plan)
+    done = there.walk(Context("s", 1, None))
+    assert loaded == ["a"]
+    done.aside("x")
+    there.walk(Context("t", 1, None)).aside("x")
+
+    assert loaded == ["a", "x"]
+
+
+def test_an_aside_that_fails_does_not_fail_the_sample():
+    def fail(*_):
+        raise SampleError("too odd")
+
+    done = walk(
+        steps.merged(steps.chain(("a", lambda *_: 1)), asides={"x": steps.chain(("x", fail))})
+    )
+
+    assert done.answers() == [1]
+    for _ in range(2):
+        with pytest.raises(StageError, match=r"^x: too odd$") as refused:
+            done.aside("x")
+        assert (refused.value.stage, refused.value.reason) == ("x", "too odd")
+    assert done.answers() == [1]
+
+
+def twins(one, other, calls):
+    """A plan of two chains that end in the same network behind different steps."""
+
+    def infer(value, context):
+        calls.append(np.array(value))
+        return Answered(f"{value.sum()}", ANSWER)
+
+    network = Step("infer", "net", infer, shares_equal_inputs=True)
+    return steps.merged(
+        *(
+            Chain((Step(n, n, lambda *_, made=made: made), network))
+            for n, made in (("a", one), ("b", other))
+        )
+    )
+
+
+def test_equal_tensors_of_different_steps_are_inferred_once():
+    """The values are equal, not the arrays; both arms count the one time that it took."""
+    calls = []
+    plan = twins(np.arange(1000.0), np.arange(1000.0), calls)
+
+    done = walk(plan)
+
+    assert len(calls) == 1
+    assert [answer.digest for answer in done.answers()] == ["499500.0"] * 2
+    first, second = (done.times(path)["infer"] for path in plan.paths)
+    assert first == second > 0
+
+
+@pytest.mark.parametrize("at", [0, 1, 500, 999])
+def test_tensors_that_differ_in_one_value_are_two(at):
+    """Wherever it is, looked at first or not."""
+    calls, other = [], np.arange(1000.0)
+    other[at] += 1
+
+    done = walk(twins(np.arange(1000.0), other, calls))
+
+    assert len(calls) == 2
+    assert [answer.digest for answer in done.answers()] == ["499500.0", "499501.0"]
+
+
+def test_tensors_of_equal_bytes_and_other_shapes_are_two():
+    calls = []
+    walk(twins(np.zeros((10, 20)), np.zeros((20, 10)), calls))
+
+    assert [one.shape for one in calls] == [(10, 20), (20, 10)]
+
+
+def test_one_sample_knows_nothing_of_another():
+    """The same tensors again are inferred again: nothing is kept between samples."""
+    calls = []
+    there = opened(twins(np.ones(3), np.ones(3), calls))
+    for name in "ab":
+        there.walk(Context(name, None, None))
+
+    assert len(calls) == 2
+
+
+def test_a_shared_stage_counts_for_each_arm():
+    busy = Step("decode", "d", lambda *_: steps.busy(2_000_000))
+    mine, other = (Step("infer", n, lambda *_: steps.busy(1_000_000)) for n in "ab")
+    plan = steps.merged(Chain((busy, mine)), Chain((busy, other)))
+
+    done = walk(plan)
+    one, two = (done.times(path) for path in plan.paths)
+
+    assert one["decode"] == two["decode"] >= 2_000_000
+    assert one["infer"] >= 1_000_000 and two["infer"] >= 1_000_000
+    assert list(one) == ["decode", "infer"]
+
+
+def test_steps_of_one_stage_are_added_up_and_untimed_ones_left_out():
+    two = Chain(
+        (
+            *(Step("color", n, lambda *_: steps.busy(1_000_000)) for n in "ab"),
+            Step("condition", "c", lambda *_: steps.busy(1_000_000), timed=False),
+        )
+    )
+    plan = steps.merged(two)
+
+    times = walk(plan).times(plan.paths[0])
+
+    assert list(times) == ["color"] and times["color"] >= 2_000_000
+
+
+def test_a_new_source_is_known_to_later_steps_only():
+    """The first step and its neighbour see the file; what follows the condition sees its own."""
+    seen = {}
+
+    def noting(name):
+        def apply(value, context):
+            seen[name] = context.source
+            return value
+
+        return Step(name, name, apply)
+
+    disturb = Step(
+        "condition",
+        "x",
+        lambda source, _: source + " disturbed",
+        gives=Boundary.SOURCE,
+        timed=False,
+    )
+    under = Chain((noting("before"), disturb, noting("after"), noting("end")))
+
+    done = walk(steps.merged(under, Chain((noting("other"),))), "file")
+
+    assert seen == {
+        "before": "file", "after": "file disturbed", "end": "file disturbed", "other": "file",
+    }  # fmt: skip
+    assert done.context == Context("s", "file", None)
+
+
+def test_what_is_said_is_every_step_with_its_value():
+    told = []
+    plan = steps.merged(steps.chain(("a", lambda *_: 1), ("b", lambda value, _: value + 1)))
+
+    walk(plan, say=lambda recipe, value: told.append((recipe.stage, value)))
+
+    assert told == [("a", 1), ("b", 2)]
+
+
+def test_again_is_the_whole_way_once_more():
+    calls = []
+    done = walk(steps.merged(Chain((counting(calls, "a"), counting(calls, "b")))), "s")
+
+    again = done.again()
+
+    assert again.answers() == done.answers() == ["sab"]
+    assert calls == ["a", "b", "a", "b"]

@@ -20,11 +20,10 @@ INEXACT = {"pair_int8"}
 """Runs whose outputs need not be the same to the last bit everywhere: without digests."""
 TIMES = {
     "seconds", "workers", "machine", "latency_ms", "percentiles", "ratio", "spread", "conditions",
-    "protocol", "times", "missing", "bundle", "source",
+    "protocol", "times", "missing", "bundle", "source", "schema",
 }  # fmt: skip
-"""Parts of a summary that are a clock's, the machine's, a path, or words about a library."""
-SHAPE = "schema"
-"""The version of a summary's shape, which may change."""
+"""Parts of a summary that are a clock's, the machine's, a path, words about a library, or the
+version of its shape."""
 PASSING = {"times", "condition", "trial"}
 """Columns of records that are no answers; the times are in ``ns`` besides."""
 
@@ -134,7 +133,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value.get("text"), str):
             return str(Notice(value["kind"], value["text"], tuple(value["about"])))
-        return {key: plain(one) for key, one in value.items() if key not in {*TIMES, SHAPE}}
+        return {key: plain(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, list):
         return [plain(one) for one in value]
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""Proof that a backend does as it says: the conformance suite, a line per check."""
+"""Run the conformance suite on a backend, and print a line per check."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
 
 
 def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
-    """Return what is to be said of the changed answers that are worst, the worst one first."""
+    """Describe the worst changed answers, the worst one first."""
     flips = [d for d in ran if d.outcomes[1].record["changed"]]
     flips.sort(key=lambda d: -task.severity(*(o.record for o in d.outcomes)))
     return [

@@ -50,7 +50,7 @@ _KEYED = (
 )
 """Fields whose values do not speak for themselves."""
 _NAMED = 4
-"""Stretches of deadlines with a better stack that are put into words."""
+"""Describe at most this many stretches of deadlines with a better stack."""
 
 
 def title(metric: str) -> str:

@@ -26,7 +26,7 @@ COLUMNS = (
     pa.field("score", pa.float64()),
 )
 ROW = {
-    "sample": "a.jpg", "side": "train", "condition": None, "trial": 0, "prediction": 1,
+    "sample": "a.jpg", "side": "train", "condition": "jpeg:40", "trial": 2, "prediction": 1,
     "score": 0.5, "ns": [("infer", 7)],
 }  # fmt: skip
 
@@ -50,7 +50,7 @@ def test_what_was_written_is_read(tmp_path):
     assert summary == step(train=0.5)
     (row,) = records.to_pylist()
     assert {key: row[key] for key in ROW} == ROW
-    assert row["label"] is None and row["digest"] is None
+    assert row["label"] is None and row["skipped"] is None
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         "manifest.json", "records.parquet", "summary.json",
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from simulator.model.artifact import graph_difference, start
 from simulator.pipeline.inference import settings_of
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
+from simulator.profile.modality import graph_axes
 
 
 def inapplicable(
@@ -53,10 +54,10 @@ def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:
     changes = [
         graph_difference(session.card, session.source, axis, *graphs)
         for axis in differing
-        if axis in axes.GRAPH_AXES
+        if axis in graph_axes()
     ]
     settings = [settings_of(profile, session.card).identity() for profile, _ in (base, own)]
-    others = set(differing) - {*axes.GRAPH_AXES, *axes.POST_AXES}
+    others = set(differing) - {*graph_axes(), *axes.POST_AXES}
     if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
         return None
     words = [words for _, words in changes]

@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.figures import cannot_carry, figures
 from simulator.model.card import Card
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.statistics.bootstrap import Resamples
-from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
+from simulator.statistics.percentiles import (
+    PERCENTILES,
+    cannot_carry,
+    figures,
+    name,
+    samples_needed,
+)
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
@@ -105,7 +110,7 @@ def vocabulary(task: Task) -> dict[str, Sequence[str]]:
 def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``latency_ms`` per side and stage, and why figures of it are None, by their paths.
 
-    See :func:`simulator.latency.figures.figures`.
+    See :func:`simulator.statistics.percentiles.figures`.
     """
     table: dict[str, Any] = {}
     why: dict[str, str] = {}

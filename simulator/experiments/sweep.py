@@ -122,6 +122,7 @@ class _Sweep:
                 warnings=[*told, *self.session.notes],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
+                under=self.session.condition,
             )
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)

@@ -14,8 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.experiments import controls
@@ -24,7 +22,6 @@ from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, fl
 from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
-from simulator.modalities.image.front_end import deviations
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
@@ -91,7 +88,7 @@ class PairWatch:
         arms: their indices in the plan.
         effects: every axis alone.
         pictures: of flips; or why there are none; None where the task draws none.
-        shown: what the networks saw; None where samples are no images.
+        shown: what the networks saw; None where samples are no pictures.
         prefix: of the names of its chains in the plan.
         opened: closes what feature maps need.
         seen: what was kept, by sample.
@@ -249,15 +246,15 @@ def pair_watch(
     """
     train, deploy = stacks
     opened = ExitStack()
-    images = session.card.modality.name == "image"
-    scale = deviations(train.profile, session.card.spec) if images else np.ones(1)
+    modality = session.card.modality
+    scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,
         stacks,
         arms,
         controls.axis_effects(session, differing, train, deploy, scale),
-        flip_pictures(session, stacks, arms, f"{prefix}") if images else None,
-        gallery(session, stacks, differing, f"{prefix}look ", opened) if images else None,
+        flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
+        gallery(session, stacks, differing, f"{prefix}look ", opened) if modality.draws else None,
         prefix,
         opened,
         {},

@@ -171,23 +171,12 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
             sizes.append(modality.sizes(modality.read(item.name, item.path)))
         except SampleError as error:
             raise DataError(f"{item.path}: {error}, a moment after it was run") from error
-    return Inputs(
-        [item.name for item in items],
-        [one.get("width", 1) for one in sizes],
-        [one.get("height", 1) for one in sizes],
-        [one["bytes"] for one in sizes],
-    )
+    measures = {name: [one[name] for one in sizes] for name in sizes[0]}
+    return Inputs([item.name for item in items], measures)
 
 
 def _table(inputs: Inputs) -> pa.Table:
-    return pa.table(
-        {
-            "sample": list(inputs.names),
-            "width": list(inputs.widths),
-            "height": list(inputs.heights),
-            "bytes": list(inputs.bytes),
-        }
-    )
+    return pa.table({"sample": list(inputs.names), **inputs.sizes})
 
 
 def _odd(found: Answers, live: Sequence[str], measured: Sequence[Round]) -> dict[str, int]:

@@ -11,11 +11,11 @@ from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
 from simulator.experiments.job import Job, Options, Result
 from simulator.latency import job as timing
-from simulator.latency.figures import MS
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import Fixed
 from simulator.latency.under_load import UnderLoad
 from simulator.results.timed import LatencySummary, LoadSummary
+from simulator.statistics.percentiles import MS
 
 QUERIES = 1024
 """MLPerf's ``min_query_count`` of SingleStream; it carries a p99 (662)."""

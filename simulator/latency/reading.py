@@ -19,6 +19,7 @@ from simulator.latency.rounds import LATENCIES
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
+from simulator.results.store import read_table
 from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT, Ints, from_map
 
@@ -34,18 +35,19 @@ class TimedRun:
     Attributes:
         summary: the content of ``summary.json``.
         names: n samples, in the order of the data set.
-        sizes: (n, 2) their columns and rows in pixels.
+        sizes: (n, 2) their columns and rows in pixels; None where they are no pictures.
         times: of each stack.
     """
 
     summary: LatencySummary
     names: Sequence[str]
-    sizes: Ints
+    sizes: Ints | None
     times: dict[str, Times]
 
     @property
     def megapixels(self) -> NDArray[np.float64]:
-        """(n,) of the samples."""
+        """(n,) of the samples, which are pictures."""
+        assert self.sizes is not None
         found: NDArray[np.float64] = self.sizes.prod(axis=1) / 1e6
         return found
 
@@ -78,16 +80,18 @@ def of_rounds(
 
 
 def _timed(run: Run, summary: LatencySummary) -> TimedRun:
-    table = pq.read_table(run.folder / SAMPLES, columns=["sample", "width", "height"])
-    names = table["sample"].to_pylist()
-    sizes = np.stack([table[key].to_numpy() for key in ("width", "height")], axis=1)
+    table = read_table(run.folder / SAMPLES)
+    names, pixels = table["sample"].to_pylist(), ("width", "height")
+    sizes = None
+    if set(pixels) <= set(table.column_names):
+        sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
     sides = list(summary.stacks)
     return TimedRun(summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
 
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:
     columns = ["round", "sample", "side", "ns", f"{TOTAL}_ns"]
-    with pq.ParquetFile(place) as file:
+    with place.open("rb") as opened, pq.ParquetFile(opened) as file:
         parts = [_rows(batch, sides, names) for batch in file.iter_batches(_BATCH, columns=columns)]
     side, row, sample, whole = (np.concatenate([part[at] for part in parts]) for at in range(4))
     known = [part[4] for part in parts]

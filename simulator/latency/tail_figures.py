@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from simulator.latency.figures import MS, Floats, cannot_carry
+from simulator.latency.figures import Floats
 from simulator.latency.quality import BATCH, Mask, Quality
 from simulator.latency.stopping import Rule, Stopping
 from simulator.latency.times import Times
 from simulator.statistics.bootstrap import ROUNDING
 from simulator.statistics.density import divergence, fit, pooled_divergence
-from simulator.statistics.percentiles import mlperf_queries, percentile
+from simulator.statistics.percentiles import MS, cannot_carry, mlperf_queries, percentile
 
 TAILS = (0.99, 0.95, 0.9)
 """The percentiles of the latency whose values are thresholds, as in the paper's Table 3."""

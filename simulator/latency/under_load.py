@@ -14,7 +14,6 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
-from simulator.latency.figures import MS, cannot_carry
 from simulator.latency.single_stream import SingleStream
 from simulator.latency.summary import head, told, vocabulary
 from simulator.latency.times import TOTAL
@@ -26,7 +25,7 @@ from simulator.pipeline.stack import Chosen, Stack
 from simulator.pipeline.walk import Opened
 from simulator.results.store import LOGS, RunWriter, write_json
 from simulator.results.timed import LoadSummary, Served
-from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
+from simulator.statistics.percentiles import MS, PERCENTILES, cannot_carry, name, samples_needed
 
 SERVED = "served.json"
 BACKEND = "loadgen"

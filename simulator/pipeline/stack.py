@@ -106,6 +106,7 @@ class StackBuilder:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = own
+        self._refuse_other_samples(profile)
         self._refuse_recorded(side, own)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, own, found)
@@ -140,6 +141,14 @@ class StackBuilder:
     def close(self) -> None:
         """Close every runtime."""
         self.runtimes.close()
+
+    def _refuse_other_samples(self, profile: Profile) -> None:
+        own = self.card.modality
+        if profile.spec.modality != own.name:
+            raise ModelError(
+                f"{profile.name} takes samples of modality {profile.spec.modality}, and "
+                f"{self.card.path} is of a model for {own.name}s"
+            )
 
     def _refuse_recorded(self, side: str, own: Chosen) -> None:
         """Refuse a condition that could not reach every stack alike."""

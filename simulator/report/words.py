@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
+from simulator.results.shared import ConditionDescription
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
@@ -142,3 +143,9 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "+".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def condition(under: ConditionDescription) -> str:
+    """Return a condition in words: as it was asked for, what it does, and which draw."""
+    draw = "" if under.trial is None else f", trial {under.trial}"
+    return f"{under.text}{draw}: {under.summary}"

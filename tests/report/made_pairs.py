@@ -15,6 +15,7 @@ from made_results import report
 
 from simulator.experiments.summary import latency
 from simulator.results.store import finite
+from simulator.results.times import MAP
 from simulator.tasks.classification.compare import compare
 
 SIDES = ("train", "deploy")
@@ -84,7 +85,9 @@ def pair(
         "margin": np.stack([margins, np.full(n, 0.25)], axis=1).ravel(),
         "digest": digests or ["0" * 64] * (2 * n),
         "skipped": pa.nulls(2 * n, pa.string()),
-        "ns": pa.array([[("infer", 2_000_000)]] * (2 * n), pa.map_(pa.string(), pa.int64())),
+        "condition": pa.nulls(2 * n, pa.string()),
+        "trial": np.zeros(2 * n, np.int32),
+        "ns": pa.array([[("infer", 2_000_000)]] * (2 * n), MAP),
     })  # fmt: skip
     return write(folder, found | dict(summary or {}), "run", records, names, classes)
 

@@ -70,7 +70,9 @@ def run(
     names = names or [f"{at:05d}.jpg" for at in range(n)]
     sizes = sizes or [(500, 375)] * n
     folder.mkdir(parents=True)
-    summary = _summary(times, Inputs(names, *zip(*sizes, strict=True), [1] * n)) | changed
+    widths, heights = zip(*sizes, strict=True)
+    inputs = Inputs(names, {"width": widths, "height": heights, "bytes": [1] * n})
+    summary = _summary(times, inputs) | changed
     if right is not None:
         judges = {side: Share(one) for side, one in right.items()}
         summary["tail"], why = tail.tail(times, judges, list(deadlines), 0, 20)

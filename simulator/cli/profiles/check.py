@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     open_lines = [f"{where}: {key}: still to be written" for key, where in unfinished.items()]
     if options.strict and (lines := [*why, *asked, *open_lines]):
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
-    ran = f"and runs here: {proof.card} on {proof.image}" if proof else "and cannot run here"
+    ran = f"and runs here: {proof.card} on {proof.sample}" if proof else "and cannot run here"
     profiles.console().print(f"{profile.name}: valid, {ran}", markup=False, soft_wrap=True)
     return cli.PASS
 

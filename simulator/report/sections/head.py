@@ -9,10 +9,10 @@ from typing import Any
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
-from simulator.report.words import SIGNIFICANT, between, ends, points, share, title
+from simulator.report.words import SIGNIFICANT, between, condition, ends, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
-from simulator.results.shared import Gate, Profile
+from simulator.results.shared import Gate, Profile, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
@@ -42,7 +42,14 @@ def head(run: Run) -> Head:
     """Return the first lines of a run's page."""
     name, question, answers = _COMMANDS[run.command](run.summary)
     verdict, rules = _gate(run.command, run.summary.gate)
-    return Head(name, question, answers, verdict, rules)
+    return Head(name, f"{question}{_condition(run.summary)}", answers, verdict, rules)
+
+
+def _condition(summary: Summary) -> str:
+    """What every stack was under; empty where there was no condition."""
+    if summary.under is None:
+        return ""
+    return f" Every stack is under {condition(summary.under)}."
 
 
 Words = tuple[str, str, Sequence[str]]

@@ -8,10 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING
-from simulator.report.words import ends, is_significant, points, title
+from simulator.report.words import ends, heading, is_significant, points, title
 from simulator.results.suites import Blame, ExplainSummary, WorstSummary
-
-_HEADS = {"flip_rate": "Flip rate", "top1": "Top-1"}
 
 
 def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
@@ -30,7 +28,7 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
         highlight=False,
     )
     for metric, blame in summary.blame.items():
-        _metric(f"{_HEADS.get(metric, title(metric))}, points", blame, summary, console)
+        _metric(f"{heading(summary.task, metric)}, points", blame, summary, console)
     if summary.skipped:
         console.print(f"[yellow]note[/] {summary.skipped} images were skipped")
     for warning in summary.warnings:
@@ -87,7 +85,7 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
         pad_edge=False,
     )
     metric = summary.metric
-    for column in ("step", "added", title(metric), "lost, points"):
+    for column in ("step", "added", title(summary.task, metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")
     table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
     deepest = max(summary.path, key=lambda step: step.drop)

@@ -10,6 +10,7 @@ from simulator.results.shared import ConditionDescription
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
+from simulator.tasks.task import TASKS
 
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05
@@ -53,9 +54,15 @@ _NAMED = 4
 """Stretches of deadlines with a better stack that are put into words."""
 
 
-def title(metric: str) -> str:
-    """Return a metric as people write it."""
-    return {"top1": "top-1"}.get(metric, metric)
+def title(task: str, metric: str) -> str:
+    """Return a metric of a task as people write it."""
+    return "flip rate" if metric == "flip_rate" else TASKS[task].view().metric(metric)
+
+
+def heading(task: str, metric: str) -> str:
+    """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
+    name = title(task, metric)
+    return name[:1].upper() + name[1:] if name.islower() else name
 
 
 def count(number: int, what: str) -> str:

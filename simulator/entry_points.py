@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from simulator.errors import UserError, one_line, unknown
 
 T = TypeVar("T")
+OURS = "pipeline-simulator"
 
 
 class Table(Generic[T]):
@@ -87,6 +88,10 @@ class Table(Generic[T]):
         """Return the package that brings a thing, with its version."""
         dist = self.points[name].dist
         return f"{dist.name} {dist.version}" if dist else ""
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a thing comes with this program, and not with another package."""
+        return self.package(name).partition(" ")[0] == OURS
 
     def forget(self) -> None:
         """Look again which packages are installed; for tests that install one."""

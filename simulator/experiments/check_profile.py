@@ -1,9 +1,10 @@
-"""The proof that a profile runs here: one image, or none, through every stage of its stack."""
+"""The proof that a profile runs here: one sample, or none, through every stage of its stack."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from simulator.contract.recipe import Recipe
 from simulator.data import example
 from simulator.data.folder import Dataset, Item
 from simulator.errors import DataError, ModelError
-from simulator.model.card import Card
+from simulator.modalities.modality import MODALITIES
+from simulator.model.card import DEFAULT, Card
 from simulator.model.onnxfile import check
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import Executor, LocalExecutor
@@ -28,17 +30,17 @@ from simulator.profile.implementations import Choices
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of one image.
+    """What came of one sample.
 
     Attributes:
         card: the model's name.
-        image: the image's name.
+        sample: the sample's name.
         gave: each stage with what it gave, in words.
         stack: the stack, closed again; what is in force and what to know about it.
     """
 
     card: str
-    image: str
+    sample: str
     gave: tuple[tuple[str, str], ...]
     stack: Stack
 
@@ -67,13 +69,13 @@ def is_recorded(own: Chosen) -> bool:
 
 
 def prove(own: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
-    """Run one built-in image through every stage.
+    """Run one built-in image, or one specimen of another modality, through every stage.
 
-    INT8 is calibrated on that one image: that it can be made is proved, not how good it is.
+    INT8 is calibrated on that one sample: that it can be made is proved, not how good it is.
 
     Args:
         own: the profile and its implementations.
-        model: a model card; the built-in model by default.
+        model: a model card; by default the built-in model, or that of the specimen.
         say: told what is being made.
 
     Raises:
@@ -82,10 +84,22 @@ def prove(own: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
     """
     for choice in own[1].values():
         registry.require(choice.backend)
-    card = Card(Path(model) if model else example.model_card())
-    images = example.images()
-    item = Item(images.items[0].name, images.items[0].path, None)
-    builder = StackBuilder(card, check(card), Dataset(images.root, (item,)), 0, say)
+    with tempfile.TemporaryDirectory() as folder:
+        own_card, item = _sample(own[0].spec.modality, model is None, Path(folder))
+        return _proved(own, Card(Path(model) if model else own_card), item, say)
+
+
+def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:
+    """A model card, where one is wanted, and a sample of a modality."""
+    if kind == DEFAULT:
+        first = example.images().items[0]
+        return example.model_card() if with_model else folder, replace(first, truth=None)
+    made = MODALITIES[kind].specimen(folder)
+    return made.card, Item(made.files[0].name, made.files[0], None)
+
+
+def _proved(own: Chosen, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
+    builder = StackBuilder(card, check(card), Dataset(item.path.parent, (item,)), 0, say)
     try:
         stack = builder.stack("here", own, {"train": own, "deploy": own})
         executor = LocalExecutor(card.modality, builder.runtimes, workers=1)
@@ -119,7 +133,7 @@ def _outputs(found: Inferred) -> list[tuple[str, Array]]:
 def _refuse_nonsense(found: Inferred) -> None:
     bad = [name for name, array in _outputs(found) if not np.isfinite(array).all()]
     if bad:
-        raise ModelError(f"infer: {', '.join(bad)} of the built-in image is not finite")
+        raise ModelError(f"infer: {', '.join(bad)} of the sample is not finite")
 
 
 def _words(value: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.contract.recipe import Boundary, Chain
+from simulator.data.tally import counted
 from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
 from simulator.model.artifact import graph_difference
@@ -21,7 +22,8 @@ from simulator.pipeline.executor import Outcome
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.profile.axes import GRAPH_AXES, POST_AXES, is_of_front_end, swap
+from simulator.profile.axes import POST_AXES, is_of_front_end, swap
+from simulator.profile.modality import graph_axes
 
 SELF_SAMPLES = 4
 AXIS_SAMPLES = 8
@@ -80,7 +82,7 @@ class AxisEffects:
         known: effects that need no sample.
         pixels: the chain to the network's input of each pixel axis, and of ``train``.
         answers: the chain to the answer of each postprocessing axis.
-        scale: levels of 0-255 for one unit of the tensors.
+        scale: see :meth:`simulator.modalities.modality.Modality.scale`.
     """
 
     axes: Sequence[str]
@@ -123,15 +125,18 @@ class AxisEffects:
         """
         found = dict(self.known)
         for axis in self.pixels:
-            found[axis] = _effect([one[axis] for one in seen if axis in one])
+            found[axis] = _effect(
+                [one[axis] for one in seen if axis in one], self.card.modality.unit
+            )
         for axis in self.answers:
             found[axis] = self._words([one[axis] for one in seen if axis in one])
         return {axis: found[axis] for axis in self.axes if axis in found}
 
     def _words(self, found: Sequence[tuple[int, int, bool]]) -> dict[str, Any]:
         changed, units, differ = (sum(one[at] for one in found) for at in range(3))
+        unit = self.card.modality.unit
         words = (
-            f"answers differ in {differ} of {len(found)} images; {changed:,} of {units:,} "
+            f"answers differ in {differ} of {counted(len(found), unit)}; {changed:,} of {units:,} "
             f"{self.card.task.unit}s changed"
         )
         return {"null": not differ, "why": words}
@@ -147,12 +152,12 @@ def axis_effects(
         axes: the axes that differ.
         train: the training stack.
         deploy: the deployment stack.
-        scale: levels of 0-255 for one unit of the tensors.
+        scale: see :meth:`simulator.modalities.modality.Modality.scale`.
     """
     card, found = session.card, AxisEffects(axes, session.card, scale)
     for axis in axes:
         try:
-            if axis in GRAPH_AXES:
+            if axis in graph_axes():
                 graphs = (stack.profile.spec.graph for stack in (train, deploy))
                 changed, words = graph_difference(card, session.source, axis, *graphs)
                 found.known[axis] = {"null": changed == 0, "why": words}
@@ -182,9 +187,9 @@ def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
     return chains
 
 
-def _effect(found: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
+def _effect(found: Sequence[tuple[float, float, float]], unit: str) -> dict[str, Any]:
     if not found:
-        return {"null": False, "why": "no image could go through this axis alone"}
+        return {"null": False, "why": f"no {unit} could go through this axis alone"}
     shares, means, peaks = zip(*found, strict=True)
     return {
         "samples": len(found),
@@ -196,13 +201,23 @@ def _effect(found: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
     }
 
 
-def difference(a: Array, b: Array, scale: Array) -> tuple[float, float, float]:
-    """Compare two inputs of a network: the share of values that differ, mean and max in levels.
+def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
+    """Compare two inputs of a network: the share of values that differ, mean and max difference.
 
     Args:
-        a: the input of one stack.
-        b: that of the other, of the same shape.
-        scale: levels of 0-255 for one of their units.
+        a: the input of one stack: an array, a mapping of names to arrays, or a tuple of these.
+        b: that of the other. Where an array has another shape there, all of it differs, and how
+            much is not known.
+        scale: what differences are multiplied by.
     """
-    levels = np.abs(a - b) * scale
-    return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
+    if isinstance(a, np.ndarray) and a.shape == b.shape:
+        numbers = a.dtype.kind == "f"
+        levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale
+        return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
+    if isinstance(a, np.ndarray):
+        return 1.0, np.nan, np.nan
+    parts = range(min(len(a), len(b))) if isinstance(a, tuple) else a
+    found = [difference(a[part], b[part], scale) for part in parts]
+    shares, means, peaks = zip(*found, strict=True)
+    same = len(a) == len(b)
+    return float(np.mean(shares)) if same else 1.0, float(np.mean(means)), float(max(peaks))

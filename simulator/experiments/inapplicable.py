@@ -1,4 +1,4 @@
-"""Options of a suite that a model has no use for."""
+"""Options of a suite that do not apply to a model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from simulator.model.artifact import graph_difference, start
 from simulator.pipeline.inference import settings_of
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
+from simulator.profile.modality import graph_axes
 
 
-def absent_options(
+def inapplicable(
     session: Session, base: Chosen, options: Mapping[tuple[str, str], Chosen]
 ) -> dict[tuple[str, str], str]:
     """Return the options that change nothing in this model, or cannot be run with it, and why.
@@ -26,20 +27,20 @@ def absent_options(
     Raises:
         UserError: none is left.
     """
-    absent = {}
+    found = {}
     for key, own in options.items():
         try:
             start(session.card, session.source, *own)
             why = _without_effect(session, base, own)
         except ModelError as error:
-            absent[key] = str(error)
+            found[key] = str(error)
         else:
             if why and key[0] != COMBINED:
-                absent[key] = why
-    if len(absent) == len(options):
-        why = "; ".join(dict.fromkeys(absent.values()))
+                found[key] = why
+    if len(found) == len(options):
+        why = "; ".join(dict.fromkeys(found.values()))
         raise UserError(f"{session.card.spec.name}: no option of this suite changes it: {why}")
-    return absent
+    return found
 
 
 def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:
@@ -53,10 +54,10 @@ def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:
     changes = [
         graph_difference(session.card, session.source, axis, *graphs)
         for axis in differing
-        if axis in axes.GRAPH_AXES
+        if axis in graph_axes()
     ]
     settings = [settings_of(profile, session.card).identity() for profile, _ in (base, own)]
-    others = set(differing) - {*axes.GRAPH_AXES, *axes.POST_AXES}
+    others = set(differing) - {*graph_axes(), *axes.POST_AXES}
     if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
         return None
     words = [words for _, words in changes]

@@ -19,6 +19,7 @@ from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -141,14 +142,14 @@ class Session:
         if memory is not None and memory < 1:
             raise UserError(f"memory must be at least 1 MiB, got {memory}")
         self.show = progress or Silent()
-        self.show.say("preparing the model and the images")
+        self.show.say("preparing the model and the data")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         if under:
             under.check(self.card.modality.name)
         self.source = check(self.card)
-        task, files = self.card.task, Files.of(self.card.modality)
-        whole = task.load(Path(data), files) if data else task.example()
-        self.notes = whole.notes
+        task, self.files = self.card.task, Files.of(self.card.modality)
+        whole = task.load(Path(data), self.files) if data else task.example()
+        self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.builder = StackBuilder(
@@ -193,8 +194,9 @@ class Session:
         bare = [item.name for item in self.dataset.items if item.truth is None]
         if bare:
             raise UserError(
-                f"{self.dataset.root}: {len(bare)} of {len(self.dataset.items)} images have no "
-                f"label, the first is {bare[0]}; {self.card.task.headline} needs one for each"
+                f"{self.dataset.root}: {len(bare)} of {self.files.count(len(self.dataset.items))} "
+                f"have no label, the first is {bare[0]}; {self.card.task.headline} needs one for "
+                "each"
             )
 
     def plan(self, stacks: Sequence[Stack], asides: Mapping[str, Chain] | None = None) -> Plan:
@@ -243,7 +245,8 @@ class Session:
             self.show.advance(len(done), len(self.dataset.items))
         if all(result.skipped for result in done):
             raise DataError(
-                f"{self.dataset.root}: none of {len(done)} images could go through every stack; "
+                f"{self.dataset.root}: none of {self.files.count(len(done))} could go through "
+                f"every stack; "
                 f"the first: {done[0].item.name}: {done[0].skipped}"
             )
         return done

@@ -14,8 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.experiments import controls
@@ -24,7 +22,7 @@ from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, fl
 from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
-from simulator.modalities.image.front_end import deviations
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -90,7 +88,7 @@ class PairWatch:
         arms: their indices in the plan.
         effects: every axis alone.
         pictures: of flips; or why there are none; None where the task draws none.
-        shown: what the networks saw; None where samples are no images.
+        shown: what the networks saw; None where samples are no pictures.
         prefix: of the names of its chains in the plan.
         opened: closes what feature maps need.
         seen: what was kept, by sample.
@@ -207,7 +205,8 @@ class PairWatch:
         """Draw the worst flips and what the networks saw, and say in the summary where."""
         flips = summary["worst_flips"]
         if isinstance(self.pictures, str) and flips:
-            summary["warnings"].append(f"the worst flips are not drawn: {self.pictures}")
+            words = f"the worst flips are not drawn: {self.pictures}"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         elif isinstance(self.pictures, FlipPictures):
             kept = {name: one.flip for name, one in self.seen.items() if one.flip}
             draw(self.session, flips, kept, run)
@@ -223,7 +222,8 @@ class PairWatch:
         ]
         files = writer()
         if files is None:
-            summary["warnings"].append("no pictures are kept: no installed backend writes PNG")
+            words = "no pictures are kept: no installed backend writes PNG"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
             summary["looks"] = hang(self.shown, looks, files, self.session.workers, run)
 
@@ -246,15 +246,15 @@ def pair_watch(
     """
     train, deploy = stacks
     opened = ExitStack()
-    images = session.card.modality.name == "image"
-    scale = deviations(train.profile, session.card.spec) if images else np.ones(1)
+    modality = session.card.modality
+    scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,
         stacks,
         arms,
         controls.axis_effects(session, differing, train, deploy, scale),
-        flip_pictures(session, stacks, arms, f"{prefix}") if images else None,
-        gallery(session, stacks, differing, f"{prefix}look ", opened) if images else None,
+        flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
+        gallery(session, stacks, differing, f"{prefix}look ", opened) if modality.draws else None,
         prefix,
         opened,
         {},

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from simulator.latency.figures import MS, Floats
+from simulator.latency.figures import Floats
 from simulator.latency.times import Times
 from simulator.statistics.density import fit, pairwise
+from simulator.statistics.percentiles import MS
 
 COMPARED = 24
 """Instances whose distributions are held against each other."""
@@ -26,20 +27,20 @@ class Inputs:
 
     Attributes:
         names: n.
-        widths: columns.
-        heights: rows.
-        bytes: of the files.
+        sizes: by name n of each measure that the modality takes; ``bytes`` of the files among them,
+            of pictures ``width`` and ``height``.
     """
 
     names: Sequence[str]
-    widths: Sequence[int]
-    heights: Sequence[int]
-    bytes: Sequence[int]
+    sizes: Mapping[str, Sequence[int]]
 
     @property
-    def pixels(self) -> Floats:
-        """(n,) width times height."""
-        return np.array(self.widths, np.float64) * np.array(self.heights, np.float64)
+    def pixels(self) -> Floats | None:
+        """(n,) width times height; None where samples are no pictures."""
+        if not {"width", "height"} <= set(self.sizes):
+            return None
+        width, height = (np.array(self.sizes[key], np.float64) for key in ("width", "height"))
+        return width * height
 
 
 def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
     """
     return {
         side: {
-            "size": regression(inputs.pixels, medians(found)),
+            "size": None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
             "equal_size": equal_size(found, inputs),
             "instances": instances(found, inputs),
         }
@@ -97,9 +98,11 @@ def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
 
     Returns:
         ``width``, ``height``, ``instances``, and of their medians the ``min_ms``, ``median_ms`` and
-        ``max_ms``; None where no two images have one size.
+        ``max_ms``; None where no two images have one size, or samples are no pictures.
     """
-    sizes = np.stack([inputs.widths, inputs.heights], axis=1)
+    if inputs.pixels is None:
+        return None
+    sizes = np.stack([inputs.sizes["width"], inputs.sizes["height"]], axis=1)
     known, which, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
     most = int(counts.argmax())
     if counts[most] < 2:
@@ -122,7 +125,8 @@ def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
     """
     if times.rounds < ROUNDS_NEEDED:
         return None
-    order = np.argsort(inputs.pixels, kind="stable")
+    size = inputs.sizes["bytes"] if inputs.pixels is None else inputs.pixels
+    order = np.argsort(size, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, COMPARED).astype(np.int64))]
     apart = pairwise(fit(times.finite()[:, chosen]))
     return {"samples": [inputs.names[at] for at in chosen], "rjsd": apart.round(4).tolist()}

@@ -19,6 +19,7 @@ from simulator.latency.rounds import LATENCIES
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
+from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT, Ints, from_map
 
 SAMPLES = "samples.parquet"
@@ -33,18 +34,19 @@ class TimedRun:
     Attributes:
         summary: the content of ``summary.json``.
         names: n samples, in the order of the data set.
-        sizes: (n, 2) their columns and rows in pixels.
+        sizes: (n, 2) their columns and rows in pixels; None where they are no pictures.
         times: of each stack.
     """
 
-    summary: dict[str, Any]
+    summary: LatencySummary
     names: Sequence[str]
-    sizes: Ints
+    sizes: Ints | None
     times: dict[str, Times]
 
     @property
     def megapixels(self) -> NDArray[np.float64]:
-        """(n,) of the samples."""
+        """(n,) of the samples, which are pictures."""
+        assert self.sizes is not None
         found: NDArray[np.float64] = self.sizes.prod(axis=1) / 1e6
         return found
 
@@ -56,10 +58,10 @@ def timed(run: Run) -> TimedRun | None:
     Raises:
         RunError: they are damaged.
     """
-    if "percentiles" not in run.summary:
+    if not isinstance(run.summary, LatencySummary):
         return None
     try:
-        return _timed(run)
+        return _timed(run, run.summary)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{run.folder}: a damaged run: {one_line(error)}") from error
 
@@ -76,12 +78,14 @@ def of_rounds(
     return shown
 
 
-def _timed(run: Run) -> TimedRun:
-    table = pq.read_table(run.folder / SAMPLES, columns=["sample", "width", "height"])
-    names = table["sample"].to_pylist()
-    sizes = np.stack([table[key].to_numpy() for key in ("width", "height")], axis=1)
-    sides = list(run.summary["stacks"])
-    return TimedRun(run.summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
+def _timed(run: Run, summary: LatencySummary) -> TimedRun:
+    table = pq.read_table(run.folder / SAMPLES)
+    names, pixels = table["sample"].to_pylist(), ("width", "height")
+    sizes = None
+    if set(pixels) <= set(table.column_names):
+        sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
+    sides = list(summary.stacks)
+    return TimedRun(summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
 
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:

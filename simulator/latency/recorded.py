@@ -21,7 +21,8 @@ Mask = NDArray[np.bool_]
 _LONGEST = 10**15
 """Nanoseconds, 11 days: more is no latency but another unit."""
 _NAMED = 5
-"""How many of many missing images an error names."""
+"""How many of many missing samples an error names."""
+SAMPLE = "sample"
 
 
 def columns() -> tuple[str, ...]:
@@ -32,9 +33,9 @@ def columns() -> tuple[str, ...]:
 def load_times(path: Path, items: Sequence[Item]) -> Times:
     """Read the latencies that a device has logged.
 
-    The table has a row per sample and round: ``image``, the path below the data folder;
-    optionally ``round``, an integer, whose order counts and not its value; and whole nanoseconds,
-    either ``total_ns`` or one or more of ``decode_ns``, ``color_ns``, ``resize_ns``,
+    The table has a row per sample and round: ``image`` or ``sample``, the path below the data
+    folder; optionally ``round``, an integer, whose order counts and not its value; and whole
+    nanoseconds, either ``total_ns`` or one or more of ``decode_ns``, ``color_ns``, ``resize_ns``,
     ``geometry_ns``, ``normalize_ns``, ``infer_ns``, ``postprocess_ns``, whose sum is then the
     total. Without ``round`` the n-th row of an image is its n-th round. Images that are not
     evaluated are passed over, whatever else their rows say.
@@ -79,9 +80,12 @@ def _table(path: Path) -> pa.Table:
         table = parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a table: {' '.join(str(error).split())}") from error
-    names, known = table.column_names, ("image", "round", *columns())
+    names, known = table.column_names, (SAMPLE, "image", "round", *columns())
+    if SAMPLE in names and "image" not in names:
+        names = ["image" if name == SAMPLE else name for name in names]
+        table = table.rename_columns(names)
     if "image" not in names:
-        raise DataError(f"{path}: no column image; it has {', '.join(names)}")
+        raise DataError(f"{path}: no column image or {SAMPLE}; it has {', '.join(names)}")
     if odd := [name for name in names if name not in known]:
         raise DataError(f"{path}: column {odd[0]!r} is none of {', '.join(known)}")
     if twice := [name for name in names if names.count(name) > 1]:

@@ -10,8 +10,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from pydantic import BaseModel
 
+from simulator.contract import Array
 from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
+from simulator.errors import UserError
+from simulator.modalities.specimen import Specimen
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.schema import ProfileSpec
@@ -55,6 +58,8 @@ class Modality(ABC):
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
         suffixes: the ends of the names of files that are samples, in lower case with the dot.
+    draws: ClassVar[bool] = False
+    levels: ClassVar[str] = "units"
         Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
         Card: the schema of its model cards.
     """
@@ -62,6 +67,8 @@ class Modality(ABC):
     name: ClassVar[str]
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
+    draws: ClassVar[bool] = False
+    levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
 
@@ -113,6 +120,10 @@ class Modality(ABC):
         """Return a line for everything in a profile that its backends cannot do together."""
         return []
 
+    def scale(self, profile: Profile, card: Any) -> Array:
+        """Return what differences of two inputs are multiplied by, to be told to people."""
+        return np.ones(1)
+
     def memory(self, source: Any) -> int:
         """Return about how many bytes a library needs at work on a sample, besides its result."""
         return 0
@@ -120,6 +131,17 @@ class Modality(ABC):
     def sizes(self, source: Any) -> dict[str, int]:
         """Return a sample's measures for tables; ``bytes`` among them."""
         return {"bytes": len(source.data)}
+
+    def specimen(self, folder: Path) -> Specimen:
+        """Write into a folder what the conformance suite tries this modality with.
+
+        Raises:
+            UserError: its author has written none.
+        """
+        raise UserError(
+            f"the modality {self.name!r} brings nothing to try it with; write its specimen(), see "
+            "docs/conformance.md"
+        )
 
 
 MODALITIES: Table[Modality] = Table(

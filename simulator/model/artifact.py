@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 
 from simulator.contract import Array, Stage
-from simulator.contract.passes import Request
+from simulator.contract.passes import PASSES, Request
 from simulator.errors import ModelError
 from simulator.model.after import finish
 from simulator.model.card import Card
@@ -156,7 +156,8 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    key = digest([given.key, "graph", differs, _shapes(card), makers()])
+    others = [PASSES.package(axis) for axis in differs if not PASSES.is_ours(axis)]
+    key = digest([given.key, "graph", differs, *others, _shapes(card), makers()])
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator.contract import Evidence, StageSpec
+from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
 from simulator.profile.document import Key
-from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.load import Profile
 from simulator.profile.modality import at, axes_of, filled, front_axes, places
@@ -18,7 +18,6 @@ from simulator.profile.schema import Claim
 TODO = "TODO"
 """How a source begins that is still to be written."""
 _REBUILT = ("activation", "accumulation")
-GRAPH_AXES = tuple(Graph.model_fields)
 POST_AXES = tuple(Postprocess.model_fields)
 ABSENT = "absent"
 """What an axis says in a stack that lacks its stage, where another one has it."""
@@ -91,9 +90,12 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
         return Evidence(claim.kind), claim.source
     if at(profile.spec, (section,)) is None:
         return Evidence.NATIVE, "the stack has no such stage"
-    rebuilt = axis in _REBUILT and getattr(profile.spec.graph, axis) != getattr(Graph(), axis)
-    if rebuilt:
-        return Evidence.EMULATED, "rebuilt from ONNX's elementary operators: docs/graph.md"
+    graph = profile.spec.graph
+    if section == "graph" and inner and getattr(graph, axis) != getattr(type(graph)(), axis):
+        if not PASSES.is_ours(axis):
+            return Evidence.EMULATED, f"rebuilt by {PASSES.package(axis)}"
+        if axis in _REBUILT:
+            return Evidence.EMULATED, "rebuilt from ONNX's elementary operators: docs/graph.md"
     made = [
         choices[spec.name]
         for spec in filled(profile.spec.modality)

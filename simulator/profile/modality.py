@@ -13,10 +13,12 @@ from typing import Any, Literal, Protocol
 from pydantic import Field, create_model
 
 from simulator.contract import stage
+from simulator.contract.passes import PASSES, GraphPass
 from simulator.contract.stage import StageSpec, named, stages
 from simulator.entry_points import Table
 from simulator.errors import UserError
 from simulator.profile.document import Key
+from simulator.profile.graph import Graph
 from simulator.profile.hints import Hint
 from simulator.profile.schema import Claim, ProfileSpec
 from simulator.profile.section import OpenSection
@@ -53,9 +55,40 @@ def schema_of(modality: str) -> type[ProfileSpec]:
         __base__=base,
         __doc__=base.__doc__,
         evidence=evidence,
+        graph=(graph_schema(), ...),
         **extra,  # type: ignore[call-overload]
     )
     return made
+
+
+@cache
+def graph_schema() -> type[Graph]:
+    """Return the section ``graph``, the passes of other packages included.
+
+    Raises:
+        UserError: one of them does not load.
+    """
+    others = [name for name in PASSES.names if not PASSES.is_ours(name)]
+    found = [one for one in map(PASSES.__getitem__, others) if isinstance(one, GraphPass)]
+    if not found:
+        return Graph
+    fields = {one.name: (one.schema, one.keep) for one in sorted(found, key=_order)}
+    made: type[Graph] = create_model(
+        Graph.__name__,
+        __base__=Graph,
+        __doc__=Graph.__doc__,
+        **fields,  # type: ignore[call-overload]
+    )
+    return made
+
+
+def graph_axes() -> tuple[str, ...]:
+    """Return the axes of the section ``graph``."""
+    return tuple(graph_schema().model_fields)
+
+
+def _order(one: GraphPass) -> int:
+    return one.order
 
 
 @cache
@@ -99,7 +132,7 @@ def extra_specs(modality: str) -> tuple[StageSpec, ...]:
 def places(modality: str) -> dict[str, Key]:
     """Return where each axis stands in a profile, in pipeline order."""
     found: dict[str, Key] = {}
-    fields = SCHEMAS[modality].Spec.model_fields
+    fields = schema_of(modality).model_fields
     for spec in stages(modality):
         if spec.fields_are_axes:
             (section,) = spec.section
@@ -148,7 +181,8 @@ def forget() -> None:
     """Look again which packages are installed; for tests that install one."""
     stage.forget()
     SCHEMAS.forget()
-    for known in (schema_of, sections, filled, extra_specs, places):
+    PASSES.forget()
+    for known in (schema_of, graph_schema, sections, filled, extra_specs, places):
         known.cache_clear()
 
 

@@ -21,7 +21,8 @@ MS = 1_000_000
 
 def sized(widths, heights):
     names = [f"{at}.jpg" for at in range(len(widths))]
-    return Inputs(names, list(widths), list(heights), [1] * len(widths))
+    sizes = {"width": list(widths), "height": list(heights), "bytes": [1] * len(widths)}
+    return Inputs(names, sizes)
 
 
 def times(ms):

@@ -593,7 +593,9 @@ def test_a_summary_of_a_pair_that_says_nothing_is_no_crash(again, bundle, tmp_pa
     result = again(place)
 
     assert of(result)["verdict"] == DIFFERENT
-    assert result.summary["contradictions"][0].endswith("no summaries of ours: 'metric'")
+    assert result.summary["contradictions"][0].endswith(
+        "pairs/tiny/bgr/summary.json: command: None is not one of ours"
+    )
 
 
 def test_rounds_and_latencies_that_were_recorded_follow_from_themselves(

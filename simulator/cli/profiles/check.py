@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator import cli
 from simulator.cli import profiles
+from simulator.notices import Kind, Notice
 
 if TYPE_CHECKING:
     from simulator.experiments.check_profile import Proof
@@ -41,11 +42,11 @@ def run(options: argparse.Namespace) -> int:
     _lines(profile, choices, proof, notes)
     _labelled("to fill in", [", ".join(unfinished)] if unfinished else [])
     _labelled("to run it here", why)
-    asked = [note for note in notes if "was asked for" in note]
+    asked = [note.text for note in notes if note.is_strict]
     open_lines = [f"{where}: {key}: still to be written" for key, where in unfinished.items()]
     if options.strict and (lines := [*why, *asked, *open_lines]):
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
-    ran = f"and runs here: {proof.card} on {proof.image}" if proof else "and cannot run here"
+    ran = f"and runs here: {proof.card} on {proof.sample}" if proof else "and cannot run here"
     profiles.console().print(f"{profile.name}: valid, {ran}", markup=False, soft_wrap=True)
     return cli.PASS
 
@@ -67,11 +68,12 @@ def _proof(own: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
         return None, str(error).splitlines()
 
 
-def _notes(proof: Proof) -> list[str]:
+def _notes(proof: Proof) -> list[Notice]:
     """What there is to know about the stack; of its calibration only what one image can say."""
-    notes = [note for note in proof.stack.warnings if not note.startswith("INT8 is calibrated")]
+    notes = [note for note in proof.stack.notices if note.kind is not Kind.CALIBRATION]
     if proof.stack.profile.spec.precision.quantizer:
-        notes.append("INT8 was calibrated on that one image: it can be made, however good it is")
+        words = "INT8 was calibrated on that one image: it can be made, however good it is"
+        notes.append(Notice(Kind.CALIBRATION, words))
     return notes
 
 
@@ -128,7 +130,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
     return str(max(own, key=list(Evidence).index)), False
 
 
-def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[str]) -> None:
+def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[Notice]) -> None:
     """What is in force, what is not the real thing, and what nobody claims."""
     from simulator.contract import Evidence
     from simulator.profile.modality import sections
@@ -144,7 +146,7 @@ def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[
             _labelled(f"only {kind}", [", ".join(found)] if found else [])
     bare = [section for section, (word, claimed) in known.items() if word and not claimed]
     _labelled("not claimed", [", ".join(bare)] if bare else [])
-    _labelled("note", notes)
+    _labelled("note", [note.text for note in notes])
 
 
 def _in_force(proof: Proof) -> str:

@@ -33,9 +33,11 @@ Floats = NDArray[np.float64]
 
 @part(order=150)
 @of_rounds
-def size(run: TimedRun) -> Section:
-    """Draw each sample's median against its size, with the regression line of the summary."""
-    known = looks(run.summary)
+def size(run: TimedRun) -> Section | None:
+    """Draw each image's median against its size, with the regression line of the summary."""
+    if run.sizes is None:
+        return None
+    known = looks(run.summary.stacks)
     lines = {side: one["size"] for side, one in run.summary["inputs"].items() if one["size"]}
     drawn = _drawn(run)
     traces: list[Any] = [_points(run, side, known[side], drawn) for side in run.times]
@@ -102,6 +104,7 @@ def _medians(times: Times) -> Floats:
 
 
 def _points(run: TimedRun, side: str, look: Look, drawn: Ints) -> go.Scatter:
+    assert run.sizes is not None
     return go.Scatter(
         x=run.megapixels[drawn], y=_medians(run.times[side])[drawn], mode="markers",
         marker=look.marker | {"size": 7, "opacity": 0.7}, name=look.label, legendgroup=look.name,
@@ -122,10 +125,12 @@ def _line(line: Mapping[str, Any], megapixels: Floats, look: Look) -> go.Scatter
 
 @part(order=160)
 @of_rounds
-def equal_size(run: TimedRun) -> Section:
-    """Draw the latencies of single samples that have the most frequent size."""
+def equal_size(run: TimedRun) -> Section | None:
+    """Draw the latencies of single images that have the most frequent size."""
+    if run.sizes is None:
+        return None
     key, question = "instances", "Do images of one size take one time, or does the content matter?"
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     same = next((one["equal_size"] for one in run.summary["inputs"].values()), None)
     enough = {side: one for side, one in run.times.items() if one.rounds >= ROUNDS_NEEDED}
     if same is None or not enough:
@@ -213,13 +218,13 @@ def _boxes(
 @of_rounds
 def divergence(run: TimedRun) -> Section:
     """Draw how far instances' distributions are apart, two by two."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     found = {
         side: one["instances"]
         for side, one in run.summary["inputs"].items()
         if one["instances"] is not None and len(one["instances"]["samples"]) > 1
     }
-    notes = ["Instances are evenly spread over the sizes, from the smallest image to the largest."]
+    notes = ["Instances are evenly spread over the sizes, from the smallest to the largest."]
     return Section(
         "divergence",
         "Instances side by side: root Jensen-Shannon divergence of their latencies "

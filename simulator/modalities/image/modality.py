@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Encoded, inspect
+from simulator.contract import Array, Encoded, inspect
 from simulator.contract.encoded import SUFFIXES
 from simulator.contract.recipe import Recipe
+from simulator.contract.stage import named
 from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
 from simulator.modalities.image.card import ImageCard, tensor_shape
 from simulator.modalities.image.sections import ImageSpec
 from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.specimen import Specimen
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
@@ -26,6 +28,8 @@ class ImageModality(Modality):
     name = "image"
     unit = "image"
     suffixes = SUFFIXES
+    draws = True
+    levels = "levels"
     Spec = ImageSpec
     Card = ImageCard
 
@@ -54,9 +58,18 @@ class ImageModality(Modality):
         """Return what the profile asks for; what its geometry has no use for is neutral."""
         return placing.postprocess(profile, card)
 
+    def scale(self, profile: Profile, card: Any) -> Array:
+        """Return levels of 0-255 for one unit of the tensor."""
+        return front_end.deviations(profile, card)
+
     def memory(self, source: Encoded) -> int:
         """Return the bytes of one more decoded image, which a library needs at work."""
         return 3 * source.width * source.height
+
+    def specimen(self, folder: Path) -> Specimen:
+        """Write a JPEG, a PNG, and the card of a small classifier."""
+        made: Specimen = named("simulator.testing.image_specimen:write")(folder)
+        return made
 
     def sizes(self, source: Encoded) -> dict[str, int]:
         """Return columns, rows and bytes of the file."""

@@ -1,0 +1,46 @@
+"""What the conformance suite tries the modality ``image`` with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from simulator.modalities.specimen import Specimen
+from simulator.testing import files
+
+CARD = """\
+schema: 1
+name: colors
+task: classification
+model: model.onnx
+input:
+  {height: 32, width: 32, layout: NCHW, order: rgb, top: 255,
+   mean: [127.0, 127.0, 127.0], std: [64.0, 64.0, 64.0]}
+geometry: {kind: squash}
+output: {kind: logits}
+"""
+
+
+def write(folder: Path) -> Specimen:
+    """Write a JPEG, a PNG, and a classifier whose logits are the means of the channels."""
+    jpeg, png = folder / "one.jpg", folder / "other.png"
+    jpeg.write_bytes(files.jpeg(files.picture(40, 48)).data)
+    png.write_bytes(files.png(files.picture(39, 47, seed=1)))
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["x"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w"], ["y"]),
+    ]
+    x, y = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+        for name, shape in (("x", [1, 3, 32, 32]), ("y", [1, 3]))
+    )
+    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), "w")
+    graph = helper.make_graph(nodes, "colors", x, y, [weights])
+    opset = helper.make_opsetid("", 17)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    (folder / "card.yaml").write_text(CARD)
+    return Specimen((jpeg, png), folder / "card.yaml", "pillow_bilinear_fp32")

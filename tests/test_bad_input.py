@@ -224,7 +224,7 @@ def test_a_label_that_the_model_does_not_know(simulate, data, tmp_path):
         (["--set", "deploy.resize.interpolation"], "KEY=VALUE expected"),
         (["--set", "both.resize.interpolation=box"], "STACK.KEY=VALUE expected with STACK train"),
         (["--set", "deploy=x"], "STACK.KEY=VALUE expected"),
-        (["--set", "deploy.resize.interpolation=aera"], "'aera'; did you mean 'area'"),
+        (["--set", "deploy.resize.interpolation=bilinaer"], "got bilinaer; did you mean 'bilinear'"),
         (["--set", "deploy.resize.interpolation=area"], "pillow offers bilinear, bicubic"),
         (["--set", "train.rezise.backend=opencv"], "unknown key 'rezise'; did you mean 'resize'?"),
         (["--fail-on", "flips are bad"], "cannot read the rule 'flips are bad'"),

@@ -256,7 +256,8 @@ def test_a_sample_that_is_gone_by_then_costs_no_run(card, many, cache, tmp_path,
     assert summary["controls"]["self"] == {"samples": 4, "flips": 0, "bit_equal": False}
 
 
-def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, tmp_path):
+@pytest.mark.parametrize("workers", [1, 4])
+def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, tmp_path, workers):
     """A device that told its answers alone: what the summary names first is what is shown."""
     names = test_recording.names(many)
     rows = [{"image": name, "prediction": at % 3} for at, name in enumerate(names)]
@@ -265,7 +266,7 @@ def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, 
 
     overrides = test_recording.RECORDED.format(manifest), "deploy.resize=pil-nearest"
 
-    found = told_of(run(card, many, tmp_path / "run", *overrides, workers=4).folder)
+    found = told_of(run(card, many, tmp_path / "run", *overrides, workers=workers).folder)
 
     colors = {"blue": 2, "green": 1, "red": 0}
     flips = [row["image"] for row in rows

@@ -6,22 +6,35 @@ import math
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_results import start, step
 
 from simulator.errors import RunError
-from simulator.results.store import MANIFEST, RECORDS, ROWS_PER_GROUP, RunWriter, finite, read_run
+from simulator.results.store import (
+    MANIFEST,
+    RECORDS,
+    ROWS_PER_GROUP,
+    RunWriter,
+    finite,
+    read_run,
+    write_json,
+)
+from simulator.tasks.figures import Delta
 
 COLUMNS = (
     pa.field("label", pa.int32()),
     pa.field("prediction", pa.int32()),
     pa.field("score", pa.float64()),
 )
-ROW = {"sample": "a.jpg", "side": "train", "prediction": 1, "score": 0.5, "infer_ns": 7}
+ROW = {
+    "sample": "a.jpg", "side": "train", "condition": "jpeg:40", "trial": 2, "prediction": 1,
+    "score": 0.5, "ns": [("infer", 7)],
+}  # fmt: skip
 
 
 def write(folder, rows=(ROW,), overwrite=False, summary=None):
-    with RunWriter(folder, {"seed": 3}, COLUMNS, overwrite) as run:
+    with RunWriter(folder, start(seed=3), COLUMNS, overwrite) as run:
         run.add(list(rows))
-        run.finish(summary or {"flips": 0}, {"seconds": 1})
+        run.finish(summary or step(train=0.5), {"seconds": 1})
 
 
 def status(folder):
@@ -33,11 +46,11 @@ def test_what_was_written_is_read(tmp_path):
 
     manifest, summary, records = read_run(tmp_path / "run")
 
-    assert manifest == {"status": "complete", "seed": 3, "seconds": 1}
-    assert summary == {"flips": 0}
+    assert (manifest.status, manifest.seed, manifest.seconds) == ("complete", 3, 1)
+    assert summary == step(train=0.5)
     (row,) = records.to_pylist()
     assert {key: row[key] for key in ROW} == ROW
-    assert row["label"] is None and row["decode_ns"] is None
+    assert row["label"] is None and row["skipped"] is None
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         "manifest.json", "records.parquet", "summary.json",
     ]  # fmt: skip
@@ -47,10 +60,10 @@ def test_many_rows_keep_their_order(tmp_path):
     count = 2 * ROWS_PER_GROUP + 5
     rows = [{**ROW, "sample": str(n)} for n in range(count)]
 
-    with RunWriter(tmp_path / "run", {}, COLUMNS, False) as run:
+    with RunWriter(tmp_path / "run", start(), COLUMNS, False) as run:
         for row in rows:
             run.add([row])
-        run.finish({}, {})
+        run.finish(step(), {})
 
     assert read_run(tmp_path / "run")[2]["sample"].to_pylist() == [str(n) for n in range(count)]
 
@@ -60,7 +73,7 @@ def test_an_interrupted_run_is_no_run(tmp_path, error):
     folder = tmp_path / "run"
 
     def interrupted():
-        with RunWriter(folder, {}, COLUMNS, False) as run:
+        with RunWriter(folder, start(), COLUMNS, False) as run:
             run.add([ROW] * (ROWS_PER_GROUP + 1))
             raise error
 
@@ -75,10 +88,10 @@ def test_an_interrupted_run_is_no_run(tmp_path, error):
 
 
 def test_a_run_that_is_going_on_is_no_run(tmp_path):
-    with RunWriter(tmp_path, {}, COLUMNS, False) as run:
+    with RunWriter(tmp_path, start(), COLUMNS, False) as run:
         with pytest.raises(RunError, match="the run is running, not complete"):
             read_run(tmp_path)
-        run.finish({}, {})
+        run.finish(step(), {})
 
 
 def test_a_run_is_not_overwritten_unless_told(tmp_path):
@@ -106,7 +119,7 @@ def test_an_interrupted_overwrite_leaves_no_old_figures(tmp_path):
     """The old records must not pass for those of the new profiles."""
     write(tmp_path)
 
-    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, {}, COLUMNS, overwrite=True):
+    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, start(), COLUMNS, overwrite=True):
         raise KeyboardInterrupt
 
     assert status(tmp_path) == "interrupted"
@@ -123,12 +136,17 @@ def test_a_place_that_cannot_be_written(tmp_path, name):
 
 
 def test_what_is_not_a_number_is_null(tmp_path):
-    write(tmp_path, summary={"a": [math.nan, 1.5, (math.inf,)], "b": {"c": -math.inf, 2: "→"}})
+    write_json(
+        tmp_path / "a.json", {"a": [math.nan, 1.5, (math.inf,)], "b": {"c": -math.inf, 2: "→"}}
+    )
 
-    text = (tmp_path / "summary.json").read_text(encoding="utf-8")
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
 
     assert json.loads(text, parse_constant=pytest.fail) == {
         "a": [None, 1.5, [None]], "b": {"c": None, "2": "→"},
+    }  # fmt: skip
+    assert finite(Delta(value=math.nan, ci95=[math.nan, 0.5])) == {
+        "value": None, "ci95": [None, 0.5], "p": None, "method": None,
     }  # fmt: skip
     assert finite(True) is True and finite(0.0) == 0.0
 
@@ -151,8 +169,9 @@ def test_a_damaged_run_is_refused(tmp_path, damage):
     write(tmp_path)
     damage(tmp_path)
 
-    with pytest.raises(RunError, match="not a run, or a damaged one"):
+    with pytest.raises(RunError) as caught:
         read_run(tmp_path)
+    assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_records_can_be_read_without_us(tmp_path):

@@ -14,6 +14,7 @@ from statistics import median
 import bench
 import numpy as np
 
+SHAPE = [1, 3, 224, 224]
 INFERENCE_NS = 5_000_000
 """Of the target: less than 1 % of an inference of 5 ms."""
 
@@ -34,23 +35,28 @@ def overhead(calls: int) -> list[tuple[str, ...]]:
 
     The model does next to nothing, so that the difference is not lost in the noise of a real one.
     """
-    from simulator.pipeline.executor import timed
-    from simulator.pipeline.inference import inference
-    from simulator.pipeline.plan import Sample
+    from simulator.contract.recipe import Chain, Context
+    from simulator.pipeline.inference import Infer
+    from simulator.pipeline.plan import Arm, plan
+    from simulator.pipeline.runtimes import RuntimePool
+    from simulator.pipeline.walk import Opened
 
-    with tempfile.TemporaryDirectory() as folder:
-        runtime, feeds = _session(Path(folder))
-        session = runtime._session
-        step = inference(runtime, "bench", None, {"y": "y"})
-        sample: Sample = None  # type: ignore[assignment]  # the step does not look at it
-        (tensor,) = feeds.values()
+    tensor = np.ones(SHAPE, np.float32)
+    feeds = {"x": tensor}
+    with tempfile.TemporaryDirectory() as folder, RuntimePool() as runtimes:
+        choice, artifact = _model(Path(folder))
+        step = Infer(choice, artifact, {"": "x"}, {"y": "y"})
+        opened = Opened(plan({Arm("bench"): Chain((step,))}), runtimes)
+        (path,), sample = opened.plan.paths, Context("bench", tensor, None)
+        with runtimes.of(choice, artifact)() as runtime:
+            session = runtime._session
         bare, recorded, around = [], [], []
         for _ in range(calls):
             start = time.perf_counter_ns()
             session.run(["y"], feeds)
             bare.append(time.perf_counter_ns() - start)
             start = time.perf_counter_ns()
-            recorded.append(timed(step, tensor, sample)[1])
+            recorded.append(opened.walk(sample).times(path)["infer"])
             around.append(time.perf_counter_ns() - start)
     extra = [one - other for one, other in zip(recorded, bare, strict=True)]
     whole = [one - other for one, other in zip(around, bare, strict=True)]
@@ -64,26 +70,26 @@ def overhead(calls: int) -> list[tuple[str, ...]]:
     ]
 
 
-def _session(folder: Path):
-    """The smallest model with the input of an image network, opened as a profile would."""
+def _model(folder: Path):
+    """The smallest model with the input of an image network, and the runtime of a profile."""
     import onnx
     from onnx import TensorProto, helper
 
     from simulator.contract import Stage
+    from simulator.model.artifact import Artifact
     from simulator.profile.implementations import choose
     from simulator.profile.load import load
 
-    shape = [1, 3, 224, 224]
     graph = helper.make_graph(
         [helper.make_node("GlobalAveragePool", ["x"], ["y"])],
         "pool",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 1, 1])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, folder / "pool.onnx")
-    runtime = choose(load("pillow_fp32"))[Stage.RUNTIME].make(folder / "pool.onnx")
-    return runtime, {"x": np.ones(shape, np.float32)}
+    choice = choose(load("pillow_fp32"))[Stage.RUNTIME]
+    return choice, Artifact(folder / "pool.onnx", "bench", "onnx")
 
 
 def statistics(instances: int, rounds: int) -> list[tuple[str, ...]]:

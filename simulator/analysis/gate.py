@@ -9,12 +9,16 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
 
 from simulator.errors import UserError
+from simulator.typed import Keys, Typed, open_for
 
 OPS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -100,22 +104,81 @@ def parse(rule: str) -> Rule:
     return Rule(rule.strip(), path, match["op"], limit)
 
 
-def check(rules: Sequence[Rule], template: Mapping[str, Any]) -> None:
+def check(
+    rules: Sequence[Rule], shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]]
+) -> None:
     """Make sure that a run will have the figures that rules name, before it is run.
 
     Args:
         rules: any number.
-        template: a summary of the right shape and no meaning.
+        shape: the model of the summary that the run will write.
+        vocabulary: the names that the run's dictionaries will have as keys, by their kind; see
+            :class:`simulator.typed.Keys`.
 
     Raises:
         UserError: a rule names a figure that no such run has.
     """
+    known = dict.fromkeys(figures(shape, vocabulary)) if rules else {}
     for rule in rules:
-        if _find(template, rule.path.split(".")) is _MISSING:
-            raise UserError(_unknown(rule, template))
+        if rule.path in known:
+            continue
+        if inside := [path for path in known if path.startswith(f"{rule.path}.")]:
+            raise UserError(f"the rule {rule.text!r}: {_not_one(rule.path, inside)}")
+        raise UserError(_unknown(rule, known))
 
 
-def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any]) -> dict[str, Any]:
+def figures(
+    shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]], prefix: str = ""
+) -> Iterator[str]:
+    """Yield the dotted path of every number that a summary of this shape can have.
+
+    Args:
+        shape: a model of results.
+        vocabulary: see :func:`check`.
+        prefix: in front of each path.
+    """
+    for name, field in shape.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        yield from _numbers(field.annotation, field.metadata, vocabulary, path)
+    further = open_for(shape)
+    for name in vocabulary.get(further, ()) if further else ():
+        yield f"{prefix}{name}"
+
+
+def _numbers(
+    kind: Any, about: Sequence[Any], vocabulary: Mapping[str, Iterable[str]], path: str
+) -> Iterator[str]:
+    """Yield the paths of numbers below a field of this type; none below a list of any length."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        yield from _numbers(inner[0], [*about, *inner[1:]], vocabulary, path)
+    elif origin in (Union, UnionType):
+        for one in inner:
+            yield from _numbers(one, about, vocabulary, path)
+    elif origin is dict:
+        words = [
+            word for one in about if isinstance(one, Keys) for word in vocabulary.get(one.of, ())
+        ]
+        for word in words:
+            yield from _numbers(inner[1], (), vocabulary, f"{path}.{word}")
+    elif origin is list:
+        for at in range(_length(about)):
+            yield from _numbers(inner[0], (), vocabulary, f"{path}.{at}")
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield from figures(kind, vocabulary, f"{path}.")
+    elif kind in (int, float):
+        yield path
+
+
+def _length(about: Sequence[Any]) -> int:
+    """How many entries a list has; 0 where that differs from run to run."""
+    limits = [one for field in about for one in getattr(field, "metadata", [field])]
+    least = max((one.min_length for one in limits if hasattr(one, "min_length")), default=0)
+    most = min((one.max_length for one in limits if hasattr(one, "max_length")), default=-1)
+    return least if least == most else 0
+
+
+def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
     """Apply rules to a summary; what cannot be judged fails.
 
     Args:
@@ -131,7 +194,7 @@ def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any]) -> dict[str, Any
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
 
 
-def _apply(rule: Rule, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
     found = _find(summary, rule.path.split("."))
     outcome = {
         "rule": rule.text, "value": None, "limit": rule.limit, "unit": _unit(rule.path),
@@ -142,9 +205,8 @@ def _apply(rule: Rule, summary: Mapping[str, Any]) -> dict[str, Any]:
     if found is None:
         why = summary.get("missing", {}).get(rule.path, f"{rule.path} has no value in this run")
         return {**outcome, "reason": why}
-    if isinstance(found, Mapping | list | tuple):
-        inside = ", ".join(path for path, _ in _leaves(found, f"{rule.path}."))
-        return {**outcome, "reason": f"{rule.path} is not one number; name one of: {inside}"}
+    if isinstance(found, Mapping | list | tuple | Typed):
+        return {**outcome, "reason": _not_one(rule.path, list(_leaves(found, f"{rule.path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
         return {**outcome, "reason": f"{rule.path} is {found!r}, not a number"}
     if not math.isfinite(found):
@@ -189,7 +251,7 @@ def _find(node: Any, parts: Sequence[str]) -> Any:
     if isinstance(node, list | tuple):
         inside = parts[0].isascii() and parts[0].isdigit() and int(parts[0]) < len(node)
         return _find(node[int(parts[0])], parts[1:]) if inside else _MISSING
-    if isinstance(node, Mapping):
+    if isinstance(node, Mapping | Typed):
         for length in range(1, len(parts) + 1):
             key = ".".join(parts[:length])
             if key in node:
@@ -199,22 +261,21 @@ def _find(node: Any, parts: Sequence[str]) -> Any:
     return _MISSING
 
 
-def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """(path, value) of everything in *node* that is not a group itself."""
-    pairs = node.items() if isinstance(node, Mapping) else enumerate(node)
-    for key, value in pairs:
-        if isinstance(value, Mapping | list | tuple):
-            yield from _leaves(value, f"{prefix}{key}.")
+def _leaves(node: Any, prefix: str) -> Iterator[str]:
+    """The paths of everything in *node* that is not a group itself."""
+    keys = range(len(node)) if isinstance(node, list | tuple) else node.keys()
+    for key in keys:
+        if isinstance(node[key], Mapping | list | tuple | Typed):
+            yield from _leaves(node[key], f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}"
 
 
-def _unknown(rule: Rule, summary: Mapping[str, Any]) -> str:
-    figures = [
-        path
-        for path, value in _leaves(summary, "")
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-    ]
-    near = difflib.get_close_matches(rule.path, [*figures, "flip_rate"], n=3, cutoff=0.5)
+def _not_one(path: str, inside: Iterable[str]) -> str:
+    return f"{path} is not one number; name one of: {', '.join(inside)}"
+
+
+def _unknown(rule: Rule, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(rule.path, [*known, "flip_rate"], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "see summary.json for what there is"
     return f"the rule {rule.text!r} names {rule.path}, which this run does not have; {hint}"

@@ -11,9 +11,10 @@ from simulator.audit.document import Audit
 from simulator.audit.figures import PAIR
 from simulator.errors import UserError, one_line
 from simulator.pipeline.stack import Chosen
-from simulator.results.store import PAIRS
+from simulator.results.shared import Gate, Summary
+from simulator.results.store import PAIRS, finite
 
-Read = Callable[[str], Mapping[str, Any]]
+Read = Callable[[str], Summary]
 Key = tuple[str, str]
 
 _HELD = ("train", "stacks", "pairs", "gate")
@@ -44,7 +45,7 @@ def misstated(
     """
     found: dict[Key, list[str]] = {}
     try:
-        expected = figures.collect(_judged(read, audit), audit, chosen)
+        expected = finite(figures.collect(_judged(read, audit), audit, chosen))
         _spell_overrides(expected, read)
         judged = _gates(expected, read)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -64,12 +65,13 @@ def misstated(
 def _judged(read: Read, audit: Audit) -> Read:
     """Return a reader that has every rule judged anew, by the figures of the summary."""
 
-    def judged(place: str) -> Mapping[str, Any]:
+    def judged(place: str) -> Summary:
         of, model, deploy = place.split("/")
         asked = audit.rules if of == PAIRS else audit.tail_rules
         rules = [one.rule for one in asked if one.is_for(model, deploy)]
         found = read(place)
-        return {**found, "gate": gate.evaluate(rules, found)}
+        outcome = Gate.model_validate(gate.evaluate(rules, found))
+        return found.model_copy(update={"gate": outcome})
 
     return judged
 
@@ -79,7 +81,7 @@ def _spell_overrides(expected: dict[str, Any], read: Read) -> None:
     for pair in expected["pairs"]:
         found = read(pair["folder"])
         for side, name in (("train", "train"), ("deploy", pair["deploy"])):
-            expected["stacks"][name]["overrides"] = found[side]["overrides"]
+            expected["stacks"][name]["overrides"] = found[side].overrides
 
 
 def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
@@ -96,7 +98,7 @@ def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
                 if (one["model"], one["deploy"], one["of"]) == (*key, of)
             ]
             own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
-            paths = _unlike(read(place).get("gate"), own, (place, "gate"))
+            paths = _unlike(finite(read(place).gate), own, (place, "gate"))
             found.setdefault(key, []).extend(map(".".join, paths))
     return found
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from simulator.analysis import gate
 from simulator.errors import ProfileError, UserError, unknown
@@ -269,17 +269,18 @@ def _dotted(key: Key) -> str:
     return ".".join(map(str, key))
 
 
-def check(rules: Sequence[Asked], template: Callable[[], Mapping[str, Any]]) -> None:
+def check(
+    rules: Sequence[Asked], shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]]
+) -> None:
     """Hold rules against what a run will have; see :func:`simulator.analysis.gate.check`.
 
     Raises:
         ProfileError: a rule names what no such run has, each as ``file:line: key: what``.
     """
     problems = []
-    shape = template() if rules else {}
     for one in rules:
         try:
-            gate.check([one.rule], shape)
+            gate.check([one.rule], shape, vocabulary)
         except UserError as error:
             problems.append(f"{one.where}: {error}")
     if problems:

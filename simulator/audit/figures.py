@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeVar
 
 from simulator.audit.document import TRAIN, Asked, Audit
 from simulator.errors import RunError
+from simulator.experiments.summary import SIDES, TOTAL
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.modality import axes_of
-from simulator.results.store import PAIRS, SUMMARY, TAILS
+from simulator.results.audits import (
+    AuditedPair,
+    AuditedRule,
+    AuditedStack,
+    AuditGate,
+    AuditSummary,
+    PairFlips,
+    PairLatency,
+    ShownLatency,
+)
+from simulator.results.pair import PairSummary
+from simulator.results.shared import Summary
+from simulator.results.store import PAIRS, TAILS, read_summary
+from simulator.results.timed import TailSummary
+from simulator.typed import plain
 
-PAIR, TAIL = "pair", "tail"
+PAIR: Literal["pair"] = "pair"
+TAIL: Literal["tail"] = "tail"
 """What a rule is about: the answers of a pair, or its rounds."""
-SHOWN = ("p50", "p90", "p99")
-_FLIPS = ("count", "units", "rate", "ci95")
 
 
-def summary(folder: Path, audit: Audit, chosen: Mapping[str, Chosen]) -> dict[str, Any]:
+def summary(folder: Path, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSummary:
     """Return what an audit found.
 
     Args:
@@ -29,10 +42,7 @@ def summary(folder: Path, audit: Audit, chosen: Mapping[str, Chosen]) -> dict[st
         chosen: the stacks.
 
     Returns:
-        ``stacks``, each with its profile and the evidence of every axis; ``pairs``, one for each
-        model and deployment stack; ``gate`` with the outcome of every rule as
-        :func:`simulator.analysis.gate.evaluate` gives it, besides ``model``, ``deploy``, ``of``
-        (``pair`` or ``tail``) and ``because``.
+        One pair for each model and deployment stack, and the outcome of every rule.
 
     Raises:
         RunError: the run of a pair is damaged.
@@ -40,9 +50,10 @@ def summary(folder: Path, audit: Audit, chosen: Mapping[str, Chosen]) -> dict[st
     return collect(lambda place: _read(folder / place), audit, chosen)
 
 
-def collect(
-    read: Callable[[str], Mapping[str, Any]], audit: Audit, chosen: Mapping[str, Chosen]
-) -> dict[str, Any]:
+Read = Callable[[str], Summary]
+
+
+def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSummary:
     """Return what :func:`summary` does, where the summaries of pairs lie anywhere.
 
     Args:
@@ -51,90 +62,101 @@ def collect(
         chosen: the stacks.
 
     Raises:
-        RunError: a summary is of other rules than the document's.
+        RunError: a summary is of another command, or of other rules than the document's.
     """
     spec = audit.spec
-    pairs, rules = [], []
+    pairs: list[AuditedPair] = []
+    rules: list[AuditedRule] = []
     for model in spec.models:
         for deploy in spec.deploy:
             place = f"{PAIRS}/{model}/{deploy}"
-            found = read(place)
+            found = _of(read(place), PairSummary, place)
             asked = [one for one in audit.rules if one.is_for(model, deploy)]
             own = _outcomes(found, asked, model, deploy, PAIR)
             timed = None
             if audit.timed(deploy):
-                timed = read(f"{TAILS}/{model}/{deploy}")
+                place = f"{TAILS}/{model}/{deploy}"
+                timed = _of(read(place), TailSummary, place)
                 asked = [one for one in audit.tail_rules if one.is_for(model, deploy)]
                 own += _outcomes(timed, asked, model, deploy, TAIL)
-            pairs.append(_pair(model, deploy, found, timed))
-            pairs[-1]["passed"] = not any(one["failed"] for one in own)
+            passed = not any(one.failed for one in own)
+            pairs.append(_pair(model, deploy, found, timed, passed))
             rules += own
     known = axes_of(*(profile.spec for profile, _ in chosen.values()))
-    return {
-        "schema": 1,
-        "command": "audit",
-        "name": spec.name,
-        "summary": spec.summary,
-        "train": chosen[TRAIN][0].name,
-        "stacks": {
-            name: {
-                "profile": one[0].name,
-                "overrides": list(one[0].overrides),
-                "evidence": {axis: str(axes.evidence(*one, axis)[0]) for axis in known},
-                "claimed": [axis for axis in known if axes.is_claimed(one[0], axis)],
-            }
+    return AuditSummary(
+        name=spec.name,
+        summary=spec.summary,
+        train=chosen[TRAIN][0].name,
+        stacks={
+            name: AuditedStack(
+                profile=one[0].name,
+                overrides=list(one[0].overrides),
+                evidence={axis: str(axes.evidence(*one, axis)[0]) for axis in known},
+                claimed=[axis for axis in known if axes.is_claimed(one[0], axis)],
+            )
             for name, one in chosen.items()
         },
-        "pairs": pairs,
-        "gate": {"passed": all(pair["passed"] for pair in pairs), "rules": rules},
-    }
+        pairs=pairs,
+        gate=AuditGate(passed=all(pair.passed for pair in pairs), rules=rules),
+    )
+
+
+S = TypeVar("S", bound=Summary)
+
+
+def _of(found: Summary, shape: type[S], place: str) -> S:
+    if not isinstance(found, shape):
+        raise RunError(f"{place}: a summary of {found.command}")
+    return found
 
 
 def _outcomes(
-    found: Mapping[str, Any], asked: Sequence[Asked], model: str, deploy: str, of: str
-) -> list[dict[str, Any]]:
-    outcomes = found["gate"]["rules"]
-    if [one["rule"] for one in outcomes] != [one.rule.text for one in asked]:
+    found: Summary, asked: Sequence[Asked], model: str, deploy: str, of: Literal["pair", "tail"]
+) -> list[AuditedRule]:
+    outcomes = found.gate.rules
+    if [one.rule for one in outcomes] != [one.rule.text for one in asked]:
         raise RunError(f"{of}s/{model}/{deploy}: its rules are not those of the document")
     return [
-        {"model": model, "deploy": deploy, "of": of, "because": rule.because, **outcome}
+        AuditedRule(model=model, deploy=deploy, of=of, because=rule.because, **plain(outcome))
         for rule, outcome in zip(asked, outcomes, strict=True)
     ]
 
 
 def _pair(
-    model: str, deploy: str, found: Mapping[str, Any], timed: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    metric, source = found["metric"], timed or found
-    return {
-        "model": model,
-        "deploy": deploy,
-        "folder": f"{PAIRS}/{model}/{deploy}",
-        "tail": f"{TAILS}/{model}/{deploy}" if timed else None,
-        "card": found["model"],
-        "task": found["task"],
-        "unit": found["unit"],
-        "metric": metric,
-        "samples": found["samples"],
-        "skipped": found["skipped"],
-        "train": found["train"]["metric"].get(metric),
-        "value": found["deploy"]["metric"].get(metric),
-        "delta": found["delta"].get(metric),
-        "flips": {key: found["flips"][key] for key in _FLIPS},
-        "latency_ms": {
-            side: {key: source["latency_ms"][side]["total"].get(key) for key in SHOWN}
-            for side in ("train", "deploy")
-        },
-        "differing": [entry["axis"] for entry in found["axes"]],
-        "bit_equal": found["controls"]["self"]["bit_equal"],
-        "seconds": found["seconds"] + (timed["seconds"] if timed else 0),
-        "warnings": [*found["warnings"], *(timed["warnings"] if timed else ())],
+    model: str, deploy: str, found: PairSummary, timed: TailSummary | None, passed: bool
+) -> AuditedPair:
+    metric = found.metric
+    totals = {
+        side: (timed.latency_ms[side] if timed else found.latency_ms[side])[TOTAL] for side in SIDES
     }
+    return AuditedPair(
+        model=model,
+        deploy=deploy,
+        folder=f"{PAIRS}/{model}/{deploy}",
+        tail=f"{TAILS}/{model}/{deploy}" if timed else None,
+        card=found.model,
+        task=found.task,
+        unit=found.unit,
+        metric=metric,
+        samples=found.samples,
+        skipped=found.skipped,
+        train=found.train.metric.get(metric),
+        value=found.deploy.metric.get(metric),
+        delta=found.delta.get(metric),
+        flips=PairFlips(**{key: found.flips[key] for key in PairFlips.model_fields}),
+        latency_ms=PairLatency(
+            **{
+                side: ShownLatency(p50=one.p50, p90=one.p90, p99=one.p99)
+                for side, one in totals.items()
+            }
+        ),
+        differing=[entry.axis for entry in found.axes],
+        bit_equal=found.controls.self_.bit_equal,
+        seconds=(found.seconds or 0) + ((timed.seconds or 0) if timed else 0),
+        warnings=[*found.warnings, *(timed.warnings if timed else ())],
+        passed=passed,
+    )
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
-    return found
+def _read(folder: Path) -> Summary:
+    return read_summary(folder)[1]

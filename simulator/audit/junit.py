@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from simulator.report.rules import ERROR, FAILED, got, verdict
+from simulator.results.audits import AuditedPair, AuditedRule, AuditSummary
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even as a reference."""
 
 
-def document(summary: Mapping[str, Any], created: str) -> bytes:
+def document(summary: AuditSummary, created: str) -> bytes:
     """Return ``junit.xml``.
 
     Args:
@@ -25,11 +25,11 @@ def document(summary: Mapping[str, Any], created: str) -> bytes:
         created: when it was begun, ISO 8601.
     """
     root = ET.Element("testsuites")
-    for number, pair in enumerate(summary["pairs"]):
+    for number, pair in enumerate(summary.pairs):
         rules = [
             one
-            for one in summary["gate"]["rules"]
-            if (one["model"], one["deploy"]) == (pair["model"], pair["deploy"])
+            for one in summary.gate.rules
+            if (one.model, one.deploy) == (pair.model, pair.deploy)
         ]
         root.append(_suite(number, summary, pair, rules, created))
     ET.indent(root)
@@ -39,9 +39,9 @@ def document(summary: Mapping[str, Any], created: str) -> bytes:
 
 def _suite(
     number: int,
-    summary: Mapping[str, Any],
-    pair: Mapping[str, Any],
-    rules: Sequence[Mapping[str, Any]],
+    summary: AuditSummary,
+    pair: AuditedPair,
+    rules: Sequence[AuditedRule],
     created: str,
 ) -> ET.Element:
     verdicts = [verdict(one) for one in rules]
@@ -49,39 +49,39 @@ def _suite(
         "testsuite",
         {
             "id": str(number),
-            "package": plain(" ".join(summary["name"].split())),
-            "name": plain(f"{pair['model']}.{pair['deploy']}"),
+            "package": plain(" ".join(summary.name.split())),
+            "name": plain(f"{pair.model}.{pair.deploy}"),
             "timestamp": created[:19],
             "hostname": "localhost",
             "tests": str(len(rules)),
             "failures": str(verdicts.count(FAILED)),
             "errors": str(verdicts.count(ERROR)),
-            "time": f"{pair['seconds']:.3f}",
+            "time": f"{pair.seconds:.3f}",
         },
     )
     held = ET.SubElement(suite, "properties")
-    stack = summary["stacks"][pair["deploy"]]
+    stack = summary.stacks[pair.deploy]
     for name, value in {
-        "model": pair["card"], "train": summary["train"], "deploy": stack["profile"],
-        "samples": pair["samples"], "folder": pair["folder"],
+        "model": pair.card, "train": summary.train, "deploy": stack.profile,
+        "samples": pair.samples, "folder": pair.folder,
     }.items():  # fmt: skip
         ET.SubElement(held, "property", {"name": name, "value": plain(str(value)) or "-"})
     for rule, came in zip(rules, verdicts, strict=True):
         suite.append(_case(pair, rule, came))
     lines = [
-        f"{came}: {_name(rule)}: {got(rule)} (because: {rule['because']})"
+        f"{came}: {_name(rule)}: {got(rule)} (because: {rule.because})"
         for rule, came in zip(rules, verdicts, strict=True)
     ]
     ET.SubElement(suite, "system-out").text = plain("\n".join(lines))
-    ET.SubElement(suite, "system-err").text = plain("\n".join(pair["warnings"]))
+    ET.SubElement(suite, "system-err").text = plain("\n".join(map(str, pair.warnings)))
     return suite
 
 
-def _case(pair: Mapping[str, Any], rule: Mapping[str, Any], came: str) -> ET.Element:
+def _case(pair: AuditedPair, rule: AuditedRule, came: str) -> ET.Element:
     case = ET.Element(
         "testcase",
         {
-            "classname": plain(f"{pair['model']}.{pair['deploy']}.{rule['of']}"),
+            "classname": plain(f"{pair.model}.{pair.deploy}.{rule.of}"),
             "name": plain(_name(rule)),
             "time": "0",
         },
@@ -90,12 +90,12 @@ def _case(pair: Mapping[str, Any], rule: Mapping[str, Any], came: str) -> ET.Ele
         kind = "failure" if came == FAILED else "error"
         message = plain(f"{_name(rule)}: {got(rule)}")
         told = ET.SubElement(case, kind, {"type": f"gate.{kind}", "message": message})
-        told.text = plain(f"{message}\nbecause: {rule['because']}")
+        told.text = plain(f"{message}\nbecause: {rule.because}")
     return case
 
 
-def _name(rule: Mapping[str, Any]) -> str:
-    return " ".join(str(rule["rule"]).split())
+def _name(rule: AuditedRule) -> str:
+    return " ".join(str(rule.rule).split())
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,9 @@ from simulator import machine, registry
 from simulator.audit.document import Audit
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import Chosen
+from simulator.results.manifest import AuditManifest
 from simulator.results.store import cannot_resume, changed, finite, read_manifest
+from simulator.typed import plain
 
 _SAME = ("stacks", "models", "seed", "limit")
 """What of the manifest must not change until the audit is resumed, besides the document."""
@@ -23,8 +25,8 @@ def manifest(
     chosen: Mapping[str, Chosen],
     sources: Mapping[str, tuple[Path | None, Path | None]],
     sessions: Mapping[str, Session],
-) -> dict[str, Any]:
-    """Return what is known of an audit before its first pair.
+) -> AuditManifest:
+    """Return what is known of an audit before its first pair; its status is ``running``.
 
     Args:
         request: how another process can ask for it again.
@@ -38,7 +40,7 @@ def manifest(
         for choice in choices.values():
             versions |= registry.versions(choice.backend)
     found: dict[str, Any] = {
-        "schema": 1,
+        "status": "running",
         "command": request["command"],
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": machine.describe(versions),
@@ -58,8 +60,7 @@ def manifest(
         "stacks": {name: resolved(own) for name, own in chosen.items()},
         "request": dict(request),
     }
-    answer: dict[str, Any] = finite(found)
-    return answer
+    return AuditManifest.model_validate(finite(found))
 
 
 def resolved(chosen: Chosen) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def resolved(chosen: Chosen) -> dict[str, Any]:
     return found
 
 
-def check_same(folder: Path, start: Mapping[str, Any]) -> Any:
+def check_same(folder: Path, start: AuditManifest) -> str:
     """Return when an audit was begun; refuse to go on with another one.
 
     Args:
@@ -85,13 +86,13 @@ def check_same(folder: Path, start: Mapping[str, Any]) -> Any:
         RunError: they are not the same.
     """
     old = read_manifest(folder)
-    parts = changed(old, start, _SAME)
+    parts = changed(old, plain(start), _SAME)
     said = old.get("document")
-    if not isinstance(said, Mapping) or said.get("sha256") != start["document"]["sha256"]:
+    if not isinstance(said, Mapping) or said.get("sha256") != start.document.sha256:
         parts.insert(0, "document")
     if parts:
         raise cannot_resume(folder, parts)
-    return old.get("created")
+    return str(old.get("created"))
 
 
 def _place(path: Path | None) -> str | None:

@@ -6,11 +6,11 @@ Names and reasons are data: what Markdown, HTML or GitHub would make of them is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from simulator.report.rules import ERROR, FAILED, cells, evidence, got, notes, verdict
 from simulator.report.words import count
+from simulator.results.audits import AuditedRule, AuditedStack, AuditSummary
 
 MOST = 60_000
 """Bytes; GitHub takes 65,536 characters in a comment."""
@@ -21,17 +21,17 @@ _ESCAPED = re.compile(r"([\\`*_\[\]<>#|~$&:@])")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
-def comment(summary: Mapping[str, Any], digest: str) -> str:
+def comment(summary: AuditSummary, digest: str) -> str:
     """Return ``audit.md``, below :data:`MOST` bytes whatever the audit holds.
 
     Args:
         summary: of an audit.
         digest: SHA-256 of its bundle.
     """
-    rules = summary["gate"]["rules"]
-    bad = [_rule(one) for one in rules if one["failed"]]
-    good = [_rule(one) for one in rules if not one["failed"]]
-    told = [f"- {escaped(one)}" for one in notes(summary["pairs"])]
+    rules = summary.gate.rules
+    bad = [_rule(one) for one in rules if one.failed]
+    good = [_rule(one) for one in rules if not one.failed]
+    told = [f"- {escaped(one)}" for one in notes(summary.pairs)]
     page = _Page(_head(summary))
     page.section("", _table(summary), "pairs", "summary.json")
     if bad:
@@ -86,52 +86,52 @@ class _Page:
         return "\n".join([*self._lines, "", end]) + "\n"
 
 
-def _head(summary: Mapping[str, Any]) -> list[str]:
-    rules = summary["gate"]["rules"]
-    bad = sum(one["failed"] for one in rules)
-    pairs = summary["pairs"]
-    stuck = sum(not pair["passed"] for pair in pairs)
-    if summary["gate"]["passed"]:
+def _head(summary: AuditSummary) -> list[str]:
+    rules = summary.gate.rules
+    bad = sum(one.failed for one in rules)
+    pairs = summary.pairs
+    stuck = sum(not pair.passed for pair in pairs)
+    if summary.gate.passed:
         said = "no rule was asked for: nothing was judged"
         if rules:
             said = f"✅ **passed**: all {len(rules)} rules hold"
     else:
         said = f"❌ **failed**: {bad} of {len(rules)} rules, on {stuck} of {len(pairs)} pairs"
-    lines = [f"### Audit {escaped(summary['name'])}", "", said]
-    if summary["summary"]:
-        lines += ["", escaped(summary["summary"])]
-    train = f"{summary['train']} ({evidence(summary['stacks']['train'])})"
+    lines = [f"### Audit {escaped(summary.name)}", "", said]
+    if summary.summary:
+        lines += ["", escaped(summary.summary)]
+    train = f"{summary.train} ({evidence(summary.stacks['train'])})"
     return [*lines, "", f"Training stack: {escaped(train)}"]
 
 
-def _table(summary: Mapping[str, Any]) -> list[str]:
-    several = len({pair["model"] for pair in summary["pairs"]}) > 1
+def _table(summary: AuditSummary) -> list[str]:
+    several = len({pair.model for pair in summary.pairs}) > 1
     heads = ["", "deploy", "samples", "flips", "delta", "latency", "evidence"]
     if several:
         heads.insert(1, "model")
     rows = [heads, ["---"] * len(heads)]
-    for pair in summary["pairs"]:
-        stack = summary["stacks"][pair["deploy"]]
+    for pair in summary.pairs:
+        stack = summary.stacks[pair.deploy]
         row = [
-            ("✅" if summary["gate"]["rules"] else "") if pair["passed"] else "❌",
-            *map(escaped, (_named(pair["deploy"], stack), *cells(pair, stack))),
+            ("✅" if summary.gate.rules else "") if pair.passed else "❌",
+            *map(escaped, (_named(pair.deploy, stack), *cells(pair, stack))),
         ]
         if several:
-            row.insert(1, escaped(pair["model"]))
+            row.insert(1, escaped(pair.model))
         rows.append(row)
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _named(name: str, stack: Mapping[str, Any]) -> str:
-    own = " ".join(f"+{one}" for one in stack["overrides"])
-    return " ".join(filter(None, (name, f"({stack['profile']})" * (stack["profile"] != name), own)))
+def _named(name: str, stack: AuditedStack) -> str:
+    own = " ".join(f"+{one}" for one in stack.overrides)
+    return " ".join(filter(None, (name, f"({stack.profile})" * (stack.profile != name), own)))
 
 
-def _rule(rule: Mapping[str, Any]) -> str:
+def _rule(rule: AuditedRule) -> str:
     mark = _MARKS.get(verdict(rule), "✅")
-    where = f"{rule['model']} / {rule['deploy']}"
-    of = " (rounds)" if rule["of"] == "tail" else ""
+    where = f"{rule.model} / {rule.deploy}"
+    of = " (rounds)" if rule.of == "tail" else ""
     return (
-        f"- {mark} {escaped(where)}{of}: **{escaped(rule['rule'])}**: {escaped(got(rule))}. "
-        f"Because: {escaped(rule['because'])}"
+        f"- {mark} {escaped(where)}{of}: **{escaped(rule.rule)}**: {escaped(got(rule))}. "
+        f"Because: {escaped(rule.because)}"
     )

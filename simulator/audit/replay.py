@@ -24,7 +24,10 @@ from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session
 from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
+from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
+from simulator.results.shared import Gate, Summary
 from simulator.results.store import MANIFEST, PAIRS, RECORDS, SUMMARY, write_json
+from simulator.results.summaries import parse, refuse_other_version
 
 MOST_RECORDS = 2**31
 """Bytes of the records of one pair."""
@@ -37,7 +40,7 @@ def replay(
     images: Sequence[str] = (),
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
-) -> Result:
+) -> Result[ReplaySummary]:
     """Run the pairs of a bundle again and say what came out otherwise, and why.
 
     Rounds are not gone through again: latencies are those of the machine.
@@ -74,15 +77,16 @@ def replay(
                 "overrides": list(overrides),
             },
         }  # fmt: skip
-        with sitting.sessions() as sessions, sitting.writing(request, sessions) as start:
-            start["document"]["path"] = str(place.resolve())
-            write_json(sitting.folder / MANIFEST, {"status": "running", **start})
+        with sitting.sessions() as sessions, sitting.writing(request, sessions) as begun:
+            source = begun.document.model_copy(update={"path": str(place.resolve())})
+            start = begun.model_copy(update={"document": source})
+            write_json(sitting.folder / MANIFEST, start)
             sitting.copy_inputs(sessions)
             run_all(job, sitting, sessions)
-            summary = _summary(packed, sitting, sha256, sessions, doubts)
-            summary["seconds"] = job.seconds()
+            found = _summary(packed, sitting, sha256, sessions, doubts)
+            summary = found.model_copy(update={"seconds": job.seconds()})
             write_json(sitting.folder / SUMMARY, summary)
-            write_json(sitting.folder / MANIFEST, {"status": "complete", **start})
+            write_json(sitting.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
     return Result(summary, sitting.folder)
 
 
@@ -211,10 +215,12 @@ def _doubts(packed: Archive, audit: Audit, scratch: Path) -> tuple[dict[Key, lis
     """Return which fields of the audit's summary do not follow from the rest of the bundle."""
 
     @cache
-    def read(place: str) -> Mapping[str, Any]:
-        return bundle.read_json(packed, f"{place}/{SUMMARY}")
+    def read(place: str) -> Summary:
+        name = f"{place}/{SUMMARY}"
+        return parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
 
     stated = bundle.read_json(packed, SUMMARY)
+    refuse_other_version(stated, f"{packed.path}: {SUMMARY}")
     return misstated(stated, read, audit, _stacks(audit, scratch))
 
 
@@ -224,7 +230,7 @@ def _summary(
     sha256: str,
     sessions: Mapping[str, Session],
     doubts: tuple[Mapping[Key, Sequence[str]], Sequence[str]],
-) -> dict[str, Any]:
+) -> ReplaySummary:
     spec, (of_pairs, others) = sitting.audit.spec, doubts
     pairs = []
     for model, session in sessions.items():
@@ -245,21 +251,19 @@ def _summary(
             )
             measure = Measure(session.card.task, truths, session.seed, where)
             found = verdict.compare(old, new, measure)
-            pairs.append({"model": model, "deploy": deploy, **found})
-    same = all(pair["verdict"] != verdict.DIFFERENT for pair in pairs)
-    return {
-        "schema": 1,
-        "command": "replay",
-        "name": spec.name,
-        "bundle": {"path": str(packed.path), "sha256": sha256},
-        "pairs": pairs,
-        "not_replayed": [one.rule.text for one in sitting.audit.tail_rules],
-        "contradictions": [
+            pairs.append(ReplayedPair.model_validate({"model": model, "deploy": deploy, **found}))
+    same = all(pair.verdict != verdict.DIFFERENT for pair in pairs)
+    return ReplaySummary(
+        name=spec.name,
+        bundle=Bundle(path=str(packed.path), sha256=sha256),
+        pairs=pairs,
+        not_replayed=[one.rule.text for one in sitting.audit.tail_rules],
+        contradictions=[
             f"the audit's summary does not follow from its pairs and document: {one}"
             for one in others
         ],
-        "gate": {"passed": same and not others, "rules": []},
-    }
+        gate=Gate(passed=same and not others),
+    )
 
 
 def _pair(content: Mapping[str, bytes], where: str, doubts: Sequence[str] = ()) -> PairRun:

@@ -20,9 +20,12 @@ from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.pairs import Wanted, is_complete, refuse_changed, run_pairs
 from simulator.experiments.session import Session
-from simulator.experiments.summary import template
+from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
+from simulator.results.audits import AuditSummary
+from simulator.results.manifest import AuditManifest
+from simulator.results.pair import pair_summary
 from simulator.results.store import (
     MANIFEST,
     PAIRS,
@@ -30,14 +33,16 @@ from simulator.results.store import (
     TAILS,
     check_free,
     clear,
+    finite,
     write_json,
 )
+from simulator.results.timed import TailSummary
 
 SAID = ("data", "limit", "seed")
 """Options that an audit's document says."""
 
 
-def audit(document: str | Path, **options: Unpack[Options]) -> Result:
+def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSummary]:
     """Run an audit.
 
     Args:
@@ -70,8 +75,8 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result:
         sitting.copy_inputs(sessions)
         run_all(job, sitting, sessions)
         times(sitting)
-        summary = figures.summary(sitting.folder, asked, chosen)
-        summary["seconds"] = job.seconds()
+        found = figures.summary(sitting.folder, asked, chosen)
+        summary = found.model_copy(update={"seconds": job.seconds()})
         finish(sitting.folder, start, summary)
     return Result(summary, sitting.folder)
 
@@ -140,43 +145,45 @@ class Sitting:
         spec = self.audit.spec
         stacks = [name for name in spec.deploy if self.audit.timed(name)]
         rules = [one for one in self.audit.rules if one.models is None or model in one.models]
-        document.check(rules, lambda: template(session.card.task))
+        task = session.card.task
+        document.check(rules, pair_summary(task.Flips), vocabulary(task))
         if spec.tail and stacks:
             session.require_truth()
             deadlines = spec.tail.deadlines_ms
             timed = [o for o in self.audit.tail_rules if o.models is None or model in o.models]
             sides = (TRAIN, "deploy")
-            document.check(timed, lambda: tail.template(session, sides, deadlines))
+            document.check(timed, TailSummary, tail.vocabulary(task, sides, deadlines))
 
     @contextmanager
     def writing(
         self, request: Mapping[str, Any], sessions: Mapping[str, Session]
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[AuditManifest]:
         """Begin the run's folder, or go on with it; what stops the audit is told there.
 
         Yields:
-            The manifest, less its status.
+            The manifest.
 
         Raises:
             RunError: the folder cannot be written, or is of another audit.
         """
         start = manifest(request, self.audit, self.chosen, self.sources, sessions)
         try:
-            self._begin(start, sessions)
+            start = self._begin(start, sessions)
             try:
                 yield start
             except BaseException:
                 with suppress(OSError):
-                    write_json(self.folder / MANIFEST, {"status": "interrupted", **start})
+                    stopped = start.model_copy(update={"status": "interrupted"})
+                    write_json(self.folder / MANIFEST, stopped)
                 raise
         except OSError as error:
             why = error.strerror or error
             raise RunError(f"{self.folder}: cannot be written: {why}") from error
 
-    def _begin(self, start: dict[str, Any], sessions: Mapping[str, Session]) -> None:
+    def _begin(self, start: AuditManifest, sessions: Mapping[str, Session]) -> AuditManifest:
         """Mark the run as going on; one that is refused stays as it is."""
         if self._goes_on():
-            start["created"] = check_same(self.folder, start)
+            start = start.model_copy(update={"created": check_same(self.folder, start)})
             for model, session in sessions.items():
                 runs = (
                     (self.folder / kind / model / deploy, self.sides(deploy))
@@ -186,9 +193,10 @@ class Sitting:
                 refuse_changed(session, [one for one in runs if is_complete(one[0])])
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self.folder / MANIFEST, {"status": "running", **start})
+            write_json(self.folder / MANIFEST, start)
             clear(self.folder)
-        write_json(self.folder / MANIFEST, {"status": "running", **start})
+        write_json(self.folder / MANIFEST, start)
+        return start
 
     def _goes_on(self) -> bool:
         """Whether the folder has an audit that is to be resumed."""
@@ -275,12 +283,12 @@ def times(sitting: Sitting) -> None:
             )  # fmt: skip
 
 
-def finish(folder: Path, start: Mapping[str, Any], summary: dict[str, Any]) -> None:
+def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
     """Write what an audit leaves besides the runs of its pairs, and mark it complete."""
-    whole = {"status": "complete", **start, "seconds": summary["seconds"]}
+    whole = start.model_copy(update={"status": "complete", "seconds": summary.seconds})
     write_json(folder / SUMMARY, summary)
-    (folder / bundle.JUNIT).write_bytes(junit.document(summary, str(start["created"])))
-    digest = bundle.write(folder, {MANIFEST: (json.dumps(whole, indent=2) + "\n").encode()})
+    (folder / bundle.JUNIT).write_bytes(junit.document(summary, start.created))
+    digest = bundle.write(folder, {MANIFEST: (json.dumps(finite(whole), indent=2) + "\n").encode()})
     text = markdown.comment(summary, digest)
     (folder / bundle.MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
     write_json(folder / MANIFEST, whole)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
 
 from simulator.report.rules import FAILED, PASSED, cells, evidence, got, notes, verdict
 from simulator.report.terminal import table
+from simulator.results.audits import AuditSummary, ReplayedPair, ReplaySummary
 
 BIT_EQUAL, DIFFERENT = "bit-equal", "different"
 """Verdicts of a replay, as its summary has them."""
 _COLORS = {PASSED: "green", FAILED: "red"}
 
 
-def audit(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def audit(summary: AuditSummary, folder: str, console: Console) -> None:
     """Print an audit.
 
     Args:
@@ -24,67 +24,66 @@ def audit(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         folder: where the run is.
         console: a terminal, or a file that gets plain text.
     """
-    console.print(f"\n[bold]{escape(summary['name'])}[/]   {escape(summary['summary'])}")
+    console.print(f"\n[bold]{escape(summary.name)}[/]   {escape(summary.summary)}")
     columns = ["stack", "images", "flips", "delta", "latency", "evidence"]
-    own = evidence(summary["stacks"]["train"])
-    shown = table(f"Against {summary['train']} ({own})", "model", *columns)
-    for pair in summary["pairs"]:
-        found = cells(pair, summary["stacks"][pair["deploy"]])
-        shown.add_row(*map(escape, (pair["model"], pair["deploy"], *found)))
+    own = evidence(summary.stacks["train"])
+    shown = table(f"Against {summary.train} ({own})", "model", *columns)
+    for pair in summary.pairs:
+        found = cells(pair, summary.stacks[pair.deploy])
+        shown.add_row(*map(escape, (pair.model, pair.deploy, *found)))
     console.print(shown)
-    for rule in summary["gate"]["rules"]:
+    for rule in summary.gate.rules:
         word = verdict(rule)
         console.print(
-            f"[{_COLORS.get(word, 'yellow')}]{word}[/] {escape(rule['model'])} / "
-            f"{escape(rule['deploy'])}: {escape(rule['rule'])}: {escape(got(rule))}\n"
-            f"       [dim]because: {escape(rule['because'])}[/]",
+            f"[{_COLORS.get(word, 'yellow')}]{word}[/] {escape(rule.model)} / "
+            f"{escape(rule.deploy)}: {escape(rule.rule)}: {escape(got(rule))}\n"
+            f"       [dim]because: {escape(rule.because)}[/]",
             highlight=False,
             soft_wrap=True,
         )
-    for note in notes(summary["pairs"]):
-        if "was asked for" in note:
-            console.print(f"[yellow]note[/] {escape(note)}", highlight=False, soft_wrap=True)
-    word = "[bold green]PASSED" if summary["gate"]["passed"] else "[bold red]FAILED"
-    judged = f"gate {word}[/]" if summary["gate"]["rules"] else "no rule: nothing was judged"
+    for note in notes(summary.pairs, strict=True):
+        console.print(f"[yellow]note[/] {escape(note)}", highlight=False, soft_wrap=True)
+    word = "[bold green]PASSED" if summary.gate.passed else "[bold red]FAILED"
+    judged = f"gate {word}[/]" if summary.gate.rules else "no rule: nothing was judged"
     console.print(judged)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 
-def replay(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def replay(summary: ReplaySummary, folder: str, console: Console) -> None:
     """Print what a replay found; see :func:`audit`."""
-    console.print(f"\n[bold]{escape(summary['name'])}[/], run again", highlight=False)
-    for pair in summary["pairs"]:
-        good = pair["verdict"] != DIFFERENT
+    console.print(f"\n[bold]{escape(summary.name)}[/], run again", highlight=False)
+    for pair in summary.pairs:
+        good = pair.verdict != DIFFERENT
         console.print(
-            f"[{'green' if good else 'red'}]{pair['verdict']}[/] {escape(pair['model'])} / "
-            f"{escape(pair['deploy'])}: {escape(pair['reason'])}",
+            f"[{'green' if good else 'red'}]{pair.verdict}[/] {escape(pair.model)} / "
+            f"{escape(pair.deploy)}: {escape(pair.reason)}",
             highlight=False,
             soft_wrap=True,
         )
-        for side, one in pair["sides"].items():
+        for side, one in pair.sides.items():
             console.print(
-                f"    {side}: {one['outputs']:,} of {one['samples']:,} outputs are bit-equal, "
-                f"{one['answers']:,} answers the same",
+                f"    {side}: {one.outputs:,} of {one.samples:,} outputs are bit-equal, "
+                f"{one.answers:,} answers the same",
                 highlight=False,
             )
-        for one in pair["figures"] if pair["verdict"] != BIT_EQUAL else ():
-            low, high = (f"{100 * end:.2f}" for end in one["ci95"])
+        for figure in pair.figures if pair.verdict != BIT_EQUAL else ():
+            low, high = (f"{100 * end:.2f}" for end in figure.ci95 if end is not None)
             console.print(
-                f"    {escape(one['name'])}: recorded {_percent(one['recorded'])} ({low} to "
-                f"{high}), replayed {_percent(one['replayed'])}: "
-                f"{'in' if one['inside'] else 'out'}side",
+                f"    {escape(figure.name)}: recorded {_percent(figure.recorded)} ({low} to "
+                f"{high}), replayed {_percent(figure.replayed)}: "
+                f"{'in' if figure.inside else 'out'}side",
                 highlight=False,
             )
-    for line in summary["contradictions"]:
+    for line in summary.contradictions:
         console.print(f"[red]contradiction[/] {escape(line)}", highlight=False)
-    _changes(summary["pairs"], console)
-    if summary["not_replayed"]:
+    _changes(summary.pairs, console)
+    if summary.not_replayed:
         console.print(
             "not run again, for latencies are the machine's: rules on rounds: "
-            f"{escape('; '.join(summary['not_replayed']))}",
+            f"{escape('; '.join(summary.not_replayed))}",
             highlight=False,
         )
-    word = "[bold green]EQUAL" if summary["gate"]["passed"] else "[bold red]DIFFERENT"
+    word = "[bold green]EQUAL" if summary.gate.passed else "[bold red]DIFFERENT"
     console.print(f"replay {word}[/]")
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
@@ -93,12 +92,12 @@ def _percent(value: float | None) -> str:
     return "nothing" if value is None else f"{100 * value:.2f} %"
 
 
-def _changes(pairs: Sequence[Mapping[str, Any]], console: Console) -> None:
+def _changes(pairs: Sequence[ReplayedPair], console: Console) -> None:
     """What changed; what is the same in all pairs is told once."""
     where: dict[str, list[str]] = {}
     for pair in pairs:
-        for line in (*pair["changed"]["inputs"], *pair["changed"]["surroundings"]):
-            where.setdefault(line, []).append(f"{pair['model']} / {pair['deploy']}")
+        for line in (*pair.changed.inputs, *pair.changed.surroundings):
+            where.setdefault(line, []).append(f"{pair.model} / {pair.deploy}")
     if not where:
         console.print("no version, hash, flag or value changed since it was recorded")
     for line, names in where.items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from simulator.report import rules
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Link, Section, Table, part
 from simulator.report.words import PAGE
+from simulator.results.audits import AuditedPair, AuditSummary
 
 _KINDS = {rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad"}
 
@@ -17,21 +16,21 @@ _KINDS = {rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad"}
 @part(order=10)
 def verdicts(run: Run) -> Section | None:
     """Show a row for each model and stack, with the way to its own report."""
-    if run.command != "audit":
-        return None
     summary = run.summary
+    if not isinstance(summary, AuditSummary):
+        return None
     return Section(
         "verdicts",
         "Stacks: what each loses, and whether its rules hold",
-        f"What does each stack lose against {summary['train']}?",
+        f"What does each stack lose against {summary.train}?",
         tables=[
             Table(
                 ["stack", "verdict", "report", "model", "images", "flips", "delta", "latency",
                  "evidence"],
-                [_train(summary), *(_row(run, pair) for pair in summary["pairs"])],
+                [_train(summary), *(_row(summary, pair) for pair in summary.pairs)],
                 "Every stack against the training stack",
                 marked=frozenset(
-                    at for at, pair in enumerate(summary["pairs"], 1) if not pair["passed"]
+                    at for at, pair in enumerate(summary.pairs, 1) if not pair.passed
                 ),
             )
         ],
@@ -41,13 +40,14 @@ def verdicts(run: Run) -> Section | None:
 @part(order=20)
 def reasons(run: Run) -> Section | None:
     """Show every rule, what was found, and why the team has it; those that fail first."""
-    if run.command != "audit":
+    summary = run.summary
+    if not isinstance(summary, AuditSummary):
         return None
-    outcomes = sorted(run.summary["gate"]["rules"], key=lambda one: not one["failed"])
+    outcomes = sorted(summary.gate.rules, key=lambda one: not one.failed)
     rows: list[list[Cell]] = [
         [
-            one["rule"], f"{one['model']} / {one['deploy']}",
-            Badge(rules.verdict(one), _KINDS[rules.verdict(one)]), rules.got(one), one["because"],
+            one.rule, f"{one.model} / {one.deploy}",
+            Badge(rules.verdict(one), _KINDS[rules.verdict(one)]), rules.got(one), one.because,
         ]
         for one in outcomes
     ]  # fmt: skip
@@ -63,33 +63,33 @@ def reasons(run: Run) -> Section | None:
                 ["rule", "model / stack", "verdict", "found", "because"],
                 rows,
                 "Every rule, those that fail first",
-                marked=frozenset(at for at, one in enumerate(outcomes) if one["failed"]),
+                marked=frozenset(at for at, one in enumerate(outcomes) if one.failed),
             )
         ],
     )
 
 
-def _train(summary: Mapping[str, Any]) -> list[Cell]:
-    own = rules.evidence(summary["stacks"]["train"])
-    return [f"train: {summary['train']}", "", "", "", "", "", "", "", own]
+def _train(summary: AuditSummary) -> list[Cell]:
+    own = rules.evidence(summary.stacks["train"])
+    return [f"train: {summary.train}", "", "", "", "", "", "", "", own]
 
 
-def _row(run: Run, pair: Mapping[str, Any]) -> list[Cell]:
-    stack = run.summary["stacks"][pair["deploy"]]
-    profile = "".join([stack["profile"], *(f" +{one}" for one in stack["overrides"])])
-    reports: list[Badge | str | Link] = [Link("pair", f"{quote(pair['folder'])}/{PAGE}")]
-    if pair["tail"]:
-        reports.append(Link("rounds", f"{quote(pair['tail'])}/{PAGE}"))
+def _row(summary: AuditSummary, pair: AuditedPair) -> list[Cell]:
+    stack = summary.stacks[pair.deploy]
+    profile = "".join([stack.profile, *(f" +{one}" for one in stack.overrides)])
+    reports: list[Badge | str | Link] = [Link("pair", f"{quote(pair.folder)}/{PAGE}")]
+    if pair.tail:
+        reports.append(Link("rounds", f"{quote(pair.tail)}/{PAGE}"))
     return [
-        f"{pair['deploy']}: {profile}",
-        _verdict(run, pair),
+        f"{pair.deploy}: {profile}",
+        _verdict(summary, pair),
         reports,
-        pair["model"],
+        pair.model,
         *rules.cells(pair, stack),
     ]
 
 
-def _verdict(run: Run, pair: Mapping[str, Any]) -> Cell:
-    if not run.summary["gate"]["rules"]:
+def _verdict(summary: AuditSummary, pair: AuditedPair) -> Cell:
+    if not summary.gate.rules:
         return "not judged"
-    return Badge("passed", "good") if pair["passed"] else Badge("FAILED", "bad")
+    return Badge("passed", "good") if pair.passed else Badge("FAILED", "bad")

@@ -16,6 +16,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.audits import AuditSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[AuditSummary], as_json: bool) -> int:
     """Print the audit and write the report of each of its runs; the exit code is the gate's."""
     from simulator.audit import screen as audited
 

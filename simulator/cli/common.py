@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulator import cli
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from simulator.experiments.job import Options, Result
     from simulator.experiments.session import Progress
+    from simulator.results.shared import Summary
+
+S = TypeVar("S", bound="Summary")
 
 
 def pair(parser: argparse.ArgumentParser) -> None:
@@ -130,9 +133,9 @@ def unread() -> Iterator[None]:
 
 
 def show(
-    result: Result,
+    result: Result[S],
     as_json: bool,
-    screen: Callable[[Mapping[str, Any], str, Console], None],
+    screen: Callable[[S, str, Console], None],
     runs: Sequence[Path] | None = None,
 ) -> int:
     """Print a result and write its report; the exit code is the gate's.

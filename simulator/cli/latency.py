@@ -17,6 +17,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.timed import LatencySummary, LoadSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +63,10 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[LatencySummary] | Result[LoadSummary], as_json: bool) -> int:
     """Print the latencies; the exit code is the gate's."""
-    from simulator.latency import screen as timed
+    from simulator.latency import screen
 
-    single = result.summary["scenario"] == "SingleStream"
-    return common.show(result, as_json, timed.latency if single else timed.served)
+    if result.summary.scenario == "SingleStream":
+        return common.show(result, as_json, screen.latency)
+    return common.show(result, as_json, screen.served)

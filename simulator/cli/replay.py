@@ -19,6 +19,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.audits import ReplaySummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[ReplaySummary], as_json: bool) -> int:
     """Print the verdicts; the exit code says whether a pair is different."""
     from simulator.audit import screen as audited
 

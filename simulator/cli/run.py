@@ -16,6 +16,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.pair import PairSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[PairSummary], as_json: bool) -> int:
     """Print the answer; the exit code is the gate's."""
     from simulator.report.terminal import render
 

@@ -17,6 +17,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.suites import SweepSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     return show(results, options.json, options.format)
 
 
-def show(results: Sequence[Result], as_json: bool, form: str = "text") -> int:
+def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "text") -> int:
     """Print the table."""
     from simulator.report.sweep import render
 
@@ -64,10 +65,10 @@ def show(results: Sequence[Result], as_json: bool, form: str = "text") -> int:
         if form == "text" and not as_json:
             print("\n".join(lines))
         elif not as_json:
-            absent = (f"{option}: {why}" for option, why in result.summary["absent"].items())
+            left_out = (f"{option}: {why}" for option, why in result.summary.absent.items())
             notes = [
-                f"note {result.summary['model']}: {note}"
-                for note in (*absent, *result.summary["warnings"])
+                f"note {result.summary.model}: {note}"
+                for note in (*left_out, *result.summary.warnings)
             ]
             print("\n".join([*notes, *lines]), file=sys.stderr)
     return cli.PASS

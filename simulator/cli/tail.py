@@ -18,6 +18,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.timed import TailSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[TailSummary], as_json: bool) -> int:
     """Print quality and latency; the exit code is the gate's."""
     from simulator.latency import screen as timed
 

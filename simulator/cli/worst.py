@@ -12,6 +12,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.experiments.job import Result
+    from simulator.results.suites import WorstSummary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     return show(result, options.json)
 
 
-def show(result: Result, as_json: bool) -> int:
+def show(result: Result[WorstSummary], as_json: bool) -> int:
     """Print the path."""
     from simulator.report import blame
 

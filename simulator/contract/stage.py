@@ -138,6 +138,11 @@ def timed_steps(modality: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step for step in steps if step is not None))
 
 
+def device_steps() -> tuple[str, ...]:
+    """Return the timed steps that a backend implements: those of which a device can tell times."""
+    return tuple(dict.fromkeys(s.step for s in stages() if s.is_filled and s.step is not None))
+
+
 def forget() -> None:
     """Look again which packages are installed; for tests that install one."""
     STAGES.forget()

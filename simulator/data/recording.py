@@ -16,13 +16,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.contract import Array
+from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, ProfileError, SampleError
 from simulator.machine import sha256
 from simulator.profile import messages
 from simulator.profile.document import read
 
-STAGES = ("decode", "color", "resize", "infer")
 NAMED = 5
 """How many missing images an error names."""
 
@@ -31,13 +31,13 @@ class RecordingSpec(BaseModel):
     """The manifest, a YAML document beside the dump.
 
     ``kind``: the network's ``outputs``, ``predictions`` (class indices), or ``tensors``, the
-    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT``
-    where the network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table
-    with the columns ``image`` and ``prediction``, and ``score`` and
-    ``margin`` where they are known. ``latency`` is such a table with ``image`` and any of
-    ``decode_ns``, ``color_ns``, ``resize_ns``, ``infer_ns``; a table of predictions may have
-    these columns itself. ``match`` says whether images are called by their path below
-    the data folder, or by the SHA-256 of their file.
+    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT`` where the
+    network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table with the
+    columns ``image`` and ``prediction``, and ``score`` and ``margin`` where they are known.
+    ``latency`` is such a table with ``image`` and the nanoseconds of any timed stage up to the
+    network, such as ``decode_ns`` and ``infer_ns``; a table of predictions may have these columns
+    itself. ``match`` says whether images are called by their path below the data folder, or by the
+    SHA-256 of their file.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -143,7 +143,8 @@ class Recording:
         Raises:
             DataError: a column belongs to no stage, or to a stage that runs here.
         """
-        taken = STAGES[:-1] if self.spec.kind == "tensors" else STAGES
+        steps = device_steps()
+        taken = steps[: steps.index("infer")] if self.spec.kind == "tensors" else steps
         rows = self._latencies
         columns = set(next(iter(rows.values()), ()))
         known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}

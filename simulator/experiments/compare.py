@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
-from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.session import Session, Variant
-from simulator.experiments.summary import SIDES, summarize, template
+from simulator.experiments.summary import SIDES, summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
+from simulator.notices import merged as told_once
 from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
-from simulator.pipeline.stack import Stack, notes
+from simulator.pipeline.stack import Stack
 from simulator.profile import axes
+from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.store import RunWriter
 
 
@@ -31,7 +33,7 @@ def simulate(
     fail_on: Sequence[str] = (),
     strict: bool = False,
     **options: Unpack[Options],
-) -> Result:
+) -> Result[PairSummary]:
     """Run the same model on the same images through two stacks, and compare.
 
     Args:
@@ -56,7 +58,8 @@ def simulate(
     folder = job.folder("", sides)
     job.refuse_taken(folder)
     with job.session() as session:
-        gate.check(rules, template(session.card.task))
+        task = session.card.task
+        gate.check(rules, pair_summary(task.Flips), vocabulary(task))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
@@ -70,9 +73,9 @@ def simulate(
         }
         with watch.opened, job.writer(folder, start, session) as run:
             done = run_and_keep(session, merged, run, timed=True, watches=[watch])
-            summary = conclude(session, watch, merged, done, rules, run)
+            found = conclude(session, watch, merged, done, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary |= took
+            summary = judged(found, rules, took)
             run.finish(summary, took)
     return Result(summary, folder)
 
@@ -82,17 +85,15 @@ def conclude(
     watch: PairWatch,
     merged: Plan,
     done: Sequence[Done],
-    rules: Sequence[gate.Rule],
     run: RunWriter,
-) -> dict[str, Any]:
-    """Return ``summary.json`` of a pair that has been run, and draw its worst flips into the run.
+) -> PairSummary:
+    """Return what a pair that has been run found, before its gate; draw pictures into the run.
 
     Args:
         session: the model and the images.
         watch: what was seen of the samples.
         merged: the plan, with the arms and the chains of the pair.
         done: every sample, with the outcomes of the plan's arms.
-        rules: of the gate.
         run: where the pictures go.
     """
     session.show.say("figures and pictures")
@@ -114,8 +115,7 @@ def conclude(
         session.seed,
     )
     watch.draw(summary, done, run)
-    summary["gate"] = gate.evaluate(rules, summary)
-    return summary
+    return pair_summary(session.card.task.Flips).model_validate(summary)
 
 
 def differing(stacks: Sequence[Stack]) -> list[str]:
@@ -124,6 +124,6 @@ def differing(stacks: Sequence[Stack]) -> list[str]:
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:
-    lines = [w for w in notes(told for s in stacks for told in s.told) if "was asked for" in w]
-    if lines:
+    told = told_once(notice for stack in stacks for notice in stack.told)
+    if lines := [notice for notice in told if notice.is_strict]:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))

@@ -17,9 +17,14 @@ from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Answers, Variant, answers
-from simulator.pipeline.stack import Chosen, Pair, notes
+from simulator.experiments.summary import SIDES
+from simulator.notices import merged
+from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
 from simulator.profile.axes import swap
+from simulator.results.shared import Profile
+from simulator.results.store import finite
+from simulator.results.suites import Blame, ExplainSummary
 from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
 from simulator.tasks.score import flip_rate
 
@@ -35,7 +40,7 @@ def explain(
     model: str | Path | None = None,
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
-) -> Result:
+) -> Result[ExplainSummary]:
     """Say which axis of a pair costs what: alone, repaired, in order, and in fair shares.
 
     Args:
@@ -61,23 +66,36 @@ def explain(
     with job.session() as session:
         variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
         stacks = session.stacks(variants)
-        merged = session.plan(stacks)
+        whole = session.plan(stacks)
         start = manifest(stacks, session, overrides) | {
             "request": job.request(train=train, deploy=deploy, overrides=overrides)
         }
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]
-            done = run_and_keep(session, merged, run, timed=False)
+            done = run_and_keep(session, whole, run, timed=False)
             session.show.say("attribution")
             found = answers(session.card.task, labels, done)
-            summary = _summary(pair, names, found, session.seed, session.card.spec.name)
-            summary["stacks"] = len(variants)
-            summary["unique_steps"] = len(merged.nodes)
-            sides = [s for s in stacks if s.side in ("train", "deploy")]
-            summary["warnings"] = [*notes(told for s in sides for told in s.told), *session.notes]
+            blame = _blamed(names, found, session.seed)
+            sides = [s for s in stacks if s.side in SIDES]
             run.write_table(BLAME, _blame_table(names, found))
-            summary["seconds"] = job.seconds()
-            run.finish(summary, {"seconds": summary["seconds"], "workers": session.workers})
+            summary = ExplainSummary(
+                model=session.card.spec.name,
+                task=found.task.name,
+                metric=found.task.headline,
+                unit=found.task.unit,
+                train=_profile(pair["train"]),
+                deploy=_profile(pair["deploy"]),
+                samples=len(found.items),
+                skipped=found.skipped,
+                axes=names,
+                null=[name for name in names if _same(found, name, names)],
+                blame=blame,
+                stacks=len(variants),
+                unique_steps=len(whole.nodes),
+                warnings=[*merged(told for s in sides for told in s.told), *session.notes],
+                seconds=job.seconds(),
+            )
+            run.finish(summary, {"seconds": summary.seconds, "workers": session.workers})
     return Result(summary, folder)
 
 
@@ -117,9 +135,12 @@ def _label(chosen: Subset, names: Sequence[str]) -> str:
     return "train with " + " ".join(name for name in names if name in chosen)
 
 
-def _summary(
-    pair: Pair, names: Sequence[str], found: Answers, seed: int, model: str
-) -> dict[str, Any]:
+def _profile(chosen: Chosen) -> Profile:
+    return Profile(profile=chosen[0].name, overrides=list(chosen[0].overrides))
+
+
+def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]:
+    """Split every figure that is known among the axes."""
     task = found.task
     draws = Resamples(len(found.items), seed, task.resamples)
 
@@ -136,22 +157,7 @@ def _summary(
         games["flip_rate"] = cache(flips)
     if headline(frozenset()) is not None:
         games[task.headline] = headline
-    return {
-        "schema": 1,
-        "command": "explain",
-        "model": model,
-        "task": task.name,
-        "metric": task.headline,
-        "unit": task.unit,
-        "train": {"profile": pair["train"][0].name},
-        "deploy": {"profile": pair["deploy"][0].name},
-        "samples": len(found.items),
-        "skipped": found.skipped,
-        "axes": list(names),
-        "null": [name for name in names if _same(found, name, names)],
-        "blame": {metric: _blame(names, game, seed) for metric, game in games.items()},
-        "gate": {"passed": True, "rules": []},
-    }  # fmt: skip
+    return {metric: _blame(names, game, seed) for metric, game in games.items()}
 
 
 def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
@@ -162,7 +168,7 @@ def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
     return bool(same) and found.of(alone) == found.of("train")
 
 
-def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
+def _blame(names: Sequence[str], game: Game, seed: int) -> Blame:
     shares = attribute.shapley(names, game, seed=seed)
     pairs = attribute.interactions(names, game)
     total = game(frozenset(names)) - game(frozenset())
@@ -190,7 +196,7 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> dict[str, Any]:
     result["family"] = len(names)
     result["sampling_error"] = shares.error
     result["residual"] = residual if residual > ROUNDING else 0.0
-    return result
+    return Blame.model_validate(finite(result))
 
 
 def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Options of a suite that a model has no use for."""
+"""Options of a suite that do not apply to a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.profile import axes
 from simulator.profile.modality import graph_axes
 
 
-def absent_options(
+def inapplicable(
     session: Session, base: Chosen, options: Mapping[tuple[str, str], Chosen]
 ) -> dict[tuple[str, str], str]:
     """Return the options that change nothing in this model, or cannot be run with it, and why.
@@ -27,20 +27,20 @@ def absent_options(
     Raises:
         UserError: none is left.
     """
-    absent = {}
+    found = {}
     for key, own in options.items():
         try:
             start(session.card, session.source, *own)
             why = _without_effect(session, base, own)
         except ModelError as error:
-            absent[key] = str(error)
+            found[key] = str(error)
         else:
             if why and key[0] != COMBINED:
-                absent[key] = why
-    if len(absent) == len(options):
-        why = "; ".join(dict.fromkeys(absent.values()))
+                found[key] = why
+    if len(found) == len(options):
+        why = "; ".join(dict.fromkeys(found.values()))
         raise UserError(f"{session.card.spec.name}: no option of this suite changes it: {why}")
-    return absent
+    return found
 
 
 def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Generic, TypedDict, TypeVar
 
+from simulator.analysis import gate
 from simulator.conditions.condition import under
 from simulator.errors import unknown
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.profile.suite import load_suite
+from simulator.results.shared import Gate, Summary
 from simulator.results.store import RunWriter, check_free
 
 
@@ -50,22 +52,39 @@ class Options(TypedDict, total=False):
     executor: str
 
 
+S = TypeVar("S", bound=Summary)
+R_co = TypeVar("R_co", bound=Summary, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Generic[R_co]):
     """What a run found.
 
     Attributes:
-        summary: the content of ``summary.json``.
+        summary: the content of ``summary.json``; ``summary["flips"]["count"]`` reads as there.
         folder: the run folder.
     """
 
-    summary: dict[str, Any]
+    summary: R_co
     folder: Path
 
     @property
     def passed(self) -> bool:
         """Whether no gate rule failed."""
-        return bool(self.summary["gate"]["passed"])
+        return self.summary.gate.passed
+
+
+def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S:
+    """Return a summary with what it took, and what the gate says of it.
+
+    Args:
+        summary: of a run that was gone through.
+        rules: of the gate.
+        took: ``seconds`` and ``workers``.
+    """
+    whole = summary.model_copy(update=dict(took))
+    outcome = Gate.model_validate(gate.evaluate(rules, whole))
+    return whole.model_copy(update={"gate": outcome})
 
 
 class Job:

@@ -16,7 +16,7 @@ from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import digests_of, done_of, manifest, rows_of, told, watching
 from simulator.experiments.compare import conclude, differing
-from simulator.experiments.job import Job
+from simulator.experiments.job import Job, judged
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
@@ -123,11 +123,10 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
         for one, watch, writer in zip(left, watches, writers, strict=True):
             begun = job.seconds()
             session.show.say(f"{one.folder.name}: figures and pictures")
-            summary = conclude(session, watch, merged, done, one.rules, writer)
+            found = conclude(session, watch, merged, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            summary |= took
-            writer.finish(summary, took)
+            writer.finish(judged(found, one.rules, took), took)
             running.left.remove(writer)
 
 

@@ -19,6 +19,7 @@ from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -148,7 +149,7 @@ class Session:
         self.source = check(self.card)
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()
-        self.notes = whole.notes
+        self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
         self.builder = StackBuilder(

@@ -8,20 +8,26 @@ from typing import Any
 import numpy as np
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.figures import cannot_carry, figures
 from simulator.model.card import Card
+from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
-from simulator.pipeline.stack import notes as stack_notes
 from simulator.profile import axes
 from simulator.statistics.bootstrap import Resamples
-from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
+from simulator.statistics.percentiles import (
+    PERCENTILES,
+    cannot_carry,
+    figures,
+    name,
+    samples_needed,
+)
 from simulator.tasks.task import Task
 
-SCHEMA = 1
 SIDES = ("train", "deploy")
 WORST = 10
 SKIPPED_LISTED = 20
+TOTAL = "total"
+"""What latency tables call all stages together."""
 
 
 def summarize(
@@ -31,7 +37,7 @@ def summarize(
     differing: Sequence[str],
     effects: Mapping[str, Any],
     self_check: Mapping[str, Any],
-    notes: Sequence[str],
+    notes: Sequence[Notice],
     seed: int,
 ) -> dict[str, Any]:
     """Bring a pair's results together.
@@ -47,7 +53,7 @@ def summarize(
         seed: of the bootstrap, where the task needs one.
 
     Returns:
-        ``summary.json`` without ``gate``.
+        What :class:`simulator.results.pair.PairSummary` is made of, without ``gate`` and pictures.
     """
     ran = [d for d in done if d.skipped is None]
     skipped = [d for d in done if d.skipped is not None]
@@ -61,7 +67,6 @@ def summarize(
     )
     times, missing = latency([[d.outcomes[i].ns for d in ran] for i in range(2)])
     summary: dict[str, Any] = {
-        "schema": SCHEMA,
         "task": task.name,
         "metric": task.headline,
         "unit": task.unit,
@@ -90,37 +95,27 @@ def summarize(
             **stack.effective.options,
         }
     summary["warnings"] = [
-        *stack_notes(told for stack in stacks for told in stack.told),
+        *merged(told for stack in stacks for told in stack.told),
         *notes,
         *_findings(task, summary),
     ]
     return summary
 
 
-def template(task: Task) -> dict[str, Any]:
-    """Return a summary of the right shape and no meaning, to check gate rules before a run."""
-    truth, prediction = task.examples()[0]
-    records = task.records([prediction], truth)
-    score = task.score(records, [truth])
-    compared = task.compare(score, score, Resamples(1, number=1))
-    times = dict.fromkeys(timed_steps(), 0)
-    return {
-        "samples": 1,
-        "skipped": 0,
-        **compared,
-        "latency_ms": latency([[times], [times]])[0],
-    }
+def vocabulary(task: Task) -> dict[str, Sequence[str]]:
+    """Return the names of a pair's figures, to check gate rules before it is run."""
+    return {**task.vocabulary(), "stage": (TOTAL, *timed_steps())}
 
 
 def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``latency_ms`` per side and stage, and why figures of it are None, by their paths.
 
-    See :func:`simulator.latency.figures.figures`.
+    See :func:`simulator.statistics.percentiles.figures`.
     """
     table: dict[str, Any] = {}
     why: dict[str, str] = {}
     for side, samples in zip(SIDES, sides, strict=True):
-        columns = {"total": [sum(times.values()) for times in samples if "infer" in times]}
+        columns = {TOTAL: [sum(times.values()) for times in samples if "infer" in times]}
         for stage in timed_steps():
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
@@ -152,22 +147,26 @@ def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def _findings(task: Task, summary: Mapping[str, Any]) -> list[str]:
+def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     found = []
-    check = summary["controls"]["self"]
+    check, metric = summary["controls"]["self"], summary["metric"]
     if not check["bit_equal"]:
-        found.append(
+        words = (
             f"a side against itself is not bit-equal over {check['samples']} samples "
             f"({check['flips']} flips): part of every figure here is noise of the stack itself"
         )
+        found.append(Notice(Kind.NOT_DETERMINISTIC, words))
     if summary["labelled"] == 0:
-        found.append(f"no labels: {summary['metric']} and what follows from it are left out")
-    elif summary["train"]["metric"][summary["metric"]] is None:
-        found.append(f"nothing is annotated that {summary['metric']} could be measured on")
-    found += task.view().findings(summary)
+        words = f"no labels: {metric} and what follows from it are left out"
+        found.append(Notice(Kind.UNLABELLED, words))
+    elif summary["train"]["metric"][metric] is None:
+        words = f"nothing is annotated that {metric} could be measured on"
+        found.append(Notice(Kind.UNLABELLED, words))
+    found += [Notice(Kind.FINDING, line) for line in task.view().findings(summary)]
     if summary["samples"] < samples_needed(0.9):
-        found.append(
+        words = (
             f"{summary['samples']} samples cannot carry a p90 latency; it needs "
             f"{samples_needed(0.9)}"
         )
+        found.append(Notice(Kind.FEW_SAMPLES, words))
     return found

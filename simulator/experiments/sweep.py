@@ -18,12 +18,15 @@ from simulator.experiments.common import (
     refuse_missing,
     run_and_keep,
 )
-from simulator.experiments.inapplicable import absent_options
+from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
 from simulator.experiments.session import Answers, Session, Variant, answers
-from simulator.pipeline.stack import Chosen, Pair, notes
+from simulator.notices import merged
+from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.results.shared import Profile
+from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.statistics.bootstrap import Resamples
 
 
@@ -33,7 +36,7 @@ def sweep(
     train: str | None = None,
     models: Sequence[str | Path | None] = (None,),
     **options: Unpack[Options],
-) -> list[Result]:
+) -> list[Result[SweepSummary]]:
     """Run a suite for one or more models, each in one pass over the images.
 
     Args:
@@ -59,7 +62,7 @@ def sweep(
     if loaded.spec.combined:
         tried[COMBINED, COMBINED] = chosen(against, overrides(loaded.spec.combined))
     refuse_missing([base, *tried.values()])
-    results: list[Result] = []
+    results: list[Result[SweepSummary]] = []
     for model in models:
         job = Job("sweep", model, options)
         with job.session() as session:
@@ -86,45 +89,41 @@ class _Sweep:
     options: Mapping[tuple[str, str], Chosen]
     asked: dict[str, Any]
 
-    def run(self, folder: Path) -> Result:
-        absent = absent_options(self.session, self.base, self.options)
+    def run(self, folder: Path) -> Result[SweepSummary]:
+        left_out = inapplicable(self.session, self.base, self.options)
         self.session.show.say("preparing the stacks")
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
         kept: list[tuple[str, str]] = []
         for key, own in self.options.items():
-            if key in absent:
+            if key in left_out:
                 continue
             try:
                 stacks.append(self.session.stack(Variant("/".join(key), own, self._pair(own))))
             except ModelError as error:
-                absent[key] = str(error)
+                left_out[key] = str(error)
             else:
                 kept.append(key)
         names = [stack.side for stack in stacks]
-        merged = self.session.plan(stacks)
+        whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
-            done = run_and_keep(self.session, merged, run, timed=False)
+            done = run_and_keep(self.session, whole, run, timed=False)
             self.session.show.say("working out the figures")
-            summary = table(
-                answers(self.session.card.task, names, done), kept, self.session.seed
-            ) | {
-                "schema": 1,
-                "command": "sweep",
-                "suite": self.suite.spec.name,
-                "model": self.session.card.spec.name,
-                "train": {"profile": self.base[0].name},
-                "order": list(dict.fromkeys(column for column, _ in self.options)),
-                "absent": {"/".join(key): why for key, why in absent.items()},
-                "warnings": [
-                    *notes(told for stack in stacks for told in stack.told),
-                    *self.session.notes,
-                ],
-                "unique_steps": len(merged.nodes),
-                "seconds": self.job.seconds(),
-                "gate": {"passed": True, "rules": []},
-            }
-            took = {"seconds": summary["seconds"], "workers": self.session.workers}
+            card = self.session.card.spec.name
+            found = answers(self.session.card.task, names, done)
+            told = merged(told for stack in stacks for told in stack.told)
+            summary = SweepSummary(
+                **table(found, kept, self.session.seed),
+                suite=self.suite.spec.name,
+                model=card,
+                train=Profile(profile=self.base[0].name),
+                order=list(dict.fromkeys(column for column, _ in self.options)),
+                absent={"/".join(key): why for key, why in left_out.items()},
+                warnings=[*told, *self.session.notes],
+                unique_steps=len(whole.nodes),
+                seconds=self.job.seconds(),
+            )
+            took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)
         return Result(summary, folder)
 
@@ -152,7 +151,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     """
     task = found.task
     metric = task.headline
-    columns: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, OptionFigures]] = {}
     draws = Resamples(len(found.items), seed, task.resamples)
     train = found.score(TRAIN)
     trained = train.metrics[metric]
@@ -161,16 +160,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     for key in keys:
         column, option = key
         compared = task.compare(train, found.score("/".join(key)), draws)
-        columns.setdefault(column, {"options": {}})["options"][option] = _entry(compared, metric)
-    for figures in columns.values():
-        drops = [entry["drop"] for entry in figures["options"].values()]
-        rates = [entry["flip_rate"] for entry in figures["options"].values()]
-        figures |= {
-            "mean_drop": st.fmean(drops),
-            "max_drop": max(drops),
-            "mean_flip_rate": st.fmean(rates),
-            "max_flip_rate": max(rates),
-        }
+        columns.setdefault(column, {})[option] = _entry(compared, metric)
     return {
         "samples": len(found.items),
         "skipped": found.skipped,
@@ -178,26 +168,38 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
         "metric": metric,
         "unit": task.unit,
         metric: trained,
-        "columns": columns,
+        "columns": {name: _column(of) for name, of in columns.items()},
         "systematic": _systematic(trained, columns, metric),
     }
 
 
-def _entry(compared: Mapping[str, Any], metric: str) -> dict[str, Any]:
+def _column(options: Mapping[str, OptionFigures]) -> Column:
+    drops = [entry.drop for entry in options.values()]
+    rates = [entry.flip_rate for entry in options.values()]
+    return Column(
+        options=dict(options),
+        mean_drop=st.fmean(drops),
+        max_drop=max(drops),
+        mean_flip_rate=st.fmean(rates),
+        max_flip_rate=max(rates),
+    )
+
+
+def _entry(compared: Mapping[str, Any], metric: str) -> OptionFigures:
     """An option's figures, from the comparison with the training stack."""
     delta, flips = compared["delta"][metric], dict(compared["flips"])
     low, high = delta["ci95"]
-    return {
+    return OptionFigures(
         **compared["deploy"]["metric"],
-        "drop": 0.0 - delta["value"],
-        "drop_ci95": [0.0 - high, 0.0 - low],
-        "p": delta["p"],
-        "flips": flips.pop("count"),
-        "units": flips.pop("units"),
-        "flip_rate": _known(flips.pop("rate")),
-        "flip_ci95": flips.pop("ci95"),
+        drop=0.0 - delta["value"],
+        drop_ci95=[0.0 - high, 0.0 - low],
+        p=delta["p"],
+        flips=flips.pop("count"),
+        units=flips.pop("units"),
+        flip_rate=_known(flips.pop("rate")),
+        flip_ci95=flips.pop("ci95"),
         **flips,
-    }
+    )
 
 
 def _known(rate: float) -> float:
@@ -205,17 +207,19 @@ def _known(rate: float) -> float:
     return 0.0 if math.isnan(rate) else rate
 
 
-def _systematic(trained: float, columns: Mapping[str, Any], metric: str) -> dict[str, Any]:
+def _systematic(
+    trained: float, columns: Mapping[str, Mapping[str, OptionFigures]], metric: str
+) -> Systematic:
     rates = [
-        entry[metric]
-        for column, figures in columns.items()
+        float(entry[metric])
+        for column, options in columns.items()
         if column != COMBINED
-        for entry in figures["options"].values()
+        for entry in options.values()
     ]
     mean = st.fmean(rates) if rates else None
-    return {
-        "mean_SR": mean,
-        "SNI": (trained - mean) / trained if trained and mean is not None else None,
-        "std": st.stdev(rates) if len(rates) > 1 else None,
-        "ACC_of": TRAIN,
-    }
+    return Systematic(
+        mean_SR=mean,
+        SNI=(trained - mean) / trained if trained and mean is not None else None,
+        std=st.stdev(rates) if len(rates) > 1 else None,
+        ACC_of=TRAIN,
+    )

@@ -22,6 +22,7 @@ from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, fl
 from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -204,7 +205,8 @@ class PairWatch:
         """Draw the worst flips and what the networks saw, and say in the summary where."""
         flips = summary["worst_flips"]
         if isinstance(self.pictures, str) and flips:
-            summary["warnings"].append(f"the worst flips are not drawn: {self.pictures}")
+            words = f"the worst flips are not drawn: {self.pictures}"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         elif isinstance(self.pictures, FlipPictures):
             kept = {name: one.flip for name, one in self.seen.items() if one.flip}
             draw(self.session, flips, kept, run)
@@ -220,7 +222,8 @@ class PairWatch:
         ]
         files = writer()
         if files is None:
-            summary["warnings"].append("no pictures are kept: no installed backend writes PNG")
+            words = "no pictures are kept: no installed backend writes PNG"
+            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
             summary["looks"] = hang(self.shown, looks, files, self.session.workers, run)
 

@@ -11,13 +11,18 @@ from typing import Any, Unpack
 
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
-from simulator.experiments.inapplicable import absent_options
+from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Answers, Session, Variant, answers
-from simulator.pipeline.stack import Chosen, notes
+from simulator.notices import Notice, merged
+from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.suite import load_suite
+from simulator.results.manifest import RunManifest
+from simulator.results.shared import Profile
 from simulator.results.store import MANIFEST, RECORDS, SUMMARY, read_manifest, write_json
+from simulator.results.suites import Combination, PathStep, StepSummary, WorstSummary
+from simulator.typed import plain
 
 EXHAUSTIVE = 64
 """So many combinations are all tried; with more, only the greedy path is."""
@@ -32,7 +37,7 @@ def worst(
     train: str | None = None,
     model: str | Path | None = None,
     **options: Unpack[Options],
-) -> Result:
+) -> Result[WorstSummary]:
     """Combine a suite's options step by step, each time the one that loses most.
 
     Args:
@@ -63,32 +68,31 @@ def worst(
         job.refuse_taken(folder)
         _mark(folder, {"request": asked}, "running")
         session.require_truth()
-        absent = _drop_absent(session, base, columns)
+        left_out = _drop_inapplicable(session, base, columns)
         search = _Search(job, session, base, columns, folder)
         path = search.greedy()
         count = math.prod(len(of) + 1 for of in columns.values())
         best = search.exhaustive() if count <= EXHAUSTIVE else None
-    summary = {
-        "schema": 1,
-        "command": "worst",
-        "suite": loaded.spec.name,
-        "model": session.card.spec.name,
-        "train": {"profile": first[0].name},
-        "samples": search.samples,
-        "task": session.card.spec.task,
-        "metric": session.card.task.headline,
-        session.card.task.headline: search.trained,
-        "path": path,
-        "combinations": count,
-        "exhaustive": best,
-        "absent": absent,
-        "warnings": [*notes(search.warnings), *session.notes],
-        "skipped": search.skipped,
-        "seconds": job.seconds(),
-        "gate": {"passed": True, "rules": []},
-    }
+    task = session.card.task
+    summary = WorstSummary(
+        suite=loaded.spec.name,
+        model=session.card.spec.name,
+        train=Profile(profile=first[0].name),
+        samples=search.samples,
+        task=session.card.spec.task,
+        metric=task.headline,
+        **{task.headline: search.trained},
+        path=path,
+        combinations=count,
+        exhaustive=best,
+        absent=left_out,
+        warnings=[*merged(search.notices), *session.notes],
+        skipped=search.skipped,
+        seconds=job.seconds(),
+    )
     alone = folder / "step-1"
-    _mark(folder, read_manifest(alone) | {"request": asked}, "complete", summary, alone / RECORDS)
+    whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
+    _mark(folder, plain(whole), "complete", summary, alone / RECORDS)
     return Result(summary, folder)
 
 
@@ -96,7 +100,7 @@ def _mark(
     folder: Path,
     start: dict[str, Any],
     status: str,
-    summary: dict[str, Any] | None = None,
+    summary: WorstSummary | None = None,
     records: Path | None = None,
 ) -> None:
     """Write the manifest of all steps; at the end the summary, and the records of the first."""
@@ -125,9 +129,9 @@ class _Search:
         self.samples = 0
         self.trained = 0.0
         self.skipped = 0
-        self.warnings: list[tuple[str, str]] = []
+        self.notices: list[Notice] = []
 
-    def greedy(self) -> list[dict[str, Any]]:
+    def greedy(self) -> list[PathStep]:
         taken: Picks = ()
         path = []
         while candidates := [
@@ -138,10 +142,10 @@ class _Search:
         ]:
             value = self._values(candidates)
             taken = min(candidates, key=lambda picks: value[picks])
-            path.append(self._step(taken, value[taken]))
+            path.append(PathStep(**self._step(taken, value[taken])))
         return path
 
-    def exhaustive(self) -> dict[str, Any]:
+    def exhaustive(self) -> Combination:
         choices = [[None, *((column, o) for o in of)] for column, of in self.columns.items()]
         combinations = [
             tuple(pick for pick in picks if pick is not None)
@@ -149,7 +153,8 @@ class _Search:
         ]
         value = self._values([p for p in combinations if p and self._compatible(p)])
         found = min(value, key=lambda picks: value[picks])
-        return {**self._step(found, value[found]), "picks": ["/".join(p) for p in found]}
+        picks = ["/".join(pick) for pick in found]
+        return Combination(picks=picks, **self._step(found, value[found]))
 
     def _compatible(self, picks: Picks) -> bool:
         """Whether no two options write the same axis of the profile."""
@@ -182,8 +187,9 @@ class _Search:
             done = run_and_keep(self.session, merged, run, timed=False)
             found = answers(task, names, done)
             values = [self._headline(found, name) for name in names]
-            run.finish({task.headline: dict(zip(names, values, strict=True))}, {})
-        self.warnings += [told for stack in stacks for told in stack.told]
+            found_values = dict(zip(names, values, strict=True))
+            run.finish(StepSummary(metric=task.headline, values=found_values), {})
+        self.notices += [told for stack in stacks for told in stack.told]
         self.skipped = max(self.skipped, found.skipped)
         self.samples, self.trained = len(found.items), values[0]
         return dict(zip(candidates, values[1:], strict=True))
@@ -203,18 +209,18 @@ def _combined(base: str, columns: Mapping[str, Mapping[str, list[str]]], picks: 
     return chosen(base, [change for column, option in picks for change in columns[column][option]])
 
 
-def _drop_absent(
+def _drop_inapplicable(
     session: Session, base: str, columns: dict[str, dict[str, list[str]]]
 ) -> dict[str, str]:
-    """Take out the options that the model has no use for; return why."""
+    """Take out the options that do not apply to the model; return why."""
     own = {
         (column, option): _combined(base, columns, ((column, option),))
         for column, of in columns.items()
         for option in of
     }
-    absent = absent_options(session, _combined(base, columns, ()), own)
-    for column, option in absent:
+    found = inapplicable(session, _combined(base, columns, ()), own)
+    for column, option in found:
         del columns[column][option]
         if not columns[column]:
             del columns[column]
-    return {"/".join(key): why for key, why in absent.items()}
+    return {"/".join(key): why for key, why in found.items()}

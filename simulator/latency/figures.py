@@ -13,8 +13,11 @@ from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.results.times import Ints
 from simulator.statistics.percentiles import (
+    MS,
     PERCENTILES,
+    cannot_carry,
     early_stopping,
+    figures,
     interval,
     name,
     percentile,
@@ -22,8 +25,6 @@ from simulator.statistics.percentiles import (
 )
 
 Floats = NDArray[np.float64]
-MS = 1e6
-"""Nanoseconds in a millisecond."""
 
 
 def table(times: Mapping[str, Times]) -> dict[str, Any]:
@@ -37,15 +38,6 @@ def table(times: Mapping[str, Times]) -> dict[str, Any]:
     }
 
 
-def figures(ns: Ints) -> dict[str, float | None]:
-    """Return percentiles, mean, least and largest in ms, from (m,) ns; None what m cannot carry."""
-    if not ns.size:
-        return dict.fromkeys((*map(name, PERCENTILES), "mean", "min", "max"))
-    found: dict[str, float | None] = {name(p): percentile(ns, p) for p in PERCENTILES}
-    found |= {"mean": float(ns.mean()), "min": int(ns.min()), "max": int(ns.max())}
-    return {key: None if value is None else value / MS for key, value in found.items()}
-
-
 def missing(times: Mapping[str, Times]) -> dict[str, str]:
     """Return why figures of :func:`table` are None, by their path in the summary."""
     why: dict[str, str] = {}
@@ -57,12 +49,6 @@ def missing(times: Mapping[str, Times]) -> dict[str, str]:
         for stage in (TOTAL, *found.stages):
             why |= {f"latency_ms.{side}.{stage}.{key}": reason for key, reason in own.items()}
     return why
-
-
-def cannot_carry(samples: int, p: float) -> str:
-    """Return the sentence on a percentile that so few samples cannot carry."""
-    needed = samples_needed(p)
-    return f"{samples:,} samples cannot carry {name(p)}; it needs {needed - samples:,} more"
 
 
 def percentiles(times: Mapping[str, Times]) -> dict[str, Any]:

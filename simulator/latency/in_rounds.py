@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,12 @@ from simulator.latency.inputs import Inputs
 from simulator.latency.pace import Pace
 from simulator.latency.recorded import load_times
 from simulator.latency.single_stream import Round, SingleStream
-from simulator.latency.summary import Timed, summary_of, template
+from simulator.latency.summary import Timed, in_rounds, vocabulary
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.store import RunWriter
+from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT
 
 SAMPLES = "samples.parquet"
@@ -40,7 +41,7 @@ class InRounds:
         tables: recorded latencies, by stack; it is not measured then. None: the job takes none.
     """
 
-    command = "latency"
+    shape: ClassVar[type[LatencySummary]] = LatencySummary
 
     def __init__(self, pace: Callable[[int], Pace], tables: Mapping[str, Path] | None) -> None:
         self._pace, self._tables = pace, tables
@@ -54,20 +55,19 @@ class InRounds:
             how = f"give --times {side}=FILE" if self._tables is not None else "tail takes --times"
             raise DataError(f"{replayed.path}: no latency was recorded; {how}")
 
-    def shape(self, sides: Iterable[str], session: Session) -> dict[str, Any]:
-        """Return a summary with no meaning, to check gate rules before a run."""
-        return template(sides)
+    def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
+        """Return the names of the run's figures, to check gate rules before it is run."""
+        return vocabulary(sides)
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> dict[str, Any]:
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> LatencySummary:
         """Go through the rounds and work out the figures."""
         timed = go_through(session, stacks, run, self._pace, self._tables)
         session.show.say("working out the figures")
-        summary = summary_of(self.command, session, stacks, timed)
-        self.add(summary, session, timed)
-        return summary
+        return self.shape.model_validate(self.figures(session, stacks, timed))
 
-    def add(self, summary: dict[str, Any], session: Session, timed: Timed) -> None:
-        """Add a job's own figures."""
+    def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
+        """Return what the summary is made of."""
+        return in_rounds(session, stacks, timed)
 
 
 def go_through(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from simulator.latency.figures import MS, Floats
+from simulator.latency.figures import Floats
 from simulator.latency.times import Times
 from simulator.statistics.density import fit, pairwise
+from simulator.statistics.percentiles import MS
 
 COMPARED = 24
 """Instances whose distributions are held against each other."""

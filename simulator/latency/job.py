@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from simulator.analysis import gate
 from simulator.contract import Stage
 from simulator.errors import UserError
 from simulator.experiments.common import manifest, refuse_missing, stacks_of
-from simulator.experiments.job import Job, Result
+from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.latency.recorded import check_table
 from simulator.machine import sha256
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 
-PLACES = ("profiles", "train", "deploy", "times")
+LOCATIONS = ("profiles", "train", "deploy", "times")
 """Arguments that say where something is; what is there is in the manifest already."""
 LARGEST = 1e9
 """Milliseconds (11 days), seconds, minutes or arrivals a second."""
@@ -92,17 +93,25 @@ def logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
     return found
 
 
-class Way(Protocol):
+S = TypeVar("S", bound=Summary)
+T_co = TypeVar("T_co", bound=Summary, covariant=True)
+
+
+class Way(Protocol[T_co]):
     """How one of the timed jobs measures."""
+
+    @property
+    def shape(self) -> type[T_co]:
+        """The model of its summary."""
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
         """Refuse what cannot be done with this model and these samples."""
 
-    def shape(self, sides: Iterable[str], session: Session) -> dict[str, Any]:
-        """Return a summary with no meaning, to check gate rules before a run."""
+    def vocabulary(self, sides: Sequence[str], session: Session) -> Mapping[str, Sequence[str]]:
+        """Return the names of the run's figures; see :func:`simulator.analysis.gate.check`."""
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> dict[str, Any]:
-        """Measure, and return ``summary.json`` without what all jobs have."""
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> T_co:
+        """Measure, and return ``summary.json`` before its gate."""
 
 
 def timed_job(
@@ -110,9 +119,9 @@ def timed_job(
     sides: Mapping[str, Chosen],
     overrides: Sequence[str],
     fail_on: Sequence[str],
-    way: Way,
+    way: Way[S],
     own: Mapping[str, Any],
-) -> Result:
+) -> Result[S]:
     """Run a timed job.
 
     Args:
@@ -133,20 +142,19 @@ def timed_job(
     asked = job.request(overrides=list(overrides), fail_on=list(fail_on), **own)
     with job.session() as session:
         way.check(sides, session)
-        gate.check(rules, way.shape(sides, session))
+        gate.check(rules, way.shape, way.vocabulary(list(sides), session))
         stacks = session.stacks(
             [Variant(side, chosen, _pair(sides, chosen)) for side, chosen in sides.items()]
         )
         start = manifest(stacks, session, overrides) | {
             "request": asked,
-            "measuring": {name: value for name, value in own.items() if name not in PLACES},
+            "measuring": {name: value for name, value in own.items() if name not in LOCATIONS},
             "times": {one: sha256(Path(one.partition("=")[2])) for one in own.get("times", ())},
         }
         with job.writer(folder, start, session) as run:
-            summary = way.measure(session, stacks, run)
-            summary["gate"] = gate.evaluate(rules, summary)
+            found = way.measure(session, stacks, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary |= took
+            summary = judged(found, rules, took)
             run.finish(summary, took)
     return Result(summary, folder)
 

@@ -11,10 +11,11 @@ from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
 from simulator.experiments.job import Job, Options, Result
 from simulator.latency import job as timing
-from simulator.latency.figures import MS
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import Fixed
 from simulator.latency.under_load import UnderLoad
+from simulator.results.timed import LatencySummary, LoadSummary
+from simulator.statistics.percentiles import MS
 
 QUERIES = 1024
 """MLPerf's ``min_query_count`` of SingleStream; it carries a p99 (662)."""
@@ -36,7 +37,7 @@ def latency(
     deadline_ms: float | None = None,
     fail_on: Sequence[str] = (),
     **options: Unpack[Options],
-) -> Result:
+) -> Result[LatencySummary] | Result[LoadSummary]:
     """Measure what stacks take.
 
     Args:
@@ -65,27 +66,23 @@ def latency(
         raise UserError(f"--queries must be at least 1, got {queries}")
     if scenario not in list(Scenario):
         raise UserError(unknown("scenario", scenario, list(Scenario)))
-    way: timing.Way
-    if scenario == Scenario.SINGLE_STREAM:
-        if qps is not None or deadline_ms is not None or seconds:
-            raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
-        way = InRounds(lambda samples: Fixed(max(ROUNDS, math.ceil(queries / samples))), None)
-    else:
-        way = UnderLoad(_load(Scenario(scenario), queries, seconds, qps, deadline_ms))
+    single = scenario == Scenario.SINGLE_STREAM
+    if single and (qps is not None or deadline_ms is not None or seconds):
+        raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
+    load = None if single else _load(Scenario(scenario), queries, seconds, qps, deadline_ms)
+    under_load = None if load is None else UnderLoad(load)
     sides = timing.named(profiles, train, deploy, overrides)
     if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
         options["limit"] = max(1, queries // ROUNDS)
-    return timing.timed_job(
-        Job("latency", model, options),
-        sides,
-        overrides,
-        fail_on,
-        way,
-        {
-            "profiles": list(profiles), "train": train, "deploy": deploy, "scenario": scenario,
-            "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
-        },
-    )  # fmt: skip
+    job = Job("latency", model, options)
+    own = {
+        "profiles": list(profiles), "train": train, "deploy": deploy, "scenario": scenario,
+        "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
+    }  # fmt: skip
+    if under_load is not None:
+        return timing.timed_job(job, sides, overrides, fail_on, under_load, own)
+    rounds = InRounds(lambda samples: Fixed(max(ROUNDS, math.ceil(queries / samples))), None)
+    return timing.timed_job(job, sides, overrides, fail_on, rounds, own)
 
 
 def _load(

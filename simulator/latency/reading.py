@@ -19,6 +19,7 @@ from simulator.latency.rounds import LATENCIES
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
+from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT, Ints, from_map
 
 SAMPLES = "samples.parquet"
@@ -37,7 +38,7 @@ class TimedRun:
         times: of each stack.
     """
 
-    summary: dict[str, Any]
+    summary: LatencySummary
     names: Sequence[str]
     sizes: Ints | None
     times: dict[str, Times]
@@ -57,10 +58,10 @@ def timed(run: Run) -> TimedRun | None:
     Raises:
         RunError: they are damaged.
     """
-    if "percentiles" not in run.summary:
+    if not isinstance(run.summary, LatencySummary):
         return None
     try:
-        return _timed(run)
+        return _timed(run, run.summary)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{run.folder}: a damaged run: {one_line(error)}") from error
 
@@ -77,14 +78,14 @@ def of_rounds(
     return shown
 
 
-def _timed(run: Run) -> TimedRun:
+def _timed(run: Run, summary: LatencySummary) -> TimedRun:
     table = pq.read_table(run.folder / SAMPLES)
     names, pixels = table["sample"].to_pylist(), ("width", "height")
     sizes = None
     if set(pixels) <= set(table.column_names):
         sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
-    sides = list(run.summary["stacks"])
-    return TimedRun(run.summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
+    sides = list(summary.stacks)
+    return TimedRun(summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
 
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:

@@ -34,8 +34,8 @@ def load_times(path: Path, items: Sequence[Item]) -> Times:
     """Read the latencies that a device has logged.
 
     The table has a row per sample and round: ``image`` or ``sample``, the path below the data
-    folder; optionally ``round``, an integer, whose order counts and not its value; and whole nanoseconds,
-    either ``total_ns`` or one or more of ``decode_ns``, ``color_ns``, ``resize_ns``,
+    folder; optionally ``round``, an integer, whose order counts and not its value; and whole
+    nanoseconds, either ``total_ns`` or one or more of ``decode_ns``, ``color_ns``, ``resize_ns``,
     ``geometry_ns``, ``normalize_ns``, ``infer_ns``, ``postprocess_ns``, whose sum is then the
     total. Without ``round`` the n-th row of an image is its n-th round. Images that are not
     evaluated are passed over, whatever else their rows say.

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING, gate, skipped, table
-from simulator.report.words import count, leads, title
+from simulator.report.words import count, leads, share, title
+from simulator.results.shared import Latency, Running
+from simulator.results.timed import (
+    Forecast,
+    LatencySummary,
+    LoadSummary,
+    Percentile,
+    TailSummary,
+    TimedStack,
+)
 
 
-def latency(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def latency(summary: LatencySummary, folder: str, console: Console) -> None:
     """Print what the stacks take.
 
     Args:
@@ -28,7 +34,7 @@ def latency(summary: Mapping[str, Any], folder: str, console: Console) -> None:
     _end(summary, folder, console)
 
 
-def tail(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def tail(summary: TailSummary, folder: str, console: Console) -> None:
     """Print how good the stacks are when late answers are wrong; arguments as above."""
     _head(summary, console)
     _quality(summary, console)
@@ -38,58 +44,58 @@ def tail(summary: Mapping[str, Any], folder: str, console: Console) -> None:
     _end(summary, folder, console)
 
 
-def served(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def served(summary: LoadSummary, folder: str, console: Console) -> None:
     """Print what LoadGen found; arguments as above."""
     _head(summary, console)
-    keys = ("p50", "p90", "p99", "max") if "deadline_ns" in summary["load"] else ()
+    keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
     shown = table(
         "Under LoadGen's load", "", "answers a second", "answered", "failed",
         *(f"{key} ms" for key in keys), "LoadGen's verdict", right=1,
     )  # fmt: skip
-    for side, one in summary["served"].items():
-        times = summary["latency_ms"][side]["total"]
+    for side, one in summary.served.items():
+        times = summary.latency_ms[side]["total"]
         shown.add_row(
-            escape(side), f"{one['qps']:.1f}", f"{one['queries']:,}", f"{one['failed']:,}",
+            escape(side), f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
             *(_ms(times[key]) for key in keys),
-            "[green]VALID[/]" if one["valid"] else "[red]INVALID[/]",
+            "[green]VALID[/]" if one.valid else "[red]INVALID[/]",
         )  # fmt: skip
     console.print(shown)
     rows = _facts_table()
-    load = summary["load"]
-    if "deadline_ns" in load:
+    load = summary.load
+    if load.deadline_ns:
         rows.add_row(
             "load",
-            f"{load['qps']:g} arrivals a second; p99 within {load['deadline_ns'] / 1e6:g} ms",
+            f"{load.qps:g} arrivals a second; p99 within {load.deadline_ns / 1e6:g} ms",
         )
-    workers = next(iter(summary["served"].values()))["workers"]
+    workers = next(iter(summary.served.values())).workers
     rows.add_row("served by", f"{workers} threads from one queue; latency counts from the arrival")
     _machine(summary, rows)
     console.print(rows, highlight=False)
     _end(summary, folder, console)
 
 
-def _head(summary: Mapping[str, Any], console: Console) -> None:
-    left_out = f", {summary['skipped']} skipped" if summary["skipped"] else ""
+def _head(summary: LatencySummary | LoadSummary, console: Console) -> None:
+    left_out = f", {summary.skipped} skipped" if summary.skipped else ""
     console.print(
-        f"\n[bold]{summary['scenario']}[/]   {escape(summary['model'])}, "
-        f"{summary['samples']:,} images{left_out}",
+        f"\n[bold]{summary.scenario}[/]   {escape(summary.model)}, "
+        f"{summary.samples:,} images{left_out}",
         highlight=False,
     )
     rows = _facts_table()
-    for side, stack in summary["stacks"].items():
-        name = stack["profile"] + "".join(f" +{one}" for one in stack["overrides"])
-        shown = "" if side == stack["profile"] else escape(name)
+    for side, stack in summary.stacks.items():
+        name = stack.profile + "".join(f" +{one}" for one in stack.overrides)
+        shown = "" if side == stack.profile else escape(name)
         rows.add_row(f"[bold]{escape(side)}[/]", shown, escape(", ".join(_counts(stack))))
     console.print(rows, highlight=False)
 
 
-def _counts(stack: Mapping[str, Any]) -> list[str]:
+def _counts(stack: Running) -> list[str]:
     found = []
-    if "rounds" in stack:
-        source = "measured here" if stack["times"] == "measured" else f"recorded: {stack['source']}"
-        found += [count(stack["rounds"], "round"), count(stack["queries"], "inference"), source]
-    if stack["effective"].get("threads") is not None:
-        found.append(count(stack["effective"]["threads"], "thread"))
+    if isinstance(stack, TimedStack):
+        source = "measured here" if stack.times == "measured" else f"recorded: {stack.source}"
+        found += [count(stack.rounds, "round"), count(stack.queries, "inference"), source]
+    if stack.effective.get("threads") is not None:
+        found.append(count(stack.effective["threads"], "thread"))
     return found
 
 
@@ -103,8 +109,8 @@ def _ms(value: float | None) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
 
 
-def _percentiles(summary: Mapping[str, Any], console: Console) -> None:
-    sides = summary["percentiles"]
+def _percentiles(summary: LatencySummary, console: Console) -> None:
+    sides = summary.percentiles
     _title("Latency, ms (95 % interval) ≤ what LoadGen's early stopping vouches for", console)
     shown = table("", "", *map(escape, sides), right=1)
     for name in next(iter(sides.values())):
@@ -116,17 +122,17 @@ def _title(words: str, console: Console) -> None:
     console.print(f"[bold]{words}[/]", highlight=False)
 
 
-def _percentile(row: Mapping[str, Any]) -> str:
-    if row["ms"] is None:
-        return f"[dim]needs {row['needs']:,} more[/]"
-    found = _ms(row["ms"])
-    if row["ci95"]:
-        found += f" ({_ms(row['ci95'][0])}–{_ms(row['ci95'][1])})"
-    return f"{found} ≤{_ms(row['early_stopping_ms'])}"
+def _percentile(row: Percentile) -> str:
+    if row.ms is None:
+        return f"[dim]needs {row.needs:,} more[/]"
+    found = _ms(row.ms)
+    if row.ci95:
+        found += f" ({_ms(row.ci95[0])}–{_ms(row.ci95[1])})"
+    return f"{found} ≤{_ms(row.early_stopping_ms)}"
 
 
-def _stages(summary: Mapping[str, Any], console: Console) -> None:
-    sides = summary["latency_ms"]
+def _stages(summary: LatencySummary, console: Console) -> None:
+    sides = summary.latency_ms
     stages = list(dict.fromkeys(stage for rows in sides.values() for stage in rows))
     if len(stages) < 2:
         return
@@ -137,14 +143,14 @@ def _stages(summary: Mapping[str, Any], console: Console) -> None:
     console.print(shown)
 
 
-def _pair(row: Mapping[str, Any] | None) -> str:
-    if row is None or row["p50"] is None:
+def _pair(row: Latency | None) -> str:
+    if row is None or row.p50 is None:
         return NOTHING
-    return f"{_ms(row['p50'])} / {_ms(row['p90'])}"
+    return f"{_ms(row.p50)} / {_ms(row.p90)}"
 
 
-def _quality(summary: Mapping[str, Any], console: Console) -> None:
-    _title(f"{title(summary['metric'])} when late answers are wrong", console)
+def _quality(summary: TailSummary, console: Console) -> None:
+    _title(f"{title(summary.metric)} when late answers are wrong", console)
     console.print(
         "by chance: the worst of as many rounds (95 %) if answers were late one by one",
         highlight=False,
@@ -153,19 +159,19 @@ def _quality(summary: Mapping[str, Any], console: Console) -> None:
         "", "stack", "deadline", "ms", "late", "mean", "worst round", "best", "worst, by chance",
         right=2,
     )  # fmt: skip
-    for side, found in summary["tail"].items():
-        shown.add_row(escape(side), "none", NOTHING, NOTHING, f"{found['quality']:.2%}")
-        for name, one in found["thresholds"].items():
+    for side, found in summary.tail.items():
+        shown.add_row(escape(side), "none", NOTHING, NOTHING, share(found.quality, 2))
+        for name, one in found.thresholds.items():
             if one is None:
-                why = summary["missing"][f"tail.{side}.tail_quality@{name}"]
+                why = summary.missing[f"tail.{side}.tail_quality@{name}"]
                 shown.add_row("", _deadline(name), f"[dim]{why.rpartition('; it ')[2]}[/]")
                 continue
             shown.add_row(
-                "", _deadline(name), _ms(one["ms"]), f"{one['late']:.1%}", f"{one['mean']:.2%}",
-                f"[bold]{one['worst']:.2%}[/]", f"{one['best']:.2%}", _interval(one["forecast"]),
+                "", _deadline(name), _ms(one.ms), share(one.late), share(one.mean, 2),
+                f"[bold]{share(one.worst, 2)}[/]", share(one.best, 2), _interval(one.forecast),
             )  # fmt: skip
     console.print(shown)
-    for sentence in leads(summary["better"]):
+    for sentence in leads(summary.better):
         console.print(escape(sentence), highlight=False)
 
 
@@ -173,108 +179,114 @@ def _deadline(name: str) -> str:
     return name if name.endswith("ms") else f"p{name}"
 
 
-def _interval(forecast: Mapping[str, Any]) -> str:
-    low, high = forecast["ci95"]
-    return f"{low:.2%} to {high:.2%}"
+def _interval(forecast: Forecast) -> str:
+    return " to ".join(share(end, 2) for end in forecast.ci95)
 
 
-def _prediction(summary: Mapping[str, Any], console: Console) -> None:
+def _points(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:+.2f}"
+
+
+def _prediction(summary: TailSummary, console: Console) -> None:
     shown = table(
         "", "stack", "deadline", "worst, trained", "worst, tested", "Δ points", "predicted", right=2
     )
-    for side, found in summary["tail"].items():
-        for name, one in found["split"]["thresholds"].items() if found["split"] else ():
+    for side, found in summary.tail.items():
+        for name, one in found.split.thresholds.items() if found.split else ():
             if one is None:
-                why = summary["missing"][f"tail.{side}.split.thresholds.{name}"]
+                why = summary.missing[f"tail.{side}.split.thresholds.{name}"]
                 shown.add_row(
                     escape(side), _deadline(name), f"[dim]{why.rpartition('; it ')[2]}[/]"
                 )
                 continue
             shown.add_row(
-                escape(side), _deadline(name), f"{one['train']['worst']:.2%}",
-                f"{one['test']['worst']:.2%}", f"{100 * one['delta']['worst']:+.2f}",
-                _interval(one["forecast"]),
+                escape(side), _deadline(name), share(one.train.worst, 2),
+                share(one.test.worst, 2), _points(one.delta.worst),
+                _interval(one.forecast),
             )  # fmt: skip
     if shown.row_count:
         _title("The later half of the rounds, predicted from the earlier half (95 %)", console)
         console.print(shown)
 
 
-def _facts(summary: Mapping[str, Any], console: Console) -> None:
+def _facts(summary: LatencySummary, console: Console) -> None:
     """What belongs to the numbers above: a line each."""
     rows = _facts_table()
-    for side, ratio in summary["ratio"].items():
+    for side, ratio in summary.ratio.items():
         interval = ""
-        if ratio["ci95"]:
-            interval = "   95 % interval {:.3f} to {:.3f}".format(*ratio["ci95"])
-        words = (
-            f"{escape(side)} takes [bold]{ratio['value']:.3f}[/] of {escape(ratio['to'])}'s time"
-        )
-        rows.add_row("[bold]ratio[/]", f"{words}{interval} ({ratio['rounds']} rounds, paired)")
-    for side, one in summary.get("convergence", {}).items():
-        state = f"{one['settled']} of {one['instances']} instances settled"
-        if one["done_after"]:
-            state = f"all {one['instances']} instances settled after {one['done_after']} rounds"
-        rows.add_row(
-            "rounds",
-            f"{escape(side)}: {state}; {one['inferences']:,} inferences (MLPerf's rules for a p99: "
-            f"{one['mlperf']:,})",
-        )
-    for side, found in summary.get("tail", {}).items():
-        if found["split"]:
-            rjsd = found["split"]["rjsd"]
+        if ratio.ci95:
+            interval = "   95 % interval {:.3f} to {:.3f}".format(*ratio.ci95)
+        words = f"{escape(side)} takes [bold]{ratio.value:.3f}[/] of {escape(ratio.to)}'s time"
+        rows.add_row("[bold]ratio[/]", f"{words}{interval} ({ratio.rounds} rounds, paired)")
+    if isinstance(summary, TailSummary):
+        _rounds(summary, rows)
+    for side, spread in summary.spread.items():
+        if spread.range is not None:
             rows.add_row(
-                "drift",
-                f"{escape(side)}: rJSD of earlier and later rounds {rjsd['pooled']:.3f}, of the "
-                f"median instance {rjsd['median']:.3f} (0 equal, 1 apart)",
+                "spread", f"{escape(side)}: medians of rounds differ by {spread.range:.1%}"
             )
-    for side, one in summary["spread"].items():
-        if one["range"] is not None:
-            rows.add_row(
-                "spread", f"{escape(side)}: medians of rounds differ by {one['range']:.1%}"
-            )
-    for side, one in summary["inputs"].items():
-        if one["size"]:
-            size = one["size"]
-            low, high = size["ci95"]
+    for side, found in summary.inputs.items():
+        if size := found.size:
+            low, high = size.ci95
             rows.add_row(
                 "input",
-                f"{escape(side)}: {size['ms_per_megapixel']:+.2f} ms per megapixel "
-                f"({low:+.2f} to {high:+.2f}), which explains {size['r2']:.0%} of the variance",
+                f"{escape(side)}: {size.ms_per_megapixel:+.2f} ms per megapixel "
+                f"({low:+.2f} to {high:+.2f}), which explains {size.r2:.0%} of the variance",
             )
     _conditions(summary, rows)
     console.print(rows, highlight=False)
 
 
-def _conditions(summary: Mapping[str, Any], rows: Table) -> None:
-    protocol = summary["protocol"]
-    if protocol["warm_up"]:
-        turns = f", in turns of {protocol['turn']}" if protocol["turn"] else ""
-        rows.add_row("protocol", f"{protocol['warm_up']} samples a stack to warm up{turns}")
-    told = summary["conditions"]
+def _rounds(summary: TailSummary, rows: Table) -> None:
+    """Whether the rounds were enough, and whether later rounds were like earlier ones."""
+    for side, one in summary.convergence.items():
+        state = f"{one.settled} of {one.instances} instances settled"
+        if one.done_after:
+            state = f"all {one.instances} instances settled after {one.done_after} rounds"
+        rows.add_row(
+            "rounds",
+            f"{escape(side)}: {state}; {one.inferences:,} inferences (MLPerf's rules for a p99: "
+            f"{one.mlperf:,})",
+        )
+    for side, found in summary.tail.items():
+        if found.split:
+            rjsd = found.split.rjsd
+            rows.add_row(
+                "drift",
+                f"{escape(side)}: rJSD of earlier and later rounds {rjsd.pooled:.3f}, of the "
+                f"median instance {rjsd.median:.3f} (0 equal, 1 apart)",
+            )
+
+
+def _conditions(summary: LatencySummary, rows: Table) -> None:
+    protocol = summary.protocol
+    if protocol.warm_up:
+        turns = f", in turns of {protocol.turn}" if protocol.turn else ""
+        rows.add_row("protocol", f"{protocol.warm_up} samples a stack to warm up{turns}")
+    told = summary.conditions
     if told is None:
         return
     _machine(summary, rows)
-    pauses = told["collections"]
+    pauses = told.collections
     words = (
-        f"garbage collected {pauses['count']} times, {pauses['ms']:.1f} ms, in "
-        f"{pauses['samples']} inferences; preempted {told['preempted']:,} times; load "
-        f"{told['load'][0]:.1f} to {told['load'][1]:.1f}"
+        f"garbage collected {pauses.count} times, {pauses.ms:.1f} ms, in "
+        f"{pauses.samples} inferences; preempted {told.preempted:,} times; load "
+        f"{told.load[0]:.1f} to {told.load[1]:.1f}"
     )
-    if told["mhz"]:
-        words += "; {:,.0f} to {:,.0f} MHz".format(*told["mhz"])
+    if told.mhz:
+        words += "; {:,.0f} to {:,.0f} MHz".format(*told.mhz)
     rows.add_row("disturbed", words)
 
 
-def _machine(summary: Mapping[str, Any], rows: Table) -> None:
-    machine = summary["machine"]
-    usable = f"{len(machine['usable_cores'])} of {machine['cores']} cores may be used"
-    rows.add_row("machine", f"{escape(machine['cpu'])}, {usable}")
+def _machine(summary: LatencySummary | LoadSummary, rows: Table) -> None:
+    machine = summary.machine
+    usable = f"{len(machine.usable_cores)} of {machine.cores} cores may be used"
+    rows.add_row("machine", f"{escape(machine.cpu)}, {usable}")
 
 
-def _end(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def _end(summary: LatencySummary | LoadSummary, folder: str, console: Console) -> None:
     skipped(summary, console)
-    for warning in summary["warnings"]:
-        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     gate(summary, console)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from simulator import machine
 from simulator.contract.stage import timed_steps
 from simulator.experiments.session import Answers, Session
-from simulator.experiments.summary import SKIPPED_LISTED
+from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.single_stream import TURN, WARM_UP, Round
 from simulator.latency.times import Times
+from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.executor import Done
-from simulator.pipeline.stack import Stack, notes
+from simulator.pipeline.stack import Stack
+from simulator.statistics.percentiles import PERCENTILES, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +41,26 @@ class Timed:
     odd: dict[str, int]
 
 
-def template(sides: Iterable[str]) -> dict[str, Any]:
-    """Return a summary of the right shape and no meaning, to check gate rules before a run."""
-    none = np.zeros((1, 1), np.int64)
-    times = dict.fromkeys(sides, Times(none, dict.fromkeys(timed_steps(), none)))
+def vocabulary(sides: Iterable[str]) -> dict[str, Sequence[str]]:
+    """Return the names of a timed run's figures, to check gate rules before it is run."""
+    stacks = list(sides)
     return {
-        "samples": 1,
-        "skipped": 0,
-        "latency_ms": figures.table(times),
-        "percentiles": figures.percentiles(times),
-        "ratio": {side: {"value": 1.0, "ci95": [1.0, 1.0]} for side in list(times)[1:]},
-        "spread": {side: {"range": 0.0} for side in times},
+        "stack": stacks,
+        "other stack": stacks[1:],
+        "stage": (TOTAL, *timed_steps()),
+        "percentile": [name(p) for p in PERCENTILES],
     }
 
 
-def summary_of(
-    command: str, session: Session, stacks: Sequence[Stack], timed: Timed
-) -> dict[str, Any]:
-    """Return the part of ``summary.json`` that every timed job has.
+def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
+    """Return what :class:`simulator.results.timed.LatencySummary` is made of.
 
-    ``latency_ms``, ``percentiles``, ``ratio``, ``spread``, ``conditions`` and ``inputs`` are those
-    of :mod:`simulator.latency.figures` and :mod:`simulator.figures.inputs`; ``missing`` says why
-    figures are None, by their paths.
+    The figures are those of :mod:`simulator.latency.figures` and :mod:`simulator.latency.inputs`.
     """
     times = timed.times
     measured = [side for side, one in times.items() if one.measured]
     return {
-        **head(command, "SingleStream", session, timed.done),
+        **head(session, timed.done),
         "stacks": {stack.side: told(stack) | _counted(times[stack.side]) for stack in stacks},
         "protocol": {
             "warm_up": WARM_UP if measured else 0,
@@ -82,20 +75,17 @@ def summary_of(
         "inputs": influence(times, timed.inputs),
         "missing": figures.missing(times),
         "warnings": [
-            *notes(told for stack in stacks for told in stack.told),
+            *merged(told for stack in stacks for told in stack.told),
             *session.notes,
             *_findings(timed),
         ],
     }
 
 
-def head(command: str, scenario: str, session: Session, done: Sequence[Done]) -> dict[str, Any]:
+def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
     """Return what was run, on what: the samples of the untimed pass, and the machine."""
     skipped = [one for one in done if one.skipped is not None]
     return {
-        "schema": 1,
-        "command": command,
-        "scenario": scenario,
         "task": session.card.task.name,
         "metric": session.card.task.headline,
         "model": session.card.spec.name,
@@ -137,7 +127,7 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _findings(timed: Timed) -> list[str]:
+def _findings(timed: Timed) -> list[Notice]:
     found = _busy(timed.rounds)
     live = [side for side, times in timed.times.items() if times.measured]
     for side, times in timed.times.items():
@@ -149,24 +139,27 @@ def _findings(timed: Timed) -> list[str]:
                 for (at, sample), why in one.failed.items()
                 if at == row
             )
-            found.append(
-                f"{side}: {times.failed} of {times.total.size:,} timed inferences failed; they "
+            words = (
+                f"{times.failed} of {times.total.size:,} timed inferences failed; they "
                 f"count as late, and in no percentile; the first: {why}"
             )
+            found.append(Notice(Kind.FAILED_INFERENCES, words, (side,)))
         if timed.odd.get(side):
-            found.append(
-                f"{side}: {timed.odd[side]:,} of {times.total.size:,} timed answers have other "
+            words = (
+                f"{timed.odd[side]:,} of {times.total.size:,} timed answers have other "
                 "bits than the first; quality is that of the first answers"
             )
+            found.append(Notice(Kind.NOT_DETERMINISTIC, words, (side,)))
     return found
 
 
-def _busy(rounds: Sequence[Round]) -> list[str]:
+def _busy(rounds: Sequence[Round]) -> list[Notice]:
     cores = len(machine.usable())
     loads = sorted(one.conditions["load"] for one in rounds)
     if not loads or loads[len(loads) // 2] <= cores:
         return []
-    return [
+    words = (
         f"the machine was busy (load {loads[len(loads) // 2]:.1f} on {cores} cores): the latencies "
         "are not those of the stacks alone"
-    ]
+    )
+    return [Notice(Kind.BUSY_MACHINE, words)]

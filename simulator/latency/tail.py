@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack
-
-import numpy as np
+from typing import Any, Literal, Unpack, cast
 
 from simulator.errors import UserError
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session
 from simulator.latency import job as timing
+from simulator.latency import summary
 from simulator.latency import tail_figures as analysis
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import Fixed, Pace, Settling
@@ -19,7 +18,11 @@ from simulator.latency.quality import Quality
 from simulator.latency.stopping import Rule
 from simulator.latency.summary import Timed
 from simulator.latency.times import Times
-from simulator.pipeline.stack import Chosen
+from simulator.notices import Kind, Notice
+from simulator.pipeline.stack import Chosen, Stack
+from simulator.results.store import RunWriter
+from simulator.results.timed import TailSummary
+from simulator.tasks.task import Task
 
 MOST = 100
 """Rounds after which ``auto`` gives up."""
@@ -41,7 +44,7 @@ def tail(
     times: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     **options: Unpack[Options],
-) -> Result:
+) -> Result[TailSummary]:
     """Measure how good stacks are when late answers count as wrong.
 
     Args:
@@ -95,11 +98,17 @@ def tail(
     )  # fmt: skip
 
 
-def template(
-    session: Session, sides: Iterable[str], deadlines_ms: Sequence[float]
-) -> dict[str, Any]:
-    """Return a summary with no meaning, to check gate rules before a run."""
-    return _Tail(lambda samples: Fixed(1), {}, deadlines_ms, False).shape(sides, session)
+def vocabulary(
+    task: Task, sides: Sequence[str], deadlines_ms: Sequence[float]
+) -> dict[str, Sequence[str]]:
+    """Return the names of a run's figures, to check gate rules before it is run."""
+    thresholds = analysis.names(deadlines_ms)
+    return {
+        **summary.vocabulary(sides),
+        "metric": task.vocabulary()["metric"],
+        "threshold": thresholds,
+        "tail quality": [f"tail_quality@{name}" for name in thresholds],
+    }
 
 
 def _check(
@@ -117,7 +126,7 @@ def _check(
 class _Tail(InRounds):
     """The figures of Algorithms 1 and 2 besides the latencies."""
 
-    command = "tail"
+    shape = TailSummary
 
     def __init__(
         self,
@@ -135,50 +144,55 @@ class _Tail(InRounds):
         super().check(sides, session)
         session.require_truth()
 
-    def shape(self, sides: Iterable[str], session: Session) -> dict[str, Any]:
-        """Add the figures of made-up rounds over the task's examples."""
-        task = session.card.task
-        truths, answers = zip(*task.examples(), strict=True)
-        pairs = zip(answers, truths, strict=True)
-        records = [task.records([answer], truth)[0] for answer, truth in pairs]
-        times = dict.fromkeys(sides, Times(np.ones((MOST * 10, len(truths)), np.int64), {}))
-        judges = dict.fromkeys(times, Quality(task, records, truths))
-        found, _ = analysis.tail(times, judges, self._deadlines, seed=0, number=2)
-        return super().shape(sides, session) | {"tail": found}
+    def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
+        """Return the names of the run's figures, to check gate rules before it is run."""
+        return vocabulary(session.card.task, sides, self._deadlines)
 
-    def add(self, summary: dict[str, Any], session: Session, timed: Timed) -> None:
-        """Judge every round under every threshold."""
-        task, found = session.card.task, timed.answers
-        truths = [item.truth for item in found.items]
-        judges = {side: Quality(task, found.of(side), truths) for side in found.names}
-        summary["tail"], why = analysis.tail(
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> TailSummary:
+        """Go through the rounds and work out the figures."""
+        return cast("TailSummary", super().measure(session, stacks, run))
+
+    def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
+        """Judge every round under every threshold besides."""
+        task, answers = session.card.task, timed.answers
+        truths = [item.truth for item in answers.items]
+        judges = {side: Quality(task, answers.of(side), truths) for side in answers.names}
+        found, why = analysis.tail(
             timed.times, judges, self._deadlines, session.seed, task.resamples
         )
-        summary["better"] = analysis.better(summary["tail"])
-        summary["convergence"] = analysis.convergence(timed.times, Rule())
-        summary["missing"] |= why
-        summary["warnings"] += _findings(summary, timed.times, self._watched)
+        latencies = super().figures(session, stacks, timed)
+        own = {
+            "tail": found,
+            "better": analysis.better(found),
+            "convergence": analysis.convergence(timed.times, Rule()),
+            "missing": latencies["missing"] | why,
+        }
+        told = _findings(own, timed.times, self._watched)
+        return {**latencies, **own, "warnings": [*latencies["warnings"], *told]}
 
 
-def _findings(summary: Mapping[str, Any], times: Mapping[str, Times], watched: bool) -> list[str]:
-    found = []
-    for side, one in summary["convergence"].items():
+def _findings(found: Mapping[str, Any], times: Mapping[str, Times], watched: bool) -> list[Notice]:
+    told = []
+    for side, one in found["convergence"].items():
         if watched and times[side].measured and one["done_after"] is None:
-            found.append(
-                f"{side}: the rounds or the minutes were used up before all instances had settled; "
+            words = (
+                "the rounds or the minutes were used up before all instances had settled; "
                 "--max-rounds and --max-minutes give more"
             )
+            told.append(Notice(Kind.STOPPED_EARLY, words, (side,)))
         if times[side].rounds < 2:
-            found.append(f"{side}: one round cannot be split into training and test rounds")
-    for side, judged in summary["tail"].items():
+            words = "one round cannot be split into training and test rounds"
+            told.append(Notice(Kind.FEW_SAMPLES, words, (side,)))
+    for side, judged in found["tail"].items():
         names = [
             name if name.endswith("ms") else f"p{name}"
             for name, one in judged["thresholds"].items()
             if one is not None and one["worst"] < one["forecast"]["ci95"][0]
         ]
         if names:
-            found.append(
-                f"{side}: at {', '.join(names)} the worst round is worse than answers late "
+            words = (
+                f"at {', '.join(names)} the worst round is worse than answers late "
                 "one by one explain: whole rounds were slow"
             )
-    return found
+            told.append(Notice(Kind.SLOW_ROUNDS, words, (side,)))
+    return told

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from simulator.latency.figures import MS, Floats, cannot_carry
+from simulator.latency.figures import Floats
 from simulator.latency.quality import BATCH, Mask, Quality
 from simulator.latency.stopping import Rule, Stopping
 from simulator.latency.times import Times
 from simulator.statistics.bootstrap import ROUNDING
 from simulator.statistics.density import divergence, fit, pooled_divergence
-from simulator.statistics.percentiles import mlperf_queries, percentile
+from simulator.statistics.percentiles import MS, cannot_carry, mlperf_queries, percentile
 
 TAILS = (0.99, 0.95, 0.9)
 """The percentiles of the latency whose values are thresholds, as in the paper's Table 3."""
@@ -83,6 +83,11 @@ def _missing(times: Times, found: Mapping[str, Any]) -> dict[str, str]:
     return why
 
 
+def names(deadlines_ms: Sequence[float]) -> list[str]:
+    """Return what the thresholds are called: ``99``, ``95``, ``90``, then deadlines as ``12ms``."""
+    return [*map(_percent, TAILS), *map(_deadline, deadlines_ms)]
+
+
 def thresholds(times: Times, deadlines_ms: Sequence[float]) -> dict[str, float | None]:
     """Return the thresholds in ms by name; None for a percentile that the rounds cannot carry."""
     answered = times.answered()
@@ -90,11 +95,15 @@ def thresholds(times: Times, deadlines_ms: Sequence[float]) -> dict[str, float |
     for p in TAILS:
         ns = percentile(answered, p)
         found[_percent(p)] = None if ns is None else ns / MS
-    return found | {f"{ms:.15g}ms": ms for ms in deadlines_ms}
+    return found | {_deadline(ms): ms for ms in deadlines_ms}
 
 
 def _percent(p: float) -> str:
     return f"{100 * p:g}"
+
+
+def _deadline(ms: float) -> str:
+    return f"{ms:.15g}ms"
 
 
 def _late(times: Times, ms: float) -> Mask:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,17 +14,18 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
-from simulator.latency.figures import MS, cannot_carry
 from simulator.latency.single_stream import SingleStream
-from simulator.latency.summary import head, told
+from simulator.latency.summary import head, told, vocabulary
 from simulator.latency.times import TOTAL
+from simulator.notices import Kind, Notice, merged
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.stack import Chosen, Stack, notes
+from simulator.pipeline.stack import Chosen, Stack
 from simulator.pipeline.walk import Opened
 from simulator.results.store import LOGS, RunWriter, write_json
-from simulator.statistics.percentiles import PERCENTILES, name, samples_needed
+from simulator.results.timed import LoadSummary, Served
+from simulator.statistics.percentiles import MS, PERCENTILES, cannot_carry, name, samples_needed
 
 SERVED = "served.json"
 BACKEND = "loadgen"
@@ -66,6 +66,8 @@ class UnderLoad:
         load: what is asked for, but for the number of samples and the seed.
     """
 
+    shape = LoadSummary
+
     def __init__(self, load: Load) -> None:
         self._load = load
         self._generator = _generator()
@@ -76,56 +78,47 @@ class UnderLoad:
             if recorded.recording(*own, Stage.RUNTIME):
                 raise UserError(f"{side}: {self._load.scenario} needs a stack that runs here")
 
-    def shape(self, sides: Iterable[str], session: Session) -> dict[str, Any]:
-        """Return a summary with no meaning, to check gate rules before a run."""
-        return {
-            "samples": 1,
-            "skipped": 0,
-            "latency_ms": {side: {TOTAL: dict.fromkeys(FIGURES, 0.0)} for side in sides},
-            "served": {side: {"qps": 1.0, "queries": 1, "failed": 0} for side in sides},
-        }
+    def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
+        """Return the names of the run's figures; only whole inferences are timed."""
+        return vocabulary(sides) | {"stage": (TOTAL,)}
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> dict[str, Any]:
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> LoadSummary:
         """Run every sample once untimed, then put each stack under load."""
         names = [stack.side for stack in stacks]
         done = run_and_keep(session, session.plan(stacks), run, timed=False)
         items = answers(session.card.task, names, done).items
         served = {stack.side: self._served(session, stack, items, run.folder) for stack in stacks}
-        told_by = [
-            (side, f"LoadGen: {line}") for side, one in served.items() for line in one["why"]
-        ]
-        failures = [
-            (side, f"{one['failed']} inferences failed, the first: {one['first_failed']}")
-            for side, one in served.items()
-            if one["failed"]
+        notices = [
+            *merged(line for stack in stacks for line in stack.told),
+            *session.notes,
+            *_findings(served),
         ]
         tables = {side: _latency(self._load.scenario, one) for side, one in served.items()}
-        return {
-            **head("latency", str(self._load.scenario), session, done),
-            "stacks": {stack.side: told(stack) for stack in stacks},
-            "load": {key: value for key, value in asdict(self._load).items() if value is not None},
-            "served": served,
-            "latency_ms": {side: {TOTAL: table} for side, (table, _) in tables.items()},
-            "missing": {
-                f"latency_ms.{side}.{TOTAL}.{key}": why
-                for side, (_, missing) in tables.items()
-                for key, why in missing.items()
-            },
-            "warnings": [
-                *notes(line for stack in stacks for line in stack.told),
-                *session.notes,
-                *notes([*told_by, *failures]),
-            ],
-        }
+        asked = {key: value for key, value in asdict(self._load).items() if value is not None}
+        return LoadSummary.model_validate(
+            {
+                **head(session, done),
+                "scenario": str(self._load.scenario),
+                "stacks": {stack.side: told(stack) for stack in stacks},
+                "load": asked,
+                "served": served,
+                "latency_ms": {side: {TOTAL: table} for side, (table, _) in tables.items()},
+                "missing": {
+                    f"latency_ms.{side}.{TOTAL}.{key}": why
+                    for side, (_, missing) in tables.items()
+                    for key, why in missing.items()
+                },
+                "warnings": notices,
+            }
+        )
 
     def _served(
         self, session: Session, stack: Stack, items: Sequence[Item], folder: Path
-    ) -> dict[str, Any]:
+    ) -> Served:
         """Put a stack under load, unless an earlier attempt did; LoadGen's logs are kept."""
         place = folder / LOGS / stack.side
         if (place / SERVED).is_file():
-            kept: dict[str, Any] = json.loads((place / SERVED).read_text(encoding="utf-8"))
-            return kept
+            return Served.model_validate_json((place / SERVED).read_bytes())
         chain = session.builder.disturbed(stack.chain)
         SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
@@ -145,26 +138,43 @@ class UnderLoad:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        own = {
-            "valid": found.valid,
-            "why": list(found.why),
-            "failed": len(answering.failed),
-            "first_failed": answering.failed[0] if answering.failed else None,
-            "workers": session.workers,
-            "queries": asked,
-            "qps": next(found.figures[key] for key in RATES if key in found.figures),
-            "figures": dict(found.figures),
-            "loadgen": found.version,
-        }
+        own = Served(
+            valid=found.valid,
+            why=list(found.why),
+            failed=len(answering.failed),
+            first_failed=answering.failed[0] if answering.failed else None,
+            workers=session.workers,
+            queries=asked,
+            qps=next(found.figures[key] for key in RATES if key in found.figures),
+            figures=dict(found.figures),
+            loadgen=found.version,
+        )
         write_json(place / SERVED, own)
         return own
 
 
-def _latency(
-    scenario: Scenario, served: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _findings(served: Mapping[str, Served]) -> list[Notice]:
+    """What LoadGen says, and what failed."""
+    told_by = [
+        Notice(Kind.LOADGEN, f"LoadGen: {line}", (side,))
+        for side, one in served.items()
+        for line in one.why
+    ]
+    failures = [
+        Notice(
+            Kind.FAILED_INFERENCES,
+            f"{one.failed} inferences failed, the first: {one.first_failed}",
+            (side,),
+        )
+        for side, one in served.items()
+        if one.failed
+    ]
+    return merged([*told_by, *failures])
+
+
+def _latency(scenario: Scenario, served: Served) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a stack's latencies in ms, and why some are None."""
-    figures, queries = served["figures"], served["queries"]
+    figures, queries = served.figures, served.queries
     if scenario is Scenario.OFFLINE:
         why = "Offline asks for all samples at once: it has a rate, and no latency"
         return dict.fromkeys(FIGURES), dict.fromkeys(FIGURES, why)

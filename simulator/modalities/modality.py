@@ -17,6 +17,7 @@ from simulator.errors import UserError
 from simulator.modalities.specimen import Specimen
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
+from simulator.profile.schema import ProfileSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,9 @@ class Modality(ABC):
         name: as profiles and cards write it.
         unit: one sample, in the singular, for people.
         suffixes: the ends of the names of files that are samples, in lower case with the dot.
-        draws: whether samples and inputs are pictures, so that reports can show them.
-        levels: what people call one unit of :meth:`scale`, in the plural.
-        Spec: the schema of its profiles.
+    draws: ClassVar[bool] = False
+    levels: ClassVar[str] = "units"
+        Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
         Card: the schema of its model cards.
     """
 
@@ -68,7 +69,7 @@ class Modality(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
     levels: ClassVar[str] = "units"
-    Spec: ClassVar[type[BaseModel]]
+    Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
 
     @abstractmethod

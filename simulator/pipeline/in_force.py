@@ -8,6 +8,7 @@ from typing import Any
 from simulator.contract import Effective, Matrix, Range, Stage
 from simulator.modalities.image.sections import image_spec
 from simulator.model.probe import probe, rounds
+from simulator.notices import Kind, Notice
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
@@ -23,13 +24,14 @@ def probed(choice: Choice, effective: Effective) -> Effective:
     return replace(effective, details=details, probed=found.compute)
 
 
-def warnings(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
-    """Return a line for every difference."""
-    return [
-        *_differences(profile, choices, effective),
-        *_dropped_casts(choices[Stage.RUNTIME], profile),
-        *_wrong_color(choices, profile),
-    ]
+def notices(profile: Profile, choices: Choices, effective: Effective) -> list[Notice]:
+    """Return a notice for every difference."""
+    found = {
+        Kind.NOT_IN_FORCE: _differences(profile, choices, effective),
+        Kind.DROPPED_CAST: _dropped_casts(choices[Stage.RUNTIME], profile),
+        Kind.COLOR_MISMATCH: _wrong_color(choices, profile),
+    }
+    return [Notice(kind, line) for kind, lines in found.items() for line in lines]
 
 
 def as_dict(effective: Effective) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile, shape_words
+from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
 from simulator.pipeline.extra import with_extras
@@ -42,7 +43,7 @@ class Stack:
         chain: from the source of a sample to an answer.
         artifact: the model file that its runtime opened.
         effective: what the runtime says is in force.
-        warnings: what the person should know about it.
+        notices: what the person should know about it.
     """
 
     side: str
@@ -51,12 +52,12 @@ class Stack:
     chain: Chain
     artifact: Artifact
     effective: Effective
-    warnings: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
     @property
-    def told(self) -> Iterator[tuple[str, str]]:
-        """Its warnings, each with its name, for :func:`notes`."""
-        return ((self.side, warning) for warning in self.warnings)
+    def told(self) -> Iterator[Notice]:
+        """Its notices, about itself."""
+        return (notice.of(self.side) for notice in self.notices)
 
     @property
     def versions(self) -> dict[str, str | None]:
@@ -65,29 +66,6 @@ class Stack:
         for choice in self.choices.values():
             found |= registry.versions(choice.backend)
         return found
-
-
-NAMED = 3
-"""Of more stacks that share a warning, only so many are named."""
-
-
-def notes(warnings: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for every warning, each with the stacks that it is about.
-
-    Args:
-        warnings: (stack, warning), in the order in which they are told.
-    """
-    sides: dict[str, dict[str, None]] = {}
-    for side, warning in warnings:
-        sides.setdefault(warning, {})[side] = None
-    return [f"{_several(list(names))}: {warning}" for warning, names in sides.items()]
-
-
-def _several(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    if more > 0:
-        return f"{', '.join(names[:NAMED])} and {more} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 class StackBuilder:
@@ -133,11 +111,11 @@ class StackBuilder:
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, own, found)
         before = self._before(profile, choices)
-        warnings: list[str] = []
+        notices: list[Notice] = []
         feeds = None
         if profile.spec.precision.quantizer:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
-            feeds, warnings = self._feeds(profile, pair)
+            feeds, notices = self._feeds(profile, pair)
         after = self.under.requests() if self.under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after)
         choice = choices[Stage.RUNTIME]
@@ -145,11 +123,11 @@ class StackBuilder:
         with self.runtimes.of(choice, artifact)() as runtime:
             inputs, effective = self._probed(choice, artifact, runtime)
             outputs = self._names(artifact, runtime)
-        warnings += in_force.warnings(profile, choices, effective)
-        warnings += artifact.notes
+        notices += in_force.notices(profile, choices, effective)
+        notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         infer = Infer(choice, artifact, inputs, outputs)
         chain = Chain((*before, infer, answering(profile, self.card)))
-        return Stack(side, profile, choices, chain, artifact, effective, tuple(warnings))
+        return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
@@ -205,9 +183,10 @@ class StackBuilder:
         lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
         if not found.stages:
             lines.append("its outputs were recorded without latencies")
+        told = tuple(Notice(Kind.RECORDED, line) for line in lines)
         artifact = Artifact(found.path, found.digest, "recording")
         chain = Chain(tuple(recorded.answers(found, own[0], self.card, tuple(wanted))))
-        return Stack(side, *own, chain, artifact, effective, tuple(lines))
+        return Stack(side, *own, chain, artifact, effective, told)
 
     def _probed(
         self, choice: Choice, artifact: Artifact, runtime: Runtime
@@ -267,11 +246,11 @@ class StackBuilder:
                 )
         return names
 
-    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[str]]:
+    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
         assert profile.spec.precision.quantizer is not None
         wanted = profile.spec.precision.quantizer.calibration
         through = self.front_end(*pair[wanted.through])
-        return calibration(
+        feeds, lines = calibration(
             wanted,
             through,
             self.card.modality,
@@ -279,6 +258,7 @@ class StackBuilder:
             self.dataset,
             self.seed,
         )
+        return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
 
 
 def _zeros(feed: Feed) -> Array:

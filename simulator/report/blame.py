@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.report.words import SIGNIFICANT, title
+from simulator.report.terminal import NOTHING
+from simulator.report.words import ends, is_significant, points, title
+from simulator.results.suites import Blame, ExplainSummary, WorstSummary
 
 _HEADS = {"flip_rate": "Flip rate", "top1": "Top-1"}
 
 
-def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
     """Print what each axis costs.
 
     Args:
@@ -23,30 +22,26 @@ def explain(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         folder: where the run is.
         console: a terminal, or a file that gets plain text.
     """
-    names = [summary[side]["profile"] for side in ("train", "deploy")]
+    names = [summary[side].profile for side in ("train", "deploy")]
     console.print(
-        f"\n[bold]{escape(names[0])} → {escape(names[1])}[/]   {escape(summary['model'])}, "
-        f"{summary['samples']:,} images, {summary['stacks']} stacks in one plan of "
-        f"{summary['unique_steps']} unique steps",
+        f"\n[bold]{escape(names[0])} → {escape(names[1])}[/]   {escape(summary.model)}, "
+        f"{summary.samples:,} images, {summary.stacks} stacks in one plan of "
+        f"{summary.unique_steps} unique steps",
         highlight=False,
     )
-    for metric, blame in summary["blame"].items():
+    for metric, blame in summary.blame.items():
         _metric(f"{_HEADS.get(metric, title(metric))}, points", blame, summary, console)
-    if summary["skipped"]:
-        console.print(f"[yellow]note[/] {summary['skipped']} images were skipped")
-    for warning in summary["warnings"]:
-        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
+    if summary.skipped:
+        console.print(f"[yellow]note[/] {summary.skipped} images were skipped")
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 
-def _metric(
-    heading: str, blame: Mapping[str, Any], summary: Mapping[str, Any], console: Console
-) -> None:
-    total = blame["total"]
-    low, high = total["ci95"]
+def _metric(heading: str, blame: Blame, summary: ExplainSummary, console: Console) -> None:
+    total = blame.total
     table = Table(
-        title=f"{heading}: {_points(total['value'])} in all "
-        f"(95 % interval {_points(low)} to {_points(high)})",
+        title=f"{heading}: {points(total)} in all (95 % interval {ends(total.ci95)})",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
@@ -54,26 +49,25 @@ def _metric(
     )
     for column in ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p"):
         table.add_column(column, justify="left" if column == "axis" else "right")
-    for axis in summary["axes"]:
-        share = blame["shapley"][axis]
-        low, high = share["ci95"]
-        cells = [_points(blame[block][axis]["value"]) for block in _BLOCKS]
-        name = f"{axis} (null)" if axis in summary["null"] else axis
-        claim = f"{share['p_holm']:.3g}"
-        if share["p_holm"] < SIGNIFICANT:
+    for axis in summary.axes:
+        share = blame.shapley[axis]
+        cells = [points(blame[block][axis]) for block in _BLOCKS]
+        name = f"{axis} (null)" if axis in summary.null else axis
+        claim = NOTHING if share.p_holm is None else f"{share.p_holm:.3g}"
+        if is_significant(share):
             claim = f"[bold]{claim}[/]"
-        table.add_row(escape(name), *cells, f"{_points(low)} to {_points(high)}", claim)
+        table.add_row(escape(name), *cells, ends(share.ci95), claim)
     console.print(table, highlight=False)
-    named = [pair for pair in blame["interactions"] if pair["p_holm"] < SIGNIFICANT]
+    named = [pair for pair in blame.interactions if is_significant(pair)]
     for pair in named:
         console.print(
-            f"together: {escape(' and '.join(pair['axes']))}: {_points(pair['value'])} beyond the "
+            f"together: {escape(' and '.join(pair.axes))}: {points(pair)} beyond the "
             "sum of each alone",
             highlight=False,
         )
     console.print(
-        f"[dim]Shapley values sum to the total (residual {blame['residual']:.1g}); Holm over a "
-        f"family of {blame['family']} axes; "
+        f"[dim]Shapley values sum to the total (residual {blame.residual:.1g}); Holm over a "
+        f"family of {blame.family} axes; "
         f"pairwise interactions that exceed noise: {len(named)}[/]",
         highlight=False,
     )
@@ -82,45 +76,41 @@ def _metric(
 _BLOCKS = ("swap_in", "swap_out", "waterfall", "shapley")
 
 
-def worst(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
     table = Table(
-        title=f"Worst case of {escape(summary['suite'])} for {escape(summary['model'])}, "
-        f"{summary['samples']:,} images",
+        title=f"Worst case of {escape(summary.suite)} for {escape(summary.model)}, "
+        f"{summary.samples:,} images",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    metric = summary["metric"]
+    metric = summary.metric
     for column in ("step", "added", title(metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")
     table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
-    deepest = max(summary["path"], key=lambda step: step["drop"])
-    for number, step in enumerate(summary["path"], start=1):
-        cells = (escape(step["added"]), f"{step[metric]:.2%}", f"{step['drop'] * 100:.2f}")
+    deepest = max(summary.path, key=lambda step: step.drop)
+    for number, step in enumerate(summary.path, start=1):
+        cells = (escape(step.added), f"{step[metric]:.2%}", f"{step.drop * 100:.2f}")
         table.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
     console.print(table, highlight=False)
-    best = summary["exhaustive"]
+    best = summary.exhaustive
     if best:
         console.print(
-            f"worst of all {summary['combinations']} combinations: "
-            f"{escape(', '.join(best['picks']))}: {best[metric]:.2%}",
+            f"worst of all {summary.combinations} combinations: "
+            f"{escape(', '.join(best.picks))}: {best[metric]:.2%}",
             highlight=False,
         )
     else:
         console.print(
-            f"greedy path; {summary['combinations']:,} combinations are too many to try all",
+            f"greedy path; {summary.combinations:,} combinations are too many to try all",
             highlight=False,
         )
-    for option, why in summary["absent"].items():
+    for option, why in summary.absent.items():
         console.print(f"[yellow]note[/] {escape(f'{option}: {why}')}", highlight=False)
-    if summary["skipped"]:
-        console.print(f"[yellow]note[/] up to {summary['skipped']} images were skipped in a step")
-    for warning in summary["warnings"]:
-        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
+    if summary.skipped:
+        console.print(f"[yellow]note[/] up to {summary.skipped} images were skipped in a step")
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
-
-
-def _points(value: float) -> str:
-    return f"{value * 100:+.2f}"

@@ -8,8 +8,8 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import pyarrow as pa
@@ -17,6 +17,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from simulator.errors import RunError, UserError, one_line
+from simulator.notices import Notice
 from simulator.report.reading import Run, read
 from simulator.report.rendering import content, render
 from simulator.report.rules import notes
@@ -26,6 +27,8 @@ from simulator.report.sections.section import PARTS, Section
 from simulator.report.sections.stacks import overview
 from simulator.report.sections.style import DARK
 from simulator.report.words import PAGE
+from simulator.results.audits import AuditSummary
+from simulator.results.shared import ModelSummary, Skipped
 
 _DAMAGE = (
     ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
@@ -81,8 +84,8 @@ def html(run: Run) -> str:
         head=head(run),
         run=_told(run),
         facts=overview(run),
-        machine=run.manifest["machine"],
-        created=run.manifest["created"],
+        machine=run.manifest.machine,
+        created=run.manifest.created,
         sections=sections,
         records=records(run),
         style=Markup("\n".join(map(content, ("page.css", "gallery.css")))),
@@ -92,11 +95,31 @@ def html(run: Run) -> str:
     )
 
 
-def _told(run: Run) -> dict[str, Any]:
-    """The summary, with what the pairs of an audit have to say."""
-    if run.command != "audit":
-        return run.summary
-    return run.summary | {"warnings": notes(run.summary["pairs"]), "skipped": 0}
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the page says of a run beside its sections."""
+
+    samples: int | None = None
+    scenario: str | None = None
+    skipped: int = 0
+    skipped_samples: Sequence[Skipped] = ()
+    warnings: Sequence[Notice | str] = ()
+
+
+def _told(run: Run) -> _Told:
+    """The samples and the notices of a run, and of the pairs of an audit."""
+    summary = run.summary
+    if isinstance(summary, AuditSummary):
+        return _Told(warnings=notes(summary.pairs))
+    if not isinstance(summary, ModelSummary):
+        return _Told()
+    return _Told(
+        summary.samples,
+        summary.get("scenario"),
+        summary.skipped,
+        summary.get("skipped_samples", ()),
+        summary.warnings,
+    )
 
 
 def sections_of(run: Run) -> list[Section]:

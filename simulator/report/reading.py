@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from simulator.errors import RunError, one_line
+from simulator.errors import RunError
+from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.shared import Summary
 from simulator.results.store import read_manifest, read_run, read_summary
+from simulator.results.suites import StepSummary
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +27,14 @@ class Run:
     """
 
     folder: Path
-    manifest: dict[str, Any]
-    summary: dict[str, Any]
+    manifest: RunManifest | AuditManifest
+    summary: Summary
     records: pa.Table
 
     @property
     def command(self) -> str:
         """Which job has left it, as ``simulate resume`` knows it."""
-        return str(self.manifest["request"]["command"])
+        return self.summary.command
 
     def side(self, name: str) -> pa.Table:
         """Return the records of one stack, of the samples that went through."""
@@ -41,7 +43,9 @@ class Run:
 
     def label(self, index: int | None) -> str:
         """Return a class by the name that the model's card gives it, or by its number."""
-        names = self.manifest["model"].get("labels") or ()
+        names = (
+            self.manifest.model.labels if isinstance(self.manifest, RunManifest) else None
+        ) or ()
         if index is None:
             return "-"
         return str(names[index]) if 0 <= index < len(names) else str(index)
@@ -62,15 +66,16 @@ def read(folder: Path) -> Run:
     Raises:
         RunError: it is no run, or one that did not finish or is damaged.
     """
-    command = read_manifest(folder).get("command")
-    if command == "replay":
-        raise RunError(f"{folder}: a replay has no page; what came out is in its summary.json")
-    if command == "audit":
+    found = read_manifest(folder).get("command")
+    if found == "replay":
+        raise RunError(f"{folder}: a replay has no page; its result is in its summary.json")
+    if found == "audit":
         return Run(folder, *read_summary(folder), pa.table({}))
     manifest, summary, records = read_run(folder)
-    try:
-        run = Run(folder, manifest, summary, records)
-        _ = run.command, summary["samples"], manifest["model"]["sha256"], records["side"]
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder}: a damaged run: {one_line(error)} is missing") from error
-    return run
+    if isinstance(summary, StepSummary):
+        raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
+    if missing := {"sample", "side", "skipped"} - set(records.column_names):
+        raise RunError(f"{folder}: a damaged run: its records lack {', '.join(sorted(missing))}")
+    if manifest.request is None:
+        raise RunError(f"{folder}: a damaged run: its manifest does not say what was asked for")
+    return Run(folder, manifest, summary, records)

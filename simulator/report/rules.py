@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from simulator.report.words import SIDES, title
+from simulator.report.words import title
+from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
+from simulator.results.shared import RuleOutcome
+from simulator.tasks.figures import Delta
 
 PASSED, FAILED, ERROR = "passed", "FAILED", "ERROR"
 
 
-def verdict(outcome: Mapping[str, Any]) -> str:
+def verdict(outcome: RuleOutcome) -> str:
     """Return what came of a rule; an error is one that could not be judged, which fails too."""
-    if outcome["reason"] is not None:
+    if outcome.reason is not None:
         return ERROR
-    return FAILED if outcome["failed"] else PASSED
+    return FAILED if outcome.failed else PASSED
 
 
-def got(outcome: Mapping[str, Any]) -> str:
+def got(outcome: RuleOutcome) -> str:
     """Return the figure, or why there is none."""
-    if outcome["reason"] is not None:
-        return str(outcome["reason"])
-    return f"got {number(outcome['value'], outcome['unit'])}"
+    if outcome.reason is not None:
+        return str(outcome.reason)
+    return f"got {number(outcome.value, outcome.unit)}"
 
 
 def number(value: float | None, unit: str) -> str:
@@ -33,56 +35,56 @@ def number(value: float | None, unit: str) -> str:
     return f"{value:.6g} {unit}".rstrip()
 
 
-def points(delta: Mapping[str, Any] | None) -> str:
+def points(delta: Delta | None) -> str:
     """Return a delta in points, with its interval where it has one."""
-    if delta is None or delta["value"] is None:
+    if delta is None or delta.value is None:
         return "-"
-    found = f"{100 * delta['value']:+.2f} points"
-    if delta["ci95"]:
-        low, high = delta["ci95"]
+    found = f"{100 * delta.value:+.2f} points"
+    if delta.ci95:
+        low, high = (end or 0.0 for end in delta.ci95)
         found += f" ({100 * low:+.2f} to {100 * high:+.2f})"
     return found
 
 
-def flips(found: Mapping[str, Any]) -> str:
+def flips(found: PairFlips) -> str:
     """Return flips of how many, with the interval where there is one."""
-    if found["rate"] is None:
-        return f"{found['count']:,} of {found['units']:,}"
-    text = f"{found['count']:,} of {found['units']:,} = {found['rate']:.2%}"
-    if found["ci95"]:
-        low, high = found["ci95"]
+    if found.rate is None:
+        return f"{found.count:,} of {found.units:,}"
+    text = f"{found.count:,} of {found.units:,} = {found.rate:.2%}"
+    if found.ci95:
+        low, high = found.ci95
         text += f" ({low:.2%} to {high:.2%})"
     return text
 
 
-def latency(pair: Mapping[str, Any]) -> str:
+def latency(pair: AuditedPair) -> str:
     """Return the highest percentile that both sides carry, train → deploy."""
-    train, deploy = (pair["latency_ms"][side] for side in SIDES)
-    for key in reversed(list(deploy)):
+    train, deploy = pair.latency_ms.train, pair.latency_ms.deploy
+    for key in reversed(deploy.keys()):
         if train[key] is not None and deploy[key] is not None:
             return f"{key} {train[key]:.2f} → {deploy[key]:.2f} ms"
     return "-"
 
 
-def cells(pair: Mapping[str, Any], stack: Mapping[str, Any]) -> list[str]:
+def cells(pair: AuditedPair, stack: AuditedStack) -> list[str]:
     """Return what was found of a pair: images, flips, delta, latency, evidence.
 
     Args:
         pair: of an audit's summary.
         stack: its deployment stack, of the same.
     """
-    skipped = f", {pair['skipped']:,} skipped" if pair["skipped"] else ""
-    delta = points(pair["delta"])
+    skipped = f", {pair.skipped:,} skipped" if pair.skipped else ""
+    delta = points(pair.delta)
     return [
-        f"{pair['samples']:,}{skipped}",
-        flips(pair["flips"]),
-        f"{title(pair['metric'])} {delta}" if pair["delta"] else delta,
+        f"{pair.samples:,}{skipped}",
+        flips(pair.flips),
+        f"{title(pair.metric)} {delta}" if pair.delta else delta,
         latency(pair),
-        evidence(stack, pair["differing"]),
+        evidence(stack, pair.differing),
     ]
 
 
-def evidence(stack: Mapping[str, Any], differing: Sequence[str] = ()) -> str:
+def evidence(stack: AuditedStack, differing: Sequence[str] = ()) -> str:
     """Return the axes of a stack that are not known to be native, by kind of evidence.
 
     Args:
@@ -90,19 +92,25 @@ def evidence(stack: Mapping[str, Any], differing: Sequence[str] = ()) -> str:
         differing: axes on which nothing may be silent: not claimed is said of them.
     """
     kinds: dict[str, list[str]] = {}
-    for axis, kind in stack["evidence"].items():
+    for axis, kind in stack.evidence.items():
         if kind != "native":
             kinds.setdefault(kind, []).append(axis)
-        elif axis in differing and axis not in stack["claimed"]:
+        elif axis in differing and axis not in stack.claimed:
             kinds.setdefault("not claimed", []).append(axis)
     words = "; ".join(f"{kind}: {', '.join(axes)}" for kind, axes in kinds.items())
-    return words or ("native" if stack["claimed"] else "nothing is claimed")
+    return words or ("native" if stack.claimed else "nothing is claimed")
 
 
-def notes(pairs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the warnings of all pairs; what several say is told once."""
+def notes(pairs: Iterable[AuditedPair], strict: bool = False) -> list[str]:
+    """Return the notices of all pairs; what several say is told once.
+
+    Args:
+        pairs: of an audit.
+        strict: only those that ``--strict`` refuses.
+    """
     where: dict[str, list[str]] = {}
     for pair in pairs:
-        for warning in pair["warnings"]:
-            where.setdefault(warning, []).append(f"{pair['model']} / {pair['deploy']}")
+        for warning in pair.warnings:
+            if not strict or warning.is_strict:
+                where.setdefault(str(warning), []).append(f"{pair.model} / {pair.deploy}")
     return [f"{', '.join(names)}: {said}" for said, names in where.items()]

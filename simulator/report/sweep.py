@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,12 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.words import title
+from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
 
-ABSENT = "-"
+NOTHING = "-"
 
 
-def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) -> None:
+def render(summaries: Sequence[SweepSummary], form: str, console: Console) -> None:
     """Print the table.
 
     Args:
@@ -38,7 +38,7 @@ def render(summaries: Sequence[Mapping[str, Any]], form: str, console: Console) 
         _text(summaries, console)
 
 
-def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+def header(summaries: Sequence[SweepSummary]) -> list[str]:
     """Return the columns: the model, its accuracy, then those of the suite."""
     titles = [
         f"{name} mean (max)" if any(_many(s, name) for s in summaries) else name
@@ -47,45 +47,45 @@ def header(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["model", "trained", *titles]
 
 
-def lines(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def lines(summaries: Sequence[SweepSummary]) -> list[list[str]]:
     """Return the cells: the trained metric in %, then the loss in points and the flips in %."""
     columns = _columns(summaries)
     return [
-        [s["model"], f"{s[s['metric']] * 100:.2f}", *(_cell(s, name) for name in columns)]
+        [s.model, f"{s[s.metric] * 100:.2f}", *(_cell(s, name) for name in columns)]
         for s in summaries
     ]
 
 
-def _answers(summary: Mapping[str, Any]) -> str:
-    return "answers" if summary["unit"] == "image" else f"{summary['unit']}s"
+def _answers(summary: SweepSummary) -> str:
+    return "answers" if summary.unit == "image" else f"{summary.unit}s"
 
 
-def _columns(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _columns(summaries: Sequence[SweepSummary]) -> list[str]:
     """All columns that any model has, in the suite's order."""
-    return [name for name in summaries[0]["order"] if any(name in s["columns"] for s in summaries)]
+    return [name for name in summaries[0].order if any(name in s.columns for s in summaries)]
 
 
-def _many(summary: Mapping[str, Any], name: str) -> bool:
-    return len(summary["columns"].get(name, {}).get("options", {})) > 1
+def _many(summary: SweepSummary, name: str) -> bool:
+    return name in summary.columns and len(summary.columns[name].options) > 1
 
 
-def _cell(summary: Mapping[str, Any], name: str) -> str:
-    column = summary["columns"].get(name)
+def _cell(summary: SweepSummary, name: str) -> str:
+    column = summary.columns.get(name)
     if column is None:
-        return ABSENT
-    loss, flips = f"{column['mean_drop'] * 100:.2f}", f"{column['mean_flip_rate'] * 100:.1f}"
-    if len(column["options"]) > 1:
-        loss += f" ({column['max_drop'] * 100:.2f})"
-        flips += f" ({column['max_flip_rate'] * 100:.1f})"
+        return NOTHING
+    loss, flips = f"{column.mean_drop * 100:.2f}", f"{column.mean_flip_rate * 100:.1f}"
+    if len(column.options) > 1:
+        loss += f" ({column.max_drop * 100:.2f})"
+        flips += f" ({column.max_flip_rate * 100:.1f})"
     return f"{loss} / {flips} %"
 
 
-def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
     first = summaries[0]
     table = Table(
-        title=f"{escape(first['suite'])}: points of {title(first['metric'])} lost / "
-        f"{_answers(first)} flipped, {first['samples']:,} images, "
-        f"trained on {escape(first['train']['profile'])}",
+        title=f"{escape(first.suite)}: points of {title(first.metric)} lost / "
+        f"{_answers(first)} flipped, {first.samples:,} images, "
+        f"trained on {escape(first.train.profile)}",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
@@ -97,63 +97,64 @@ def _text(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
         table.add_row(*(escape(cell).replace(" / ", "\n") for cell in line))
     console.print(table, highlight=False)
     for summary in summaries:
-        systematic, name = summary["systematic"], escape(summary["model"])
-        sni = ABSENT if systematic["SNI"] is None else f"{systematic['SNI']:.4f}"
-        mean = ABSENT if systematic["mean_SR"] is None else f"{systematic['mean_SR']:.2%}"
-        spread = "" if systematic["std"] is None else f", std {systematic['std'] * 100:.2f} points"
+        systematic, name = summary.systematic, escape(summary.model)
+        sni = NOTHING if systematic.sni is None else f"{systematic.sni:.4f}"
+        mean = NOTHING if systematic.mean_sr is None else f"{systematic.mean_sr:.2%}"
+        spread = "" if systematic.std is None else f", std {systematic.std * 100:.2f} points"
         console.print(
-            f"{name}: mean SR {mean}, SNI {sni}"
-            f"{spread} (ACC is the {systematic['ACC_of']} stack's)",
+            f"{name}: mean SR {mean}, SNI {sni}{spread} (ACC is the {systematic.acc_of} stack's)",
             highlight=False,
         )
-        if summary["skipped"]:
+        if summary.skipped:
             console.print(
-                f"[yellow]note[/] {name}: {summary['skipped']} images skipped: "
+                f"[yellow]note[/] {name}: {summary.skipped} images skipped: "
                 "see skipped in records.parquet",
                 highlight=False,
             )
-        for option, why in summary["absent"].items():
+        for option, why in summary.absent.items():
             console.print(f"[yellow]note[/] {name}: {escape(f'{option}: {why}')}", highlight=False)
-        for warning in summary["warnings"]:
-            console.print(f"[yellow]note[/] {name}: {escape(warning)}", highlight=False)
+        for warning in summary.warnings:
+            console.print(f"[yellow]note[/] {name}: {escape(str(warning))}", highlight=False)
 
 
-def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
+def markdown(summaries: Sequence[SweepSummary]) -> str:
     """Return a Markdown table."""
     titles = header(summaries)
     rows = [titles, ["---"] * len(titles), *lines(summaries)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def options(summaries: Sequence[Mapping[str, Any]]) -> str:
+def options(summaries: Sequence[SweepSummary]) -> str:
     """Return a Markdown table with a row per option: delta is option minus trained."""
     text = ""
     for summary in summaries:
-        metric, view = summary["metric"], TASKS[summary["task"]].view()
+        metric, view = summary.metric, TASKS[summary.task].view()
         kinds = {name: view.kind(name) for name in view.task.kinds}
         titles = ["", f"{title(metric)} %", "delta", "95 % interval", "flips", *kinds.values(), "p"]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
-        for name, column in summary["columns"].items():
-            for option, entry in column["options"].items():
-                low, high = (0 - bound * 100 for bound in reversed(entry["drop_ci95"]))
+        for name, column in summary.columns.items():
+            for option, entry in column.options.items():
+                low, high = (
+                    0 - bound * 100 for bound in reversed(entry.drop_ci95) if bound is not None
+                )
                 rows.append(
                     [
                         f"{name}: {option}" if option != name else name,
                         f"{entry[metric] * 100:.2f}",
-                        f"{0 - entry['drop'] * 100:+.2f}",
+                        f"{0 - entry.drop * 100:+.2f}",
                         f"{low:+.2f} to {high:+.2f}",
-                        f"{entry['flips']} ({entry['flip_rate'] * 100:.1f} %)",
+                        f"{entry.flips} ({entry.flip_rate * 100:.1f} %)",
                         *(str(entry[kind]) for kind in kinds),
-                        f"{entry['p']:.2g}",
+                        f"{entry.p:.2g}",
                     ]
                 )
-        text += f"{summary['model']}, {summary['samples']} images\n\n"
+        text += f"{summary.model}, {summary.samples} images\n\n"
         text += "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n"
     return text
 
 
-def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
+def latex(summaries: Sequence[SweepSummary]) -> str:
     """Return a LaTeX tabular."""
 
     def escaped(cell: str) -> str:
@@ -165,19 +166,19 @@ def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
     return f"\\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}\n{body}\n\\end{{tabular}}\n"
 
 
-def as_csv(summaries: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(summaries: Sequence[SweepSummary]) -> str:
     """Return one row per model and option."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    metric = summaries[0]["metric"]
+    metric = summaries[0].metric
     figures = [metric, "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
     writer.writerow(["model", "column", "option", *figures])
     for summary in summaries:
-        writer.writerow([summary["model"], "train", "train", summary[metric], 0, 0, 0, 0, 0])
-        for name, column in summary["columns"].items():
-            for option, entry in column["options"].items():
-                values = [entry[metric], entry["drop"], *entry["drop_ci95"]]
+        writer.writerow([summary.model, "train", "train", summary[metric], 0, 0, 0, 0, 0])
+        for name, column in summary.columns.items():
+            for option, entry in column.options.items():
+                values = [entry[metric], entry.drop, *entry.drop_ci95]
                 writer.writerow(
-                    [summary["model"], name, option, *values, entry["flips"], entry["flip_rate"]]
+                    [summary.model, name, option, *values, entry.flips, entry.flip_rate]
                 )
     return out.getvalue()

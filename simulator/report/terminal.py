@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,13 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.rules import got
-from simulator.report.words import settings
+from simulator.report.words import ends, points, settings
+from simulator.results.pair import AxisEffect, AxisSide, PairSummary
+from simulator.results.shared import Profile, Summary
+from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.tasks.task import TASKS
+from simulator.typed import plain
 
 NOTHING = "-"
 
 
-def render(summary: Mapping[str, Any], folder: str, console: Console) -> None:
+def render(summary: PairSummary, folder: str, console: Console) -> None:
     """Print a summary.
 
     Args:
@@ -27,15 +29,15 @@ def render(summary: Mapping[str, Any], folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     train, deploy = (_name(summary[side]) for side in ("train", "deploy"))
-    left_out = f", {summary['skipped']} skipped" if summary["skipped"] else ""
+    left_out = f", {summary.skipped} skipped" if summary.skipped else ""
     console.print(
-        f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary['model'])}, "
-        f"{summary['samples']:,} images{left_out}",
+        f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary.model)}, "
+        f"{summary.samples:,} images{left_out}",
         highlight=False,
     )
     _axes(summary, console)
     _answer(summary, console)
-    if summary["worst_flips"]:
+    if summary.worst_flips:
         _worst(summary, console)
     _latency(summary, console)
     _notes(summary, console)
@@ -43,8 +45,8 @@ def render(summary: Mapping[str, Any], folder: str, console: Console) -> None:
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 
-def _name(side: Mapping[str, Any]) -> str:
-    return f"{side['profile']}{''.join(f' +{o}' for o in side['overrides'])}"
+def _name(side: Profile) -> str:
+    return f"{side.profile}{''.join(f' +{o}' for o in side.overrides)}"
 
 
 def table(title: str, *columns: str, right: int = 99) -> Table:
@@ -56,48 +58,46 @@ def table(title: str, *columns: str, right: int = 99) -> Table:
     return found
 
 
-def _axes(summary: Mapping[str, Any], console: Console) -> None:
-    if not summary["axes"]:
+def _axes(summary: PairSummary, console: Console) -> None:
+    if not summary.axes:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
     shown = table("What differs", "axis", "train", "deploy", "swapped alone")
-    for entry in summary["axes"]:
+    for entry in summary.axes:
         sides = [_side(entry[side]) for side in ("train", "deploy")]
-        shown.add_row(entry["axis"], *sides, _effect(entry["effect"]))
+        shown.add_row(entry.axis, *sides, _effect(entry.effect))
     console.print(shown)
 
 
-def _side(side: Mapping[str, Any]) -> str:
-    return f"{escape(settings(side['values']) or NOTHING)} [dim]({side['evidence']})[/]"
+def _side(side: AxisSide) -> str:
+    return f"{escape(settings(side.values) or NOTHING)} [dim]({side.evidence})[/]"
 
 
-def _effect(effect: Mapping[str, Any] | None) -> str:
+def _effect(effect: AxisEffect | None) -> str:
     if effect is None:
         return NOTHING
-    if "samples" not in effect:
-        return escape(effect["why"])
-    if effect["null"]:
-        return f"[green]null: 0 pixels changed in {effect['samples']} images[/]"
+    if effect.why is not None:
+        return escape(effect.why)
+    if effect.null:
+        return f"[green]null: 0 pixels changed in {effect.samples} images[/]"
     return (
-        f"{effect['values_changed']:.0%} of values, mean {effect['mean']:.2f}, "
-        f"max {effect['max']:.0f} levels"
+        f"{effect.values_changed:.0%} of values, mean {effect.mean:.2f}, "
+        f"max {effect.max:.0f} levels"
     )
 
 
-def _answer(summary: Mapping[str, Any], console: Console) -> None:
+def _answer(summary: PairSummary, console: Console) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    flips, unit = summary["flips"], summary["unit"]
-    of = f"[bold]{flips['count']:,}[/] of {flips['units']:,}" + (
-        "" if unit == "image" else f" {unit}s"
-    )
+    flips, unit = summary.flips, summary.unit
+    of = f"[bold]{flips.count:,}[/] of {flips.units:,}" + ("" if unit == "image" else f" {unit}s")
     rate = ""
-    if flips["rate"] is not None and isfinite(flips["rate"]):
-        rate = f" = {flips['rate']:.2%}"
-        if flips["ci95"]:
-            low, high = flips["ci95"]
+    if flips.rate is not None and isfinite(flips.rate):
+        rate = f" = {flips.rate:.2%}"
+        if flips.ci95:
+            low, high = flips.ci95
             rate += f"   95 % interval {low:.2%} to {high:.2%}"
     table.add_row("[bold]flips[/]", of + rate)
-    kinds, *rest = [*TASKS[summary["task"]].view().lines(summary), None]
+    kinds, *rest = [*TASKS[summary.task].view().lines(plain(summary)), None]
     if kinds:
         table.add_row(*kinds)
     _metrics(summary, table)
@@ -107,49 +107,48 @@ def _answer(summary: Mapping[str, Any], console: Console) -> None:
     console.print(table, highlight=False)
 
 
-def _metrics(summary: Mapping[str, Any], table: Table) -> None:
+def _metrics(summary: PairSummary, table: Table) -> None:
     """The metrics of both sides, and the delta of those that have an interval."""
-    sides = [summary[side]["metric"] for side in ("train", "deploy")]
-    title = TASKS[summary["task"]].view().metric
-    for metric, delta in summary["delta"].items():
+    sides = summary.train.metric, summary.deploy.metric
+    title = TASKS[summary.task].view().metric
+    for metric, delta in summary.delta.items():
         if delta is None:
             continue
         train, deploy = (side[metric] for side in sides)
         words = f"train {train:.2%}, deploy {deploy:.2%}"
-        points = f"{delta['value'] * 100:+.2f} points"
-        low, high = (bound * 100 for bound in delta["ci95"])
-        if metric != summary["metric"]:
-            table.add_row(title(metric), f"{words}, {points} ({low:+.2f} to {high:+.2f})")
+        moved = f"{points(delta)} points"
+        if metric != summary.metric:
+            table.add_row(title(metric), f"{words}, {moved} ({ends(delta.ci95)})")
             continue
         table.add_row(f"[bold]{title(metric)}[/]", words)
         table.add_row(
             "[bold]delta[/]",
-            f"[bold]{points}[/]   95 % interval {low:+.2f} to {high:+.2f} ({delta['method']})",
+            f"[bold]{moved}[/]   95 % interval {ends(delta.ci95)} ({delta.method})",
         )
 
 
-def _worst(summary: Mapping[str, Any], console: Console) -> None:
-    view = TASKS[summary["task"]].view()
+def _worst(summary: PairSummary, console: Console) -> None:
+    view = TASKS[summary.task].view()
     shown = table("Worst flips", "image", *view.titles)
-    for flip in summary["worst_flips"]:
-        shown.add_row(escape(flip["sample"]), *map(escape, view.words(flip)))
+    for flip in summary.worst_flips:
+        shown.add_row(escape(flip.sample), *map(escape, view.words(plain(flip))))
     console.print(shown)
 
 
-def _latency(summary: Mapping[str, Any], console: Console) -> None:
-    latency = summary["latency_ms"]
+def _latency(summary: PairSummary, console: Console) -> None:
+    latency = {"train": summary.latency_ms.train, "deploy": summary.latency_ms.deploy}
     stages = [
         stage
         for stage in latency["train"]
-        if any(latency[side][stage]["p50"] is not None for side in latency)
+        if any(latency[side][stage].p50 is not None for side in latency)
     ]
     if not stages:
         return
-    flight = summary["workers"]
+    flight = summary.workers
     title = f"Latency, ms p50 / p90 (wall clock, {flight} samples in flight)"
     shown = table(title, "", *stages, right=1)
     for side, rows in latency.items():
-        cells = [f"{_ms(rows[stage]['p50'])} / {_ms(rows[stage]['p90'])}" for stage in stages]
+        cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for stage in stages]
         shown.add_row(side, *cells)
     console.print(shown)
 
@@ -158,35 +157,33 @@ def _ms(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def skipped(summary: Mapping[str, Any], console: Console) -> None:
+def skipped(summary: PairSummary | LatencySummary | LoadSummary, console: Console) -> None:
     """Print the samples that could not go through, the first ones with their reasons."""
-    for skip in summary["skipped_samples"]:
-        console.print(f"[yellow]skipped[/] {escape(skip['sample'])}: {escape(skip['why'])}")
-    rest = summary["skipped"] - len(summary["skipped_samples"])
+    for skip in summary.skipped_samples:
+        console.print(f"[yellow]skipped[/] {escape(skip.sample)}: {escape(skip.why)}")
+    rest = summary.skipped - len(summary.skipped_samples)
     if rest > 0:
         console.print(f"[yellow]skipped[/] {rest} more; see records.parquet")
 
 
-def _notes(summary: Mapping[str, Any], console: Console) -> None:
+def _notes(summary: PairSummary, console: Console) -> None:
     skipped(summary, console)
-    for warning in summary["warnings"]:
-        console.print(f"[yellow]note[/] {escape(warning)}", highlight=False)
-    same = summary["controls"]["self"]
-    if same["bit_equal"]:
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+    same = summary.controls.self_
+    if same.bit_equal:
         console.print(
-            f"control: each side against itself, {same['samples']} images: 0 flips, bit-equal",
+            f"control: each side against itself, {same.samples} images: 0 flips, bit-equal",
             highlight=False,
         )
 
 
-def gate(summary: Mapping[str, Any], console: Console) -> None:
+def gate(summary: Summary, console: Console) -> None:
     """Print what came of each rule."""
-    found = summary["gate"]
-    for rule in found["rules"]:
-        verdict = "[red]FAILED[/]" if rule["failed"] else "[green]passed[/]"
-        console.print(
-            f"gate {verdict} {escape(rule['rule'])}: {escape(got(rule))}", highlight=False
-        )
-    if found["rules"]:
-        word = "[bold green]PASSED" if found["passed"] else "[bold red]FAILED"
+    found = summary.gate
+    for rule in found.rules:
+        verdict = "[red]FAILED[/]" if rule.failed else "[green]passed[/]"
+        console.print(f"gate {verdict} {escape(rule.rule)}: {escape(got(rule))}", highlight=False)
+    if found.rules:
+        word = "[bold green]PASSED" if found.passed else "[bold red]FAILED"
         console.print(f"gate {word}[/]")

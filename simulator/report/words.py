@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
+from simulator.results.suites import AdjustedEffect, Effect
+from simulator.results.timed import Better
+from simulator.tasks.figures import Delta
+
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05
 """A p-value below this one, after Holm's correction, is more than chance."""
@@ -68,17 +72,22 @@ def figure(value: float | None, form: str) -> str:
     return "–" if value is None or not isfinite(value) else format(value, form)
 
 
-def between(ci95: Sequence[float] | None) -> str:
+def between(ci95: Sequence[float | None] | None) -> str:
     """Return the interval of a share, in brackets; nothing where there is none."""
     if not ci95 or None in ci95:
         return ""
     return f" (95 % interval {share(ci95[0], 2)} to {share(ci95[1], 2)})"
 
 
-def points(effect: Mapping[str, Any] | None) -> str:
+def points(effect: Effect | Delta | None) -> str:
     """Return an effect's value in points, with its sign; a dash where it is not known."""
-    value = None if effect is None else effect["value"]
+    value = None if effect is None else effect.value
     return "–" if value is None or isnan(value) else f"{100 * value:+.2f}"
+
+
+def is_significant(effect: AdjustedEffect) -> bool:
+    """Whether an effect is more than chance, after Holm's correction."""
+    return effect.p_holm is not None and effect.p_holm < SIGNIFICANT
 
 
 def ends(ci95: Sequence[float | None] | None) -> str:
@@ -89,15 +98,15 @@ def ends(ci95: Sequence[float | None] | None) -> str:
     return f"{low:+.2f} to {high:+.2f}"
 
 
-def leads(better: Sequence[Mapping[str, Any]]) -> list[str]:
+def leads(better: Sequence[Better]) -> list[str]:
     """Return a sentence for each of the largest leads, in the order of the deadlines."""
-    most = sorted(better, key=lambda one: -float(one["by"]))[:_NAMED]
+    most = sorted(better, key=lambda one: -one.by)[:_NAMED]
     found = []
-    for one in sorted(most, key=lambda one: float(one["from_ms"])):
-        end = "on" if one["to_ms"] is None else f"to {one['to_ms']:.2f} ms"
+    for one in sorted(most, key=lambda one: one.from_ms):
+        end = "on" if one.to_ms is None else f"to {one.to_ms:.2f} ms"
         found.append(
-            f"In this run {one['stack']} has the higher mean for deadlines from "
-            f"{one['from_ms']:.2f} ms {end}, by up to {100 * one['by']:.2f} points."
+            f"In this run {one.stack} has the higher mean for deadlines from "
+            f"{one.from_ms:.2f} ms {end}, by up to {100 * one.by:.2f} points."
         )
     if len(better) > _NAMED:
         found.append(f"{len(better) - _NAMED} further stretches have less of a lead.")

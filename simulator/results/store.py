@@ -12,15 +12,21 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ValidationError
 
 from simulator.errors import RunError
+from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.shared import Summary
+from simulator.results.summaries import first_problem, parse
 from simulator.results.times import MAP
+from simulator.typed import plain
 
 MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
 PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
@@ -67,7 +73,7 @@ class RunWriter:
 
     Args:
         folder: where the run goes; made if it is not there.
-        manifest: what is known before the first sample.
+        manifest: what is known before the first sample, as :class:`RunManifest` has it.
         columns: of the task's records.
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
@@ -79,14 +85,14 @@ class RunWriter:
     def __init__(
         self,
         folder: Path,
-        manifest: dict[str, Any],
+        manifest: Mapping[str, Any],
         columns: Sequence[pa.Field],
         overwrite: bool,
         resume: bool = False,
     ) -> None:
         self.folder = folder
         self._schema = schema(columns)
-        self._manifest = manifest
+        self._manifest = dict(manifest)
         self._buffer: list[Rows] = []
         self._written = 0
         try:
@@ -122,7 +128,7 @@ class RunWriter:
         if len(self._buffer) >= CHUNK:
             self._flush()
 
-    def finish(self, summary: dict[str, Any], manifest: dict[str, Any]) -> None:
+    def finish(self, summary: Summary, manifest: Mapping[str, Any]) -> None:
         """Write what is left and mark the run complete.
 
         Args:
@@ -180,7 +186,8 @@ class RunWriter:
         self._buffer = []
 
     def _write_manifest(self, status: str) -> None:
-        write_json(self.folder / MANIFEST, {"status": status, **self._manifest})
+        whole = RunManifest.model_validate({"status": status, **self._manifest})
+        write_json(self.folder / MANIFEST, whole)
 
     def _cannot(self, error: OSError) -> RunError:
         why = error.strerror or error
@@ -251,9 +258,10 @@ def check_free(folder: Path, overwrite: bool) -> None:
         raise RunError(f"{folder} holds something that is no run; choose another --out")
 
 
-def _check_same(folder: Path, manifest: dict[str, Any]) -> None:
+def _check_same(folder: Path, manifest: Mapping[str, Any]) -> None:
     old = read_manifest(folder)
-    if parts := changed(old, manifest, sorted({*old, *manifest} - {*_PASSING})):
+    known = (key for key in {*old, *manifest} if old.get(key) is not None or key in manifest)
+    if parts := changed(old, manifest, sorted({*known} - {*_PASSING})):
         raise cannot_resume(folder, parts)
 
 
@@ -278,53 +286,60 @@ def cannot_resume(folder: Path, parts: Sequence[str]) -> RunError:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a run, finished or not.
+    """Read the manifest of a run, finished or not, as it is written.
 
     Raises:
-        RunError: the folder is no run.
+        RunError: the folder is not a run.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if not isinstance(manifest, dict) or "status" not in manifest:
             raise ValueError(f"{MANIFEST} is not one of ours")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
     return manifest
 
 
-def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pa.Table]:
+def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
     """Read a finished run.
 
     Returns:
         The manifest, the summary and the records.
 
     Raises:
-        RunError: the folder is no run, or one that did not finish.
+        RunError: the folder is not a run, or one that did not finish, or of another version.
     """
     manifest, summary = read_summary(folder)
+    if not isinstance(manifest, RunManifest):
+        raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
     try:
         return manifest, summary, pq.read_table(folder / RECORDS)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
 
 
-def read_summary(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
     """Read the manifest and the summary of a finished run.
 
     Raises:
-        RunError: the folder is no run, or one that did not finish.
+        RunError: the folder is not a run, or one that did not finish, or of another version.
     """
+    found = read_manifest(folder)
+    if found["status"] != "complete":
+        raise RunError(f"{folder}: the run is {found['status']}, not complete")
     try:
-        manifest = read_manifest(folder)
-        if manifest["status"] != "complete":
-            raise RunError(f"{folder}: the run is {manifest['status']}, not complete")
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        summary = parse((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
+        shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest
+        content = (folder / MANIFEST).read_bytes()
+        return shape.model_validate_json(content, strict=True), summary
+    except ValidationError as error:
+        problem = f"{folder / MANIFEST}: {first_problem(error)}"
+        raise RunError(problem) from error
+    except OSError as error:
         raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
-    return manifest, summary
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, Any] | BaseModel) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half."""
     draft = path.with_name(f".{path.name}.part")
     text = json.dumps(finite(value), indent=2, ensure_ascii=False) + "\n"
@@ -333,8 +348,12 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def finite(value: Any) -> Any:
-    """Replace what JSON cannot hold: NaN and infinities become null."""
-    if isinstance(value, dict):
+    """Return a model or JSON as what JSON can hold: NaN and infinities become null."""
+    if isinstance(value, BaseModel):
+        return finite(plain(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return finite(asdict(value))
+    if isinstance(value, Mapping):
         return {str(key): finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(inner) for inner in value]

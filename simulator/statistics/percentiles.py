@@ -17,6 +17,9 @@ PERCENTILES = (0.5, 0.9, 0.95, 0.97, 0.99, 0.999)
 CONFIDENCE = 0.99
 """LoadGen's, of early stopping and of its number of queries."""
 
+MS = 1e6
+"""Nanoseconds in a millisecond."""
+
 Values = Sequence[int] | NDArray[np.integer[Any]]
 """Latencies as integers, of one unit and in any order."""
 
@@ -173,3 +176,18 @@ def _ranked(values: Values, rank: int) -> int:
     """Return ``sorted(values)[rank]``."""
     found: int = np.partition(np.asarray(values), rank)[rank].item()
     return found
+
+
+def figures(ns: NDArray[np.int64]) -> dict[str, float | None]:
+    """Return percentiles, mean, least and largest in ms, from (m,) ns; None what m cannot carry."""
+    if not ns.size:
+        return dict.fromkeys((*map(name, PERCENTILES), "mean", "min", "max"))
+    found: dict[str, float | None] = {name(p): percentile(ns, p) for p in PERCENTILES}
+    found |= {"mean": float(ns.mean()), "min": int(ns.min()), "max": int(ns.max())}
+    return {key: None if value is None else value / MS for key, value in found.items()}
+
+
+def cannot_carry(samples: int, p: float) -> str:
+    """Return the sentence on a percentile that so few samples cannot carry."""
+    needed = samples_needed(p)
+    return f"{samples:,} samples cannot carry {name(p)}; it needs {needed - samples:,} more"

@@ -26,6 +26,7 @@ from simulator.errors import DataError, UserError
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import RESAMPLES, Resamples
+from simulator.tasks import figures
 from simulator.tasks import score as scores
 from simulator.tasks import view as views
 from simulator.tasks.score import Record, Score
@@ -103,6 +104,7 @@ class Task(ABC):
         several: whether :meth:`decode` takes the outputs of several inferences.
         resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
+        Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
         View: how answers are shown to people.
 
     Args:
@@ -119,6 +121,7 @@ class Task(ABC):
     several: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     Output: ClassVar[type[BaseModel]] = Section
+    Flips: ClassVar[type[figures.Flips]] = figures.Flips
     View: ClassVar[type[views.View]] = views.View
 
     def __init__(self, output: Any, network: Network) -> None:
@@ -138,6 +141,21 @@ class Task(ABC):
     def headline(self) -> str:
         """The first metric."""
         return self.metrics[0]
+
+    def vocabulary(self) -> dict[str, Sequence[str]]:
+        """Return the names that a comparison's dictionaries have as keys, by kind of name.
+
+        ``metric``: of either stack; ``delta``: those that are compared; ``flips``: kinds of flips;
+        ``class``: the classes. See :class:`simulator.typed.Keys`. Gate rules are checked with them
+        before a run.
+        """
+        labels = self.network.labels
+        return {
+            "metric": self.metrics,
+            "delta": self.metrics,
+            "flips": self.kinds,
+            "class": labels.names if labels else (),
+        }
 
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the card names; none where the model's first one is meant."""
@@ -336,8 +354,7 @@ class Task(ABC):
     def examples(self) -> list[tuple[Any, Any]]:
         """Return a few truths, each with the prediction that is perfect for it.
 
-        One of them has nothing to find, where the task has such samples. Rules of a gate are
-        checked with them before a run.
+        One of them has nothing to find, where the task has such samples.
         """
 
     @final

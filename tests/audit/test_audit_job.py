@@ -41,7 +41,7 @@ class Told(Silent):
 
 def untimed(folder):
     table = pq.read_table(folder / "records.parquet")
-    return table.select([name for name in table.column_names if not name.endswith("_ns")])
+    return table.drop_columns("ns")
 
 
 def test_a_pair_is_what_simulate_alone_would_have_left(card, data, cache, tmp_path):
@@ -121,7 +121,7 @@ def test_shared_steps_are_computed_once(card, data, cache, tmp_path):
 
     audit(document(tmp_path, card, data, deploy=deploy), out=tmp_path / "out", progress=told)
 
-    stages = [node.step.stage for node in told.plan.nodes]
+    stages = [node.recipe.stage for node in told.plan.nodes]
     assert len(told.plan.paths) == 6
     assert (stages.count("decode"), stages.count("resize")) == (1, 2)
 
@@ -245,7 +245,7 @@ def test_mistakes_that_only_show_when_something_is_opened_have_their_places(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("stop", [{"stop": 40}, {"at": "bgr: controls"}, {"at": "warming up"}])
+@pytest.mark.parametrize("stop", [{"stop": 40}, {"at": "bgr: figures"}, {"at": "warming up"}])
 def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
     """Among the samples, between two pairs, and before the rounds."""
     data = tiny.data(tmp_path / "data", each=20)
@@ -342,7 +342,7 @@ def test_what_a_finished_pair_left_out_the_others_leave_out(card, data, cache, t
     path = document(tmp_path, card, data, deploy={"camera": drops, "same": "pillow_fp32"})
     whole = audit(path, out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        audit(path, out=tmp_path / "out", progress=Told(at="same: controls"))
+        audit(path, out=tmp_path / "out", progress=Told(at="same: figures"))
     shutil.rmtree(tmp_path / "out" / "pairs" / "tiny" / "same" / "parts")
 
     result = audit(path, out=tmp_path / "out", resume=True)
@@ -357,7 +357,7 @@ def test_seconds_of_pairs_are_their_own(card, data, cache, tmp_path, monkeypatch
     now = [100]
     monkeypatch.setattr(Job, "seconds", lambda job: now[0])
     told = Told()
-    steps = {"same: controls and figures": 1, "bgr: controls and figures": 2}
+    steps = {"same: figures and pictures": 1, "bgr: figures and pictures": 2}
     told.say = lambda what: now.__setitem__(0, now[0] + steps.get(what, 0))
     told.advance = lambda done, total: now.__setitem__(0, now[0] + 1)
 

@@ -8,11 +8,13 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_results import notice
 from markdown_it import MarkdownIt
 from rich.console import Console
 
 from simulator.audit import junit, markdown
 from simulator.audit import screen as audited
+from simulator.results.audits import AuditSummary
 
 PAIR = {
     "model": "m", "deploy": "box", "folder": "pairs/m/box", "tail": None, "card": "net",
@@ -23,7 +25,8 @@ PAIR = {
         "train": {"p50": 10.0, "p90": 12.0, "p99": None},
         "deploy": {"p50": 5.0, "p90": 6.25, "p99": None},
     },
-    "differing": ["resize"], "bit_equal": True, "seconds": 1.5, "warnings": ["few images"],
+    "differing": ["resize"], "bit_equal": True, "seconds": 1.5,
+    "warnings": [notice("few images", "few_samples")],
     "passed": False,
 }  # fmt: skip
 RULES = [
@@ -44,7 +47,7 @@ RULES = [
     },
 ]  # fmt: skip
 SUMMARY = {
-    "schema": 1, "command": "audit", "name": "spring", "summary": "May it go?", "train": "pillow",
+    "schema": 2, "command": "audit", "name": "spring", "summary": "May it go?", "train": "pillow",
     "stacks": {
         "train": {"profile": "pillow", "overrides": [], "evidence": {"color": "native"},
                   "claimed": ["color"]},
@@ -56,12 +59,19 @@ SUMMARY = {
     },
     "pairs": [PAIR], "gate": {"passed": False, "rules": RULES}, "seconds": 2.0,
 }  # fmt: skip
+
+
+def typed(summary):
+    """The same as a model."""
+    return AuditSummary.model_validate(summary)
+
+
 CREATED = "2026-11-21T16:56:54+0000"
 DIGEST = "5f2c" * 16
 
 
 def suites(summary):
-    return ET.fromstring(junit.document(summary, CREATED))
+    return ET.fromstring(junit.document(typed(summary), CREATED))
 
 
 def rendered(text):
@@ -73,7 +83,7 @@ def with_text(text):
     summary = copy.deepcopy(SUMMARY)
     summary |= {"name": text, "summary": text, "train": text}
     summary["stacks"]["box"] |= {"profile": text, "overrides": [text]}
-    summary["pairs"][0] |= {"card": text, "warnings": [text]}
+    summary["pairs"][0] |= {"card": text, "warnings": [notice(text)]}
     for rule in summary["gate"]["rules"]:
         rule |= {"because": text, "rule": text}
     summary["gate"]["rules"][1]["reason"] = text
@@ -144,16 +154,16 @@ def test_junit_holds_any_text(text):
 
 
 def test_the_verdict_comes_first():
-    lines = markdown.comment(SUMMARY, DIGEST).splitlines()
+    lines = markdown.comment(typed(SUMMARY), DIGEST).splitlines()
 
     assert lines[:3] == ["### Audit spring", "", "❌ **failed**: 2 of 3 rules, on 1 of 1 pairs"]
     passed = {**SUMMARY, "pairs": [{**PAIR, "passed": True}]}
     passed["gate"] = {"passed": True, "rules": RULES[2:]}
-    assert "✅ **passed**: all 1 rules hold" in markdown.comment(passed, DIGEST)
+    assert "✅ **passed**: all 1 rules hold" in markdown.comment(typed(passed), DIGEST)
 
 
 def test_the_table_has_a_row_for_each_stack():
-    page = rendered(markdown.comment(SUMMARY, DIGEST))
+    page = rendered(markdown.comment(typed(SUMMARY), DIGEST))
     cells = re.findall(r"<td>(.*?)</td>", page)
 
     assert cells == [
@@ -181,7 +191,7 @@ def test_the_table_has_a_row_for_each_stack():
     ],
 )
 def test_names_are_data(text, never):
-    page = rendered(markdown.comment(with_text(text), DIGEST))
+    page = rendered(markdown.comment(typed(with_text(text)), DIGEST))
 
     assert never not in page
     assert page.count("<table>") == 1
@@ -211,10 +221,12 @@ def test_the_comment_fits_github_whatever_the_audit_holds():
     """65,536 characters are taken; what is left out is said."""
     rules = [{**RULES[0], "because": "ä" * 300, "rule": f"flip_rate > {n}%"} for n in range(3000)]
     stacks = {**SUMMARY["stacks"], **{str(n): SUMMARY["stacks"]["box"] for n in range(3000)}}
-    pairs = [{**PAIR, "deploy": str(n), "warnings": [f"{n}" * 50]} for n in range(3000)]
+    pairs = [{**PAIR, "deploy": str(n), "warnings": [notice(f"{n}" * 50)]} for n in range(3000)]
     gate = {"passed": False, "rules": rules}
 
-    text = markdown.comment({**SUMMARY, "pairs": pairs, "stacks": stacks, "gate": gate}, DIGEST)
+    text = markdown.comment(
+        typed({**SUMMARY, "pairs": pairs, "stacks": stacks, "gate": gate}), DIGEST
+    )
 
     assert len(text.encode()) < 60_000
     assert re.search(r"… and \d+ more pairs: see `summary.json`", text)
@@ -226,7 +238,7 @@ def test_the_comment_fits_github_whatever_the_audit_holds():
 
 def test_the_screen_has_verdict_number_and_reason():
     console = Console(width=120, record=True, file=io.StringIO())
-    audited.audit(SUMMARY, "out", console)
+    audited.audit(typed(SUMMARY), "out", console)
     text = console.export_text()
 
     assert "FAILED m / box: flip_rate > 1%: got 12 %" in text

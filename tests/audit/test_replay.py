@@ -25,6 +25,7 @@ from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compa
 from simulator.errors import RunError, UserError
 from simulator.experiments.session import Silent
 from simulator.model.card import Card
+from simulator.results.times import MAP
 from simulator.tasks.task import TASKS, Network
 
 
@@ -269,7 +270,7 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
         {
             "sample": name, "side": side, "label": None, "correct": None,
             "prediction": int(changed), "changed": int(changed), "units": 1,
-            "score": score, "digest": digest, "skipped": None, "infer_ns": 1,
+            "score": score, "digest": digest, "skipped": None
         }
         for name in samples
         for side in ("train", "deploy")
@@ -298,7 +299,8 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
 
 def packed(rows):
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), buffer)
+    times = pa.array([[("infer", at)] for at in range(len(rows))], MAP)
+    pq.write_table(pa.Table.from_pylist(rows).append_column("ns", times), buffer)
     return buffer.getvalue()
 
 
@@ -591,7 +593,9 @@ def test_a_summary_of_a_pair_that_says_nothing_is_no_crash(again, bundle, tmp_pa
     result = again(place)
 
     assert of(result)["verdict"] == DIFFERENT
-    assert result.summary["contradictions"][0].endswith("no summaries of ours: 'metric'")
+    assert result.summary["contradictions"][0].endswith(
+        "pairs/tiny/bgr/summary.json: command: None is not one of ours"
+    )
 
 
 def test_rounds_and_latencies_that_were_recorded_follow_from_themselves(

@@ -9,6 +9,7 @@ import yaml
 from onnx import helper
 
 from simulator.cli import main
+from simulator.notices import Kind, Notice
 from simulator.profile.load import builtin_names
 
 HEAD = "schema: 1\nname: mine\nsummary: a test\nextends: opencv_fp32\n"
@@ -171,7 +172,8 @@ def test_strict_refuses_what_is_not_in_force(check, monkeypatch):
     from simulator.pipeline import in_force
 
     note = "compute fp16 was asked for, onnxruntime is running fp32"
-    monkeypatch.setattr(in_force, "warnings", lambda *_: [note])
+    notice = Notice(Kind.NOT_IN_FORCE, note)
+    monkeypatch.setattr(in_force, "notices", lambda *_: [notice])
 
     assert check("pillow_fp32")[0] == 0
     code, lines, err = check("pillow_fp32", "--strict")

@@ -18,6 +18,7 @@ from simulator.experiments.job import Options
 from simulator.latency import screen as timed
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
+from simulator.notices import Kind
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100, 120])
 STAGES = ("decode", "resize", "geometry", "normalize", "infer", "postprocess")
@@ -184,10 +185,11 @@ def test_the_figures_of_the_log(summaries):
 
 def test_a_round_that_was_slow_as_a_whole_is_told(summaries):
     """Late one by one, six images in ten rounds would hardly ever all be late together."""
-    notes = [note for note in summaries["tail"]["warnings"] if "whole rounds were slow" in note]
+    told = summaries["tail"].warnings
+    notice = [one for one in told if one.kind is Kind.SLOW_ROUNDS][-1]
 
-    assert [note.split(":")[0] for note in notes][-1:] == ["deploy"]
-    assert "10ms" in notes[-1] and "12.5ms" in notes[-1]
+    assert notice.about == ("deploy",)
+    assert "10ms" in notice.text and "12.5ms" in notice.text
 
 
 def test_ratios_say_of_what(summaries):

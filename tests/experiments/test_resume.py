@@ -10,6 +10,7 @@ import pytest
 import tiny
 import yaml
 from ending import ended
+from made_results import start
 
 from simulator import cli
 from simulator.errors import RunError
@@ -140,15 +141,15 @@ def test_a_run_of_other_labels_is_not_resumed(card, many, cache, tmp_path):
 
 
 FULL = """
-import resource, signal, sys
+import json, resource, signal, sys
 import pyarrow as pa
 from pathlib import Path
 from simulator.errors import RunError
 from simulator.results.store import RunWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 columns = [pa.field("prediction", pa.int32())]
-writer = RunWriter(Path(sys.argv[1]), {}, columns, overwrite=False)
-row = {"side": "train", "prediction": 1}
+writer = RunWriter(Path(sys.argv[1]), json.loads(sys.argv[2]), columns, overwrite=False)
+row = {"side": "train", "trial": 0, "prediction": 1}
 for i in range(32):
     writer.add([row | {"sample": str(i)}])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -163,8 +164,9 @@ except RunError as error:
 def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
     """The kernel refuses to write past 1000 bytes, as a full disk refuses any."""
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path / "run")], capture_output=True, text=True
-    )
+        [sys.executable, "-c", FULL, str(tmp_path / "run"), json.dumps(start())],
+        capture_output=True, text=True,
+    )  # fmt: skip
 
     assert done.stderr == ""
     assert "32 samples are safe: make room, then: simulate resume" in done.stdout

@@ -23,6 +23,7 @@ from timed_runs import (
 
 from simulator.experiments.session import Silent
 from simulator.latency.tail import tail
+from simulator.notices import Kind
 
 PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
 CARDS = Path(__file__).resolve().parents[1] / "cards"
@@ -233,7 +234,8 @@ def test_auto_stops_at_the_rounds_or_the_time_that_it_may_take(card, data, tmp_p
     assert few["stacks"]["deploy"]["rounds"] == 3
     assert short["stacks"]["deploy"]["rounds"] == 1
     for found in (few, short):
-        assert any("settled" in line and "--max-rounds" in line for line in found["warnings"])
+        (notice,) = [one for one in found.warnings if one.kind is Kind.STOPPED_EARLY]
+        assert "settled" in notice.text and "--max-rounds" in notice.text
 
 
 def test_a_time_without_an_end_is_refused(simulate_tail, tmp_path):
@@ -249,7 +251,7 @@ def test_one_round_of_one_image(simulate_tail, tmp_path):
     assert (code, err) == (0, "")
     assert found["tail"]["deploy"]["split"] is None
     assert found["spread"]["deploy"]["range"] is None
-    assert any("one round" in line for line in found["warnings"])
+    assert any("one round" in line for line in map(str, found["warnings"]))
     assert "nan" not in out.lower() and "None" not in out
 
 
@@ -399,7 +401,8 @@ def test_one_image_without_a_label_is_refused_too(simulate_tail, data, tmp_path)
     assert code in (0, 2)
     if code == 0:  # images without a row are left out, and that is told
         found = written(tmp_path / "run")
-        assert found["samples"] == 5 and any("left out" in line for line in found["warnings"])
+        kinds = [one["kind"] for one in found["warnings"] if "left out" in one["text"]]
+        assert found["samples"] == 5 and kinds == [Kind.DATA]
     else:
         assert "Traceback" not in err
 

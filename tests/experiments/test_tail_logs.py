@@ -89,7 +89,7 @@ def test_a_log_of_a_recorded_stack_goes_before_its_own_table(card, data, tmp_pat
     assert found["stacks"]["deploy"]["rounds"] == 4
     assert found["tail"]["deploy"]["quality"] == 1
     assert figures(found, "10ms") == pytest.approx(AT_10)
-    assert not any("no latency" in line for line in found["warnings"])
+    assert not any("no latency" in line for line in map(str, found["warnings"]))
 
 
 def test_a_recorded_stack_with_its_own_table(card, data, tmp_path):

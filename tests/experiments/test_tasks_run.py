@@ -175,7 +175,7 @@ def test_images_that_nobody_has_annotated_flip_all_the_same(given, tmp_path):
 
     assert found["labelled"] == 0 and found["delta"][HEADLINE[task]] is None
     assert found["flips"]["count"] > 0
-    assert any("no labels" in warning for warning in found["warnings"])
+    assert any("no labels" in warning for warning in map(str, found["warnings"]))
 
 
 def said(capsys, *arguments):
@@ -198,7 +198,7 @@ def test_a_data_card_of_another_task(cache, tmp_path, capsys):
 def test_the_built_in_images_are_for_classification(given, capsys):
     _, inputs = given
     line = said(capsys, *PAIR, "--model", inputs["model"])
-    assert "there are no built-in samples for detection; give --data" in line
+    assert "there are no built-in samples for " in line and "; give --data" in line
 
 
 def test_an_output_that_is_not_there(cache, tmp_path, capsys):
@@ -242,7 +242,7 @@ def test_annotations_that_name_missing_images_are_told(cache, tmp_path):
     found = simulate(*SAME, model=model, data=data, out=tmp_path / "run").summary
 
     assert found["samples"] == 3
-    assert any("00c.jpg" in warning for warning in found["warnings"])
+    assert any("00c.jpg" in warning for warning in map(str, found["warnings"]))
 
 
 def test_a_card_without_a_label_file(cache, tmp_path, capsys):

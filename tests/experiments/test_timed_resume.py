@@ -34,7 +34,7 @@ def test_an_image_that_goes_away_is_an_answer_that_never_came(card, data, tmp_pa
     found = run.summary
 
     assert gone.acted and found["stacks"]["deploy"]["failed"] == 3
-    (note,) = [line for line in found["warnings"] if "failed" in line]
+    (note,) = [line for line in map(str, found["warnings"]) if "failed" in line]
     assert "3 of 30" in note and "red/red0.jpg" in note and "No such file" in note
     rows = pq.read_table(run.folder / "latencies.parquet").to_pylist()
     lost = [row for row in rows if row["failed"] is not None]
@@ -114,7 +114,7 @@ def test_a_timed_answer_of_other_bits_is_told(card, data, tmp_path, monkeypatch,
     Counting(monkeypatch, UNTIMED + 8, another)
     found = timed(command, model=card, data=data, out=tmp_path / "run").summary
 
-    (note,) = [line for line in found["warnings"] if "bits" in line]
+    (note,) = [line for line in map(str, found["warnings"]) if "bits" in line]
     assert note.startswith("deploy: 1 of 30 timed answers have other bits")
 
 

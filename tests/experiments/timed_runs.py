@@ -15,6 +15,7 @@ from PIL import Image
 from simulator.experiments.session import Silent
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
+from simulator.typed import Typed
 
 IMAGES = 6
 ROUNDS = 5
@@ -71,8 +72,8 @@ class Meanwhile(Silent):
 
 def shape(value):
     """What a summary looks like: its keys, and of what kind its values are."""
-    if isinstance(value, dict):
-        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, dict | Typed):
+        return {key: shape(value[key]) for key in value}
     return "list" if isinstance(value, list) else value is None
 
 

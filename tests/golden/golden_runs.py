@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator import cli
+from simulator.notices import Notice
 
 RECORDED = Path(__file__).with_name("recorded")
 TOLERANCE, DIGITS, DIGEST = 1e-6, 7, 16
@@ -19,9 +20,10 @@ INEXACT = {"pair_int8"}
 """Runs whose outputs need not be the same to the last bit everywhere: without digests."""
 TIMES = {
     "seconds", "workers", "machine", "latency_ms", "percentiles", "ratio", "spread", "conditions",
-    "protocol", "times", "missing", "bundle", "source",
+    "protocol", "times", "missing", "bundle", "source", "schema",
 }  # fmt: skip
-"""Parts of a summary that are a clock's, the machine's, a path, or words about a library."""
+"""Parts of a summary that are a clock's, the machine's, a path, words about a library, or the
+version of its shape."""
 PASSING = {"times", "condition", "trial"}
 """Columns of records that are no answers; the times are in ``ns`` besides."""
 
@@ -127,10 +129,10 @@ def _places(folder: Path, name: str) -> list[tuple[str, Path]]:
 
 
 def plain(value: Any) -> Any:
-    """Return a summary's part without times; of a warning that is an object, the text."""
+    """Return a summary's part without times; of a notice what people read."""
     if isinstance(value, dict):
         if isinstance(value.get("text"), str):
-            return value["text"]
+            return str(Notice(value["kind"], value["text"], tuple(value["about"])))
         return {key: plain(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, list):
         return [plain(one) for one in value]

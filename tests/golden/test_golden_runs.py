@@ -52,8 +52,8 @@ def test_differences(old, new, count):
     assert len(list(differences(old, new))) == count
 
 
-def test_a_text_may_become_an_object():
-    """Of a warning, the text counts."""
-    assert plain({"warnings": [{"kind": "few", "text": "12 samples"}]}) == {
-        "warnings": ["12 samples"]
-    }
+def test_a_notice_is_compared_as_people_read_it():
+    """What it is about stands in front of its text, as in the runs that were recorded."""
+    notice = {"kind": "few_samples", "text": "12 samples", "about": ["train", "deploy"]}
+
+    assert plain({"warnings": [notice]}) == {"warnings": ["train and deploy: 12 samples"]}

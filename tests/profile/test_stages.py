@@ -1,5 +1,6 @@
 """The open table of stages, and a stage of another package in profiles."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -269,3 +270,14 @@ def test_the_modality_may_be_written(write):
     own = load(write(f"{HEAD}modality: image\n"))
 
     assert own.spec.modality == load("pillow_fp32").spec.modality == "image"
+
+
+def test_the_document_shows_the_example():
+    """Every block of Python of docs/writing-a-stage.md stands in the example as it is."""
+    text = (HERE.parent / "docs" / "writing-a-stage.md").read_text()
+    example = (HERE / "vendor_stage" / "acme_dsp.py").read_text()
+
+    blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
+    assert len(blocks) == 2
+    for block in blocks:
+        assert textwrap.dedent(block.replace("\n   ", "\n").removeprefix("   ")) in example

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import made_runs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from made_results import manifest as made_manifest
+from made_results import report
 
 from simulator.experiments.summary import latency
-from simulator.results.store import STAGES, finite
+from simulator.results.store import finite
+from simulator.results.times import MAP
 from simulator.tasks.classification.compare import compare
 
 SIDES = ("train", "deploy")
@@ -58,15 +60,17 @@ def pair(
     compared = compare(answers["train"], answers["deploy"])
     times, missing = latency([[{"infer": 2_000_000}] * n] * 2)
     found = {
-        "schema": 1, "task": "classification", "metric": "top1", "unit": "image",
+        "command": "run", "task": "classification", "metric": "top1", "unit": "image",
         "model": "colors", "samples": n, "skipped": 0, "skipped_samples": [], **compared,
         "axes": [], "worst_flips": [_flip(at, names, classes, answers, margins) for at in flips],
         "latency_ms": times, "missing": missing, "workers": 2, "warnings": [],
         "controls": {"self": {"bit_equal": True, "samples": 1, "flips": 0}},
-        "gate": {"passed": True, "rules": []},
     }  # fmt: skip
     for side in SIDES:
-        found[side] = {"profile": f"{side}_fp32", "overrides": [], **compared[side]}
+        found[side] = {
+            "profile": f"{side}_fp32", "overrides": [], "effective": {"compute": "fp32"},
+            **compared[side],
+        }  # fmt: skip
     said = np.stack([train, deploy], axis=1).ravel()
     truth = pa.array(np.repeat(np.array([-1 if one is None else one for one in labels]), 2))
     known = pa.array(np.repeat([one is not None for one in labels], 2))
@@ -81,8 +85,9 @@ def pair(
         "margin": np.stack([margins, np.full(n, 0.25)], axis=1).ravel(),
         "digest": digests or ["0" * 64] * (2 * n),
         "skipped": pa.nulls(2 * n, pa.string()),
-        **{f"{stage}_ns": void for stage in STAGES},
-        "infer_ns": np.full(2 * n, 2_000_000),
+        "condition": pa.nulls(2 * n, pa.string()),
+        "trial": np.zeros(2 * n, np.int32),
+        "ns": pa.array([[("infer", 2_000_000)]] * (2 * n), MAP),
     })  # fmt: skip
     return write(folder, found | dict(summary or {}), "run", records, names, classes)
 
@@ -107,13 +112,19 @@ def effect(value: Any, low: Any = None, high: Any = None, holm: Any = 1.0) -> di
     return {"value": value, "ci95": [low, high], "p": holm, "p_holm": holm}
 
 
+def _plain(value: Any) -> dict[str, Any]:
+    """An effect that is not one of a family."""
+    return {key: one for key, one in effect(value).items() if key != "p_holm"}
+
+
 def explained(folder: Path, axes: Sequence[str], blame: Mapping[str, Any], **changed: Any) -> Path:
     """Write a finished run of ``simulate explain``, whose figures are those given."""
     summary = {
-        "schema": 1, "command": "explain", "model": "colors", "task": "classification",
+        "command": "explain", "model": "colors", "task": "classification",
         "metric": "top1", "unit": "image", "train": {"profile": "train_fp32"},
         "deploy": {"profile": "deploy_fp32"}, "samples": 2, "skipped": 0, "axes": list(axes),
-        "null": [], "blame": blame, "gate": {"passed": True, "rules": []}, "warnings": [],
+        "null": [], "blame": blame, "warnings": [], "stacks": 2 ** len(axes),
+        "unique_steps": 8,
     }  # fmt: skip
     records = pa.table({"sample": ["a.jpg", "b.jpg"], "side": ["train"] * 2, "skipped": [None] * 2})
     return write(folder, summary | changed, "explain", records, ["a.jpg", "b.jpg"], ["red"])
@@ -127,11 +138,12 @@ def blamed(
     total: Any,
 ) -> dict[str, Any]:
     """The figures of one metric."""
-    steps = dict(zip(axes, map(effect, waterfall), strict=True))
+    steps = {axis: _plain(value) for axis, value in zip(axes, waterfall, strict=True)}
     return {
-        "total": effect(total), "swap_in": steps, "swap_out": steps, "waterfall": steps,
+        "total": _plain(total), "swap_in": steps, "swap_out": steps, "waterfall": steps,
         "shapley": dict(zip(axes, shapley, strict=True)),
         "interactions": [{"axes": list(two), **one} for two, one in interactions.items()],
+        "family": len(axes), "sampling_error": 0.0, "residual": 0.0,
     }  # fmt: skip
 
 
@@ -145,10 +157,10 @@ def write(
 ) -> Path:
     """Write the files of a run, with what JSON cannot hold as it is in ours."""
     folder.mkdir(parents=True)
-    manifest = made_runs.manifest(command, SIDES, names)
+    manifest = made_manifest(command, SIDES, names)
     manifest["model"]["labels"] = list(classes)
     pq.write_table(records, folder / "records.parquet")
-    for name, content in (("summary", summary), ("manifest", manifest)):
+    for name, content in (("summary", report(summary)), ("manifest", manifest)):
         text = json.dumps(finite(content), ensure_ascii=False)
         (folder / f"{name}.json").write_text(text, encoding="utf-8", errors="surrogatepass")
     return folder

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from made_results import manifest, report
 
+from simulator.contract.stage import timed_steps
 from simulator.latency import figures
 from simulator.latency import tail_figures as tail
 from simulator.latency.inputs import Inputs, influence
+from simulator.latency.stopping import Rule
 from simulator.latency.times import NEVER, Times
-from simulator.results.store import STAGES, finite
+from simulator.results.store import finite
+from simulator.results.times import to_map
 
 MS = 1_000_000
 
@@ -72,7 +76,10 @@ def run(
     if right is not None:
         judges = {side: Share(one) for side, one in right.items()}
         summary["tail"], why = tail.tail(times, judges, list(deadlines), 0, 20)
-        summary |= {"command": "tail", "better": tail.better(summary["tail"])}
+        summary |= {
+            "command": "tail", "better": tail.better(summary["tail"]),
+            "convergence": tail.convergence(times, Rule()),
+        }  # fmt: skip
         summary["missing"] |= why
     columns = {"sample": names, "width": [w for w, _ in sizes], "height": [h for _, h in sizes]}
     pq.write_table(pa.table(columns), folder / "samples.parquet")
@@ -88,28 +95,6 @@ def run(
     return folder
 
 
-def manifest(command: str, sides: Iterable[str], names: Sequence[str]) -> dict[str, Any]:
-    """What a run says of itself."""
-    axis = {"values": {"backend": "pillow"}, "evidence": "native", "source": "PIL/Image.py"}
-    return {
-        "schema": 1, "status": "complete", "created": "2026-11-21T15:05:20+0000", "seed": 0,
-        "request": {"command": command, "arguments": {"model": None, "limit": len(names)}},
-        "machine": {
-            "cpu": {"model": "a processor", "flags": []}, "cores": 2, "usable_cores": [0, 1],
-            "platform": "Linux", "python": "3.11.7", "versions": {"numpy": "2.4.6"},
-        },
-        "model": {"spec": {"name": "colors"}, "sha256": "0" * 64, "labels": ["red", "green"]},
-        "data": {"root": "/data", "images": dict.fromkeys(names, "1" * 64)},
-        "stacks": {
-            side: {
-                "profile": {"name": f"{side}_fp32"}, "artifact": {"key": "", "sha256": "2" * 64},
-                "axes": {"decoder": axis},
-            }
-            for side in sides
-        },
-    }  # fmt: skip
-
-
 def latencies(times: Mapping[str, Times], names: Sequence[str]) -> pa.Table:
     """A row per round, stack and sample."""
     rows = []
@@ -120,9 +105,9 @@ def latencies(times: Mapping[str, Times], names: Sequence[str]) -> pa.Table:
             "sample": list(names) * r,
             "side": [side] * (r * n),
         }
-        for stage in STAGES:
-            ns = one.stages.get(stage, np.full((r, n), -1)).ravel()
-            columns[f"{stage}_ns"] = pa.array(ns, pa.int64(), mask=ns == -1)
+        steps = timed_steps()
+        ns = [one.stages.get(step, np.full((r, n), -1)).ravel() for step in steps]
+        columns["ns"] = to_map(np.stack(ns, axis=1), steps)
         total = one.total.ravel()
         columns["total_ns"] = pa.array(total, pa.int64(), mask=total == NEVER)
         rows.append(pa.table(columns))
@@ -130,19 +115,24 @@ def latencies(times: Mapping[str, Times], names: Sequence[str]) -> pa.Table:
 
 
 def _summary(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
-    return {
-        "schema": 1,
+    return report({
         "command": "latency",
         "scenario": "SingleStream",
-        "gate": {"passed": True, "rules": []},
+        "task": "classification",
         "metric": "top1",
         "model": "colors",
         "samples": len(inputs.names),
         "skipped": 0,
+        "skipped_samples": [],
+        "workers": 2,
+        "protocol": {"warm_up": 16, "turn": 32, "interleaved": list(times)},
+        "ratio": figures.ratios(times),
+        "conditions": None,
         "stacks": {
             side: {
                 "profile": f"{side}_fp32",
                 "overrides": [],
+                "effective": {"compute": "fp32"},
                 "times": "recorded" if one.source else "measured",
                 "source": one.source or None,
                 "rounds": one.rounds,
@@ -151,11 +141,13 @@ def _summary(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
             }
             for side, one in times.items()
         },
-        "machine": {"cpu": "a processor", "cores": 2, "usable_cores": [0, 1]},
+        "machine": {
+            "cpu": "a processor", "cores": 2, "usable_cores": [0, 1], "platform": "Linux",
+        },
         "latency_ms": figures.table(times),
         "percentiles": figures.percentiles(times),
         "spread": figures.spread(times),
         "inputs": influence(times, inputs),
         "missing": figures.missing(times),
         "warnings": [],
-    }
+    })  # fmt: skip

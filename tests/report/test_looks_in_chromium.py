@@ -8,12 +8,10 @@ import zlib
 from importlib import resources
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from PIL import Image
-from test_looks_section import effect, entry, feature, noise, png
+from test_looks_section import effect, entry, feature, noise, png, run_of
 
-from simulator.report.reading import Run
 from simulator.report.sections.gallery import looks
 
 CANVAS = """(number) => {
@@ -63,7 +61,7 @@ def opened(browser, request, tmp_path):
 
 
 def page(folder, entries):
-    section = looks(Run(folder, {}, {"looks": list(entries)}, pa.table({})))
+    section = looks(run_of(folder, entries))
     style, more, script = (
         resources.files("simulator.report").joinpath("templates", name).read_text()
         for name in ("page.css", "gallery.css", "gallery.js")

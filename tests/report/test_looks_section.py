@@ -9,10 +9,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_results import step
 from PIL import Image
 
 from simulator.report.reading import Run
 from simulator.report.sections import gallery
+from simulator.results.pair import Look, PairSummary
 
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e{{7*7}}</h3>'
 
@@ -50,6 +52,12 @@ def feature(**changed):
     }  # fmt: skip
 
 
+def run_of(folder, entries):
+    """A run of which only the pictures count."""
+    looks = [Look.model_validate(entry) for entry in entries]
+    return Run(folder, None, PairSummary.model_construct(looks=looks), pa.table({}))
+
+
 @pytest.fixture
 def section(tmp_path):
     """A function from entries to their section, beside four pictures."""
@@ -58,8 +66,7 @@ def section(tmp_path):
         (tmp_path / "looks" / f"{name}.png").write_bytes(png(noise(seed)))
 
     def made(*entries):
-        summary = {"looks": list(entries)}
-        return gallery.looks(Run(tmp_path, {}, summary, pa.table({})))
+        return gallery.looks(run_of(tmp_path, entries))
 
     return made
 
@@ -83,8 +90,8 @@ class Elements(HTMLParser):
 
 
 def test_a_run_without_pictures_has_no_section(tmp_path):
-    assert gallery.looks(Run(tmp_path, {}, {}, pa.table({}))) is None
-    assert gallery.looks(Run(tmp_path, {}, {"looks": []}, pa.table({}))) is None
+    assert gallery.looks(run_of(tmp_path, [])) is None
+    assert gallery.looks(Run(tmp_path, None, step(), pa.table({}))) is None
 
 
 def test_numbers_are_put_into_words(section):

@@ -7,6 +7,7 @@ import re
 import pytest
 from command_lines import COMMANDS
 from made_pairs import blamed, effect, explained, pair
+from made_results import notice
 from pyarrow import csv
 from pyarrow import parquet as pq
 
@@ -71,11 +72,12 @@ def hostile(folder, name):
     n = len(ODD)
     names = {"profile": "<img src=x onerror=alert(2)>", "overrides": ["a=</script>\u202e%{y}"]}
     changed = {
-        "warnings": ["</ul><script>alert(3)</script>\n\u202e%{y}" + "w" * 4000],
+        "warnings": [notice("</ul><script>alert(3)</script>\n\u202e%{y}" + "w" * 4000)],
         "skipped": 1, "skipped_samples": [{"sample": ODD[0], "why": "<script>alert(4)</script>"}],
         "model": "</title><script>alert(5)</script>",
         "gate": {"passed": False, "rules": [{"rule": "<svg onload=alert(6)> > 1", "failed": True,
-                                             "reason": "</p><script>", "value": None, "unit": ""}]},
+                                             "reason": "</p><script>", "value": None, "limit": 1.0,
+                                             "unit": ""}]},
     }  # fmt: skip
     if name == "explain":
         axes = ["</script>", "%{y}<b>", "c" * 4000]
@@ -106,6 +108,7 @@ def hostile(folder, name):
     manifest["machine"]["versions"] = {"</td><script>alert(10)</script>": "\u202e1"}
     for kind, side in zip(("assumed", "recorded"), ("train", "deploy"), strict=True):
         axis = {"values": {"a": f"</td>{side}<script>alert(11)</script>"}, "evidence": kind,
+                "claimed": True,
                 "source": "<a href='https://example.com'>%{y}</a>\u202e" + "s" * 4000}  # fmt: skip
         manifest["stacks"][side]["axes"] = {"<b>axis</b>": axis}
     place.write_text(json.dumps(manifest), encoding="utf-8")
@@ -171,7 +174,7 @@ def test_the_button_gives_the_records_of_the_run(opened, runs, tmp_path, name):
         found = read[key].to_pylist()
         if key in nested:
             found = [None if one is None else json.loads(one) for one in found]
-        assert found == kept[key].to_pylist(), key
+        assert found == json.loads(json.dumps(kept[key].to_pylist())), key
     assert wrong == []
 
 

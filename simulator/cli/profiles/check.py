@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from simulator import cli
 from simulator.cli import profiles
+from simulator.notices import Kind, Notice
 
 if TYPE_CHECKING:
     from simulator.experiments.check_profile import Proof
     from simulator.pipeline.stack import Chosen
     from simulator.profile.implementations import Choices
     from simulator.profile.load import Profile
-
-_STEP = {"infer": "runtime"}
-"""The section behind a step that is not called like it."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     _lines(profile, choices, proof, notes)
     _labelled("to fill in", [", ".join(unfinished)] if unfinished else [])
     _labelled("to run it here", why)
-    asked = [note for note in notes if "was asked for" in note]
+    asked = [note.text for note in notes if note.is_strict]
     open_lines = [f"{where}: {key}: still to be written" for key, where in unfinished.items()]
     if options.strict and (lines := [*why, *asked, *open_lines]):
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
@@ -70,11 +68,12 @@ def _proof(own: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
         return None, str(error).splitlines()
 
 
-def _notes(proof: Proof) -> list[str]:
+def _notes(proof: Proof) -> list[Notice]:
     """What there is to know about the stack; of its calibration only what one image can say."""
-    notes = [note for note in proof.stack.warnings if not note.startswith("INT8 is calibrated")]
+    notes = [note for note in proof.stack.notices if note.kind is not Kind.CALIBRATION]
     if proof.stack.profile.spec.precision.quantizer:
-        notes.append("INT8 was calibrated on that one image: it can be made, however good it is")
+        words = "INT8 was calibrated on that one image: it can be made, however good it is"
+        notes.append(Notice(Kind.CALIBRATION, words))
     return notes
 
 
@@ -83,11 +82,13 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     from rich.markup import escape
 
     from simulator import registry
+    from simulator.contract.stage import stages as all_stages
     from simulator.profile.modality import filled, sections
 
+    behind = {spec.step: spec.section[0] for spec in all_stages() if spec.section}
     gave: dict[str, list[str]] = {}
     for step, words in proof.gave if proof else ():
-        gave.setdefault(_STEP.get(step, step), []).append(words)
+        gave.setdefault(behind.get(step, step), []).append(words)
     shown = profiles.table("section", "by", "gave", "evidence")
     modality = profile.spec.modality
     for section in sections(modality):
@@ -129,7 +130,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
     return str(max(own, key=list(Evidence).index)), False
 
 
-def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[str]) -> None:
+def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[Notice]) -> None:
     """What is in force, what is not the real thing, and what nobody claims."""
     from simulator.contract import Evidence
     from simulator.profile.modality import sections
@@ -145,7 +146,7 @@ def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[
             _labelled(f"only {kind}", [", ".join(found)] if found else [])
     bare = [section for section, (word, claimed) in known.items() if word and not claimed]
     _labelled("not claimed", [", ".join(bare)] if bare else [])
-    _labelled("note", notes)
+    _labelled("note", [note.text for note in notes])
 
 
 def _in_force(proof: Proof) -> str:

@@ -24,6 +24,7 @@ from simulator.report.sections.style import (
     upright,
 )
 from simulator.report.words import leads, share, title
+from simulator.results.timed import LatencySummary
 
 SYMBOLS = {"90": "circle", "95": "square", "99": "diamond"}
 DEADLINE = "triangle-down"
@@ -38,7 +39,7 @@ def quality(run: TimedRun) -> Section | None:
     tail = run.summary.get("tail")
     if not tail:
         return None
-    metric, known = title(run.summary["metric"]), looks(run.summary)
+    metric, known = title(run.summary["metric"]), looks(run.summary.stacks)
     points = max(len(found["curve"]["ms"]) for found in tail.values())
     if not points:
         return Section("quality", "Quality against deadline", _QUESTION, notes=["No answer came."])
@@ -158,7 +159,7 @@ def _calm(ms: NDArray[np.float64], mean: Sequence[float]) -> float:
     return float(ms[np.argmax(values >= 0.97 * values.max())])
 
 
-def _strip(summary: Mapping[str, Any], known: Mapping[str, Look], top: float) -> dict[str, Any]:
+def _strip(summary: LatencySummary, known: Mapping[str, Look], top: float) -> dict[str, Any]:
     """Under the curves who is the better one; across them the deadlines."""
     tail = summary["tail"]
     low, high = _frame(tail)
@@ -182,7 +183,7 @@ def _top(found: Mapping[str, Any]) -> float:
     return max(values, default=0.0)
 
 
-def _winners(summary: Mapping[str, Any], known: Mapping[str, Look], metric: str) -> list[str]:
+def _winners(summary: LatencySummary, known: Mapping[str, Look], metric: str) -> list[str]:
     words = [
         f"{known[side].name}: {metric} {share(found['quality'], 2)} without a deadline."
         for side, found in summary["tail"].items()
@@ -190,7 +191,7 @@ def _winners(summary: Mapping[str, Any], known: Mapping[str, Look], metric: str)
     return words + leads(summary["better"])
 
 
-def _not_carried(summary: Mapping[str, Any], tail: Mapping[str, Any]) -> list[str]:
+def _not_carried(summary: LatencySummary, tail: Mapping[str, Any]) -> list[str]:
     return [
         f"Not drawn: p{name} of {side}: {summary['missing'][path]}."
         for side, found in tail.items()
@@ -203,7 +204,7 @@ def _not_carried(summary: Mapping[str, Any], tail: Mapping[str, Any]) -> list[st
 @of_rounds
 def rounds(run: TimedRun) -> Section:
     """Draw the median of every round."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     traces, found, gaps = [], [], False
     for side, look in known.items():
         number, ms = _medians(run, side)

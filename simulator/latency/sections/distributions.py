@@ -15,6 +15,7 @@ from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import Look, band, figure, looks, milliseconds, text, upright
+from simulator.results.timed import LatencySummary
 from simulator.results.times import Ints
 
 POINTS, ALL_POINTS = 2000, 20_000
@@ -60,7 +61,7 @@ class Ranked:
 @of_rounds
 def latencies(run: TimedRun) -> Section:
     """Draw the histogram of each stack, and which share of its answers takes longer than what."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     ranked = {side: Ranked.of(times) for side, times in run.times.items()}
     ranked = {side: one for side, one in ranked.items() if one.ms.size}
     low, high = _frame([one.ms for one in ranked.values()], _marked(run.summary))
@@ -178,7 +179,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     return words
 
 
-def _marked(summary: Mapping[str, Any]) -> list[float]:
+def _marked(summary: LatencySummary) -> list[float]:
     rows = summary["percentiles"].values()
     return [row["ms"] for one in rows for row in one.values() if row["ms"] is not None]
 
@@ -206,7 +207,7 @@ def _edges(ranked: Mapping[str, Ranked], low: float, high: float) -> Floats:
     return edges
 
 
-def _tail_axis(ranked: Mapping[str, Ranked], summary: Mapping[str, Any]) -> dict[str, Any]:
+def _tail_axis(ranked: Mapping[str, Ranked], summary: LatencySummary) -> dict[str, Any]:
     counts = [len(one.ms) for one in ranked.values()]
     rows = summary["percentiles"].values()
     far = [1 - float(name[1:]) / 100 for one in rows for name in one if one[name]["ms"] is not None]
@@ -217,7 +218,7 @@ def _tail_axis(ranked: Mapping[str, Ranked], summary: Mapping[str, Any]) -> dict
     }  # fmt: skip
 
 
-def _lines(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _lines(summary: LatencySummary) -> dict[str, Any]:
     """The user's deadlines."""
     under = next(iter((summary.get("tail") or {"": {"thresholds": {}}}).values()))["thresholds"]
     shapes = [upright(one["ms"], name) for name, one in under.items() if name.endswith("ms")]
@@ -264,7 +265,7 @@ def stages(run: TimedRun) -> Section:
         "stages",
         "Stages: the latency of each, ms",
         "Which stage takes the time, and in which do the stacks differ?",
-        panels=[Panel(drawn)] if (drawn := boxes(values, looks(run.summary))) else [],
+        panels=[Panel(drawn)] if (drawn := boxes(values, looks(run.summary.stacks))) else [],
         notes=[BOX],
     )
 

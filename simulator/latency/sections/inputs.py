@@ -37,7 +37,7 @@ def size(run: TimedRun) -> Section | None:
     """Draw each image's median against its size, with the regression line of the summary."""
     if run.sizes is None:
         return None
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     lines = {side: one["size"] for side, one in run.summary["inputs"].items() if one["size"]}
     drawn = _drawn(run)
     traces: list[Any] = [_points(run, side, known[side], drawn) for side in run.times]
@@ -130,7 +130,7 @@ def equal_size(run: TimedRun) -> Section | None:
     if run.sizes is None:
         return None
     key, question = "instances", "Do images of one size take one time, or does the content matter?"
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     same = next((one["equal_size"] for one in run.summary["inputs"].values()), None)
     enough = {side: one for side, one in run.times.items() if one.rounds >= ROUNDS_NEEDED}
     if same is None or not enough:
@@ -218,7 +218,7 @@ def _boxes(
 @of_rounds
 def divergence(run: TimedRun) -> Section:
     """Draw how far instances' distributions are apart, two by two."""
-    known = looks(run.summary)
+    known = looks(run.summary.stacks)
     found = {
         side: one["instances"]
         for side, one in run.summary["inputs"].items()

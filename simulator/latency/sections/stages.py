@@ -12,38 +12,43 @@ from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Panel, Section, Table, part
 from simulator.report.sections.style import looks
 from simulator.report.words import SIDES
+from simulator.results.pair import PairSummary
+from simulator.results.shared import Latency
+from simulator.results.timed import LoadSummary
 from simulator.results.times import ABSENT, from_map
 
 
 @part(order=220)
 def stages(run: Run) -> Section | None:
     """Show what stages took in a comparison, and what the samples cannot carry."""
-    if run.command != "run":
+    summary = run.summary
+    if not isinstance(summary, PairSummary):
         return None
-    summary, rows = run.summary, run.summary["latency_ms"]
-    known = looks({"stacks": {side: summary[side] for side in SIDES}})
+    rows = {"train": summary.latency_ms.train, "deploy": summary.latency_ms.deploy}
+    figures = Latency().keys()
+    known = looks({"train": summary.train, "deploy": summary.deploy})
     values = {side: _columns(run.side(side)) for side in SIDES}
     drawn = distributions.boxes(values, known)
     if drawn is None:
         return None
     cells = [
-        [f"{side}, {kind}", *(_ms(value) for value in rows[side][kind].values())]
+        [f"{side}, {kind}", *(_ms(rows[side][kind][key]) for key in figures)]
         for kind in (*timed_steps(), TOTAL)
         for side in SIDES
-        if rows[side][kind]["p50"] is not None
+        if rows[side][kind].p50 is not None
     ]
-    why = sorted({reason for path, reason in summary["missing"].items() if ".total." in path})
+    why = sorted({reason for path, reason in summary.missing.items() if ".total." in path})
     return Section(
         "latency",
         "Latency: each stage, ms",
         "Which stage takes the time, and in which do the stacks differ?",
         [
-            f"Wall clock with {summary['workers']} samples in flight, each run once: good for a "
+            f"Wall clock with {summary.workers} samples in flight, each run once: good for a "
             "comparison of stages. simulate latency measures one sample at a time."
         ],
         [Panel(drawn)],
         [distributions.BOX, *why],
-        tables=[Table(["stack and stage", *rows["train"][TOTAL]], cells, "Latency, ms", 1)],
+        tables=[Table(["stack and stage", *figures], cells, "Latency, ms", 1)],
     )
 
 
@@ -60,17 +65,17 @@ def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
 @part(order=70)
 def served(run: Run) -> Section | None:
     """Show what LoadGen found under its load."""
-    found = run.summary.get("served")
-    if found is None:
+    summary = run.summary
+    if not isinstance(summary, LoadSummary):
         return None
-    load, latency = run.summary["load"], run.summary["latency_ms"]
+    load, latency = summary.load, summary.latency_ms
     rows: list[list[Cell]] = [
         [
-            side, f"{one['qps']:.1f}", f"{one['queries']:,}", f"{one['failed']:,}",
+            side, f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
             *(_ms(latency[side][TOTAL][key]) for key in ("p50", "p90", "p99", "max")),
-            Badge("VALID", "good") if one["valid"] else Badge("INVALID", "bad"),
+            Badge("VALID", "good") if one.valid else Badge("INVALID", "bad"),
         ]
-        for side, one in found.items()
+        for side, one in summary.served.items()
     ]  # fmt: skip
     head = [
         "stack",
@@ -84,11 +89,11 @@ def served(run: Run) -> Section | None:
         "verdict",
     ]
     words = []
-    if "deadline_ns" in load:
-        words = [f"{load['qps']:g} arrivals a second; p99 within {load['deadline_ns'] / 1e6:g} ms."]
+    if load.deadline_ns:
+        words = [f"{load.qps:g} arrivals a second; p99 within {load.deadline_ns / 1e6:g} ms."]
     return Section(
         "served",
-        f"Under load: {run.summary['scenario']}",
+        f"Under load: {summary.scenario}",
         "How many answers a second, and does MLPerf's LoadGen find them fast enough?",
         words,
         notes=["LoadGen's own logs are in the run's folder, below loadgen/."],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import BACK, BAR, FAINT, GRID, TEXT, figure, text
-from simulator.report.words import SIGNIFICANT, ends, points, title
+from simulator.report.words import ends, is_significant, points, title
+from simulator.results.suites import Blame, Effect, ExplainSummary
 
 _FOR_WORDS = 0.35
 """Of a waterfall's width, beside it, for the numbers at its bars."""
@@ -41,6 +42,7 @@ def waterfall(run: Run) -> Section | None:
 @part(order=90)
 def shapley(run: Run) -> Section | None:
     """Show each axis' fair share, with its interval."""
+    summary = run.summary
     found = _each(
         run,
         "shapley",
@@ -53,11 +55,11 @@ def shapley(run: Run) -> Section | None:
             "correction."
         ],
     )
-    if found is None:
+    if found is None or not isinstance(summary, ExplainSummary):
         return None
-    tables = [_table(run.summary, metric, blame) for metric, blame in run.summary["blame"].items()]
+    tables = [_table(summary, metric, blame) for metric, blame in summary.blame.items()]
     return Section(
-        found.key, found.title, found.question, _together(run.summary), found.panels, found.notes,
+        found.key, found.title, found.question, _together(summary), found.panels, found.notes,
         tables=tables,
     )  # fmt: skip
 
@@ -65,7 +67,7 @@ def shapley(run: Run) -> Section | None:
 @part(order=100)
 def interactions(run: Run) -> Section | None:
     """Show what pairs of axes cost beyond the sum of each alone."""
-    if len(run.summary.get("axes", ())) < 2:
+    if not isinstance(run.summary, ExplainSummary) or len(run.summary.axes) < 2:
         return None
     return _each(
         run,
@@ -80,12 +82,11 @@ def interactions(run: Run) -> Section | None:
 def _each(
     run: Run, key: str, name: str, question: str, draw: Any, notes: Sequence[str]
 ) -> Section | None:
-    if run.command != "explain" or not run.summary["axes"]:
+    summary = run.summary
+    if not isinstance(summary, ExplainSummary) or not summary.axes:
         return None
-    names = run.summary["axes"]
-    panels = [
-        Panel(draw(names, blame), _metric(metric)) for metric, blame in run.summary["blame"].items()
-    ]
+    names = summary.axes
+    panels = [Panel(draw(names, blame), _metric(metric)) for metric, blame in summary.blame.items()]
     why = [] if panels else ["Nothing was measured that an axis could be blamed for."]
     return Section(key, name, question, (), panels, [*(notes if panels else ()), *why])
 
@@ -94,8 +95,8 @@ def _metric(metric: str) -> str:
     return "Flip rate" if metric == "flip_rate" else title(metric)
 
 
-def _waterfall(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
-    effects = [*(blame["waterfall"][name] for name in names), blame["total"]]
+def _waterfall(names: Sequence[str], blame: Blame) -> go.Figure:
+    effects = [*(blame.waterfall[name] for name in names), blame["total"]]
     values = _in_points(effects)
     steps = values[:-1].tolist()
     places = [*map(text, names), "in all"]
@@ -119,11 +120,11 @@ def _waterfall(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
     return drawn
 
 
-def _shapley(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
-    rows = [blame["shapley"][name] for name in names]
+def _shapley(names: Sequence[str], blame: Blame) -> go.Figure:
+    rows = [blame.shapley[name] for name in names]
     value = _in_points(rows)
-    low, high = 100 * np.array([row["ci95"] for row in rows], np.float64).T
-    clear = list(map(_clear, rows))
+    low, high = 100 * np.array([row.ci95 for row in rows], np.float64).T
+    clear = list(map(is_significant, rows))
     trace = go.Bar(
         x=value, y=list(map(text, names)), orientation="h",
         marker={
@@ -134,7 +135,7 @@ def _shapley(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
             "type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low,
             "color": TEXT, "thickness": 1.5, "width": 4,
         },
-        customdata=[[lo, hi, row["p_holm"]] for lo, hi, row in zip(low, high, rows, strict=True)],
+        customdata=[[lo, hi, row.p_holm] for lo, hi, row in zip(low, high, rows, strict=True)],
         hovertemplate="%{y}: %{x:+.2f} points, 95 % interval %{customdata[0]:+.2f} to "
         "%{customdata[1]:+.2f}, Holm p %{customdata[2]:.3g}<extra></extra>",
     )  # fmt: skip
@@ -144,14 +145,14 @@ def _shapley(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
     return drawn
 
 
-def _matrix(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
+def _matrix(names: Sequence[str], blame: Blame) -> go.Figure:
     places = {name: at for at, name in enumerate(names)}
     z = np.full((len(names), len(names)), np.nan)
     words = np.full(z.shape, "", object)
-    for pair in blame["interactions"]:
-        a, b = sorted(places[name] for name in pair["axes"])
+    for pair in blame.interactions:
+        a, b = sorted(places[name] for name in pair.axes)
         (z[b, a],) = _in_points([pair])
-        words[b, a] = points(pair) + ("*" if _clear(pair) else "")
+        words[b, a] = points(pair) + ("*" if is_significant(pair) else "")
     most = float(np.nan_to_num(np.abs(z)).max()) or 1.0
     labels = list(map(text, names))
     heat = go.Heatmap(
@@ -166,27 +167,22 @@ def _matrix(names: Sequence[str], blame: Mapping[str, Any]) -> go.Figure:
     return drawn
 
 
-def _in_points(effects: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+def _in_points(effects: Sequence[Effect]) -> NDArray[np.float64]:
     """Their values; NaN where one is not known."""
-    return 100 * np.array([effect["value"] for effect in effects], np.float64)
+    return 100 * np.array([effect.value for effect in effects], np.float64)
 
 
-def _clear(effect: Mapping[str, Any]) -> bool:
-    """Whether an effect is more than chance, after Holm's correction."""
-    return effect["p_holm"] is not None and bool(effect["p_holm"] < SIGNIFICANT)
-
-
-def _table(summary: Mapping[str, Any], metric: str, blame: Mapping[str, Any]) -> Table:
+def _table(summary: ExplainSummary, metric: str, blame: Blame) -> Table:
     rows = []
-    for name in summary["axes"]:
-        share = blame["shapley"][name]
+    for name in summary.axes:
+        share = blame.shapley[name]
         rows.append([
-            f"{name} (changes nothing)" if name in summary["null"] else name,
+            f"{name} (changes nothing)" if name in summary.null else name,
             *(points(blame[block][name]) for block in _BLOCKS),
-            ends(share["ci95"]),
-            "–" if share["p_holm"] is None else f"{share['p_holm']:.3g}",
+            ends(share.ci95),
+            "–" if share.p_holm is None else f"{share.p_holm:.3g}",
         ])  # fmt: skip
-    clear = [_clear(blame["shapley"][name]) for name in summary["axes"]]
+    clear = [is_significant(blame.shapley[name]) for name in summary.axes]
     return Table(
         ["axis", *_BLOCKS.values(), "95 % interval", "Holm p"],
         rows,
@@ -196,11 +192,11 @@ def _table(summary: Mapping[str, Any], metric: str, blame: Mapping[str, Any]) ->
     )
 
 
-def _together(summary: Mapping[str, Any]) -> list[str]:
+def _together(summary: ExplainSummary) -> list[str]:
     return [
-        f"{' and '.join(pair['axes'])} together: {points(pair)} points of {_metric(metric)} beyond "
+        f"{' and '.join(pair.axes)} together: {points(pair)} points of {_metric(metric)} beyond "
         "the sum of each alone."
-        for metric, blame in summary["blame"].items()
-        for pair in blame["interactions"]
-        if _clear(pair)
+        for metric, blame in summary.blame.items()
+        for pair in blame.interactions
+        if is_significant(pair)
     ]

@@ -7,6 +7,7 @@ from simulator.report.rendering import PICTURES
 from simulator.report.sections.section import Picture, Section, Table, part
 from simulator.report.words import SIDES, between, count, ends, points, share
 from simulator.tasks.task import TASKS
+from simulator.typed import plain
 
 
 @part(order=60)
@@ -24,7 +25,7 @@ def answer(run: Run) -> Section | None:
         [view.kind(kind), f"{flips[kind]:,}"] for kind in view.task.kinds if flips[kind] is not None
     ]
     every = [f"changed {unit}s", f"{flips['count']:,} of {flips['units']:,}"]
-    lines = [f"{name}: {words}".lstrip(": ") for name, words in view.lines(summary) if words]
+    lines = [f"{name}: {words}".lstrip(": ") for name, words in view.lines(plain(summary)) if words]
     return Section(
         "answer",
         "The answer in numbers",
@@ -43,7 +44,8 @@ def worst(run: Run) -> Section | None:
     """Show the worst flips, with their pictures where there are any."""
     if run.command != "run":
         return None
-    flips, view = run.summary["worst_flips"], TASKS[run.summary["task"]].view()
+    view = TASKS[run.summary["task"]].view()
+    flips = [plain(flip) for flip in run.summary["worst_flips"]]
     pictures, size, left = [], 0, 0
     for flip in flips:
         data = run.file(flip["picture"]) if flip.get("picture") else None

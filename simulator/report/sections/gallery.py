@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS, render
 from simulator.report.sections.section import Section, part
 from simulator.report.words import figure, share
+from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
 
 STEPS = 8
 """The slider's last place: differences are shown times 2 to the power of 0 … 8."""
@@ -22,7 +23,6 @@ WIDE, MAP = 460, 232
 """
 _BRIGHT = 24
 """Levels to which the mean difference is brought at first, where the slider can."""
-Look = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class View:
 @part(order=190)
 def looks(run: Run) -> Section | None:
     """Return the images that a run has kept as its networks saw them; None where it has none."""
-    entries = run.summary.get("looks")
-    if not entries:
+    if not isinstance(run.summary, PairSummary) or not run.summary.looks:
         return None
+    entries = run.summary.looks
     kept: list[View] = []
     used = 0
     for entry in entries:
@@ -129,7 +129,7 @@ def looks(run: Run) -> Section | None:
         if used > LOOKS:
             break
         kept.append(view)
-    notes = list(dict.fromkeys(words for entry in entries for words in entry["missing"]))
+    notes = list(dict.fromkeys(words for entry in entries for words in entry.missing))
     if len(kept) < len(entries):
         notes.append(
             f"{len(kept)} of {len(entries)} images are shown: the pictures of more would take over "
@@ -148,29 +148,31 @@ def _view(run: Run, look: Look) -> View:
     train, deploy = (_shown(run, look[side], WIDE) for side in ("train", "deploy"))
     choices = []
     if train:
-        found = [("deploy", "all of deployment", look["difference"] or {}, deploy)]
+        found: list[tuple[str, str, Difference | AxisPicture | None, Shown | None]] = [
+            ("deploy", "all of deployment", look.difference, deploy)
+        ]
         found += [
-            (f"train with deploy's {axis}", f"{axis} alone", one, _shown(run, one["picture"], WIDE))
-            for axis, one in look["axes"].items()
+            (f"train with deploy's {axis}", f"{axis} alone", one, _shown(run, one.picture, WIDE))
+            for axis, one in look.axes.items()
         ]
         choices = [Choice(a, f"{b}: {_numbers(n)}", shown) for a, b, n, shown in found if shown]
     sole = next(((side, one) for side, one in (("train", train), ("deploy", deploy)) if one), None)
     return View(
-        look["sample"],
-        look["why"],
-        _shown(run, look["picture"]),
+        look.sample,
+        look.why,
+        _shown(run, look.picture),
         _caption(look),
         None if choices else sole,
         train if choices else None,
         choices,
-        _start((look["difference"] or {}).get("mean")),
-        [one for one in (_feature(run, entry) for entry in look["maps"]) if one],
-        look["notes"],
+        _start(look.difference.mean if look.difference else None),
+        [one for one in (_feature(run, entry) for entry in look.maps) if one],
+        look.notes,
     )
 
 
 def _caption(look: Look) -> str:
-    scale = look["scale"] or 1
+    scale = look.scale or 1
     return "the picture" if scale == 1 else f"the picture, each pixel the mean of {scale}×{scale}"
 
 
@@ -180,7 +182,7 @@ def _reading(entries: Sequence[Look]) -> list[str]:
         "A tensor is shown in 8 bits: normalization undone by the training stack's mean and std, "
         "rounded to whole levels. Numbers are of the tensors themselves, all their values."
     ]
-    windows = {(*one["size"], *one["window"]) for one in entries if one["window"]}
+    windows = {(*one.size, *one.window) for one in entries if one.window}
     for height, width, rows, columns in sorted(windows):
         found.append(
             f"Of {height}×{width} the middle {rows}×{columns} are shown, as they are: nothing that "
@@ -189,16 +191,16 @@ def _reading(entries: Sequence[Look]) -> list[str]:
     return found
 
 
-def _numbers(one: Mapping[str, Any]) -> str:
-    if "max" not in one:
+def _numbers(one: Difference | AxisPicture | None) -> str:
+    if one is None or one.values_changed is None:
         return "there are no numbers"
-    if one["max"] == 0:
+    if one.max == 0:
         return "no value differs"
     words = (
-        f"{share(one['values_changed'])} of values differ, mean {_three(one['mean'])}, "
-        f"max {_three(one['max'])} level{'' if one['max'] == 1 else 's'}"
+        f"{share(one.values_changed)} of values differ, mean {_three(one.mean)}, "
+        f"max {_three(one.max)} level{'' if one.max == 1 else 's'}"
     )
-    if one["max"] is not None and one["max"] < 0.5:
+    if one.max is not None and one.max < 0.5:
         words += "; under half a level, which a picture of whole levels cannot show"
     return words
 
@@ -209,11 +211,11 @@ def _start(mean: float | None) -> int:
     return min(STEPS, max(0, round(math.log2(_BRIGHT / mean))))
 
 
-def _feature(run: Run, one: Mapping[str, Any]) -> Feature | None:
+def _feature(run: Run, one: FeatureMap) -> Feature | None:
     captions = {
-        "train": f"train, {_size(one['train_size'])}",
-        "deploy": f"deploy, {_size(one['deploy_size'])}",
-        "picture": f"difference, white is {one['peak']:.3g}" if one["peak"] else "difference",
+        "train": f"train, {_size(one.train_size)}",
+        "deploy": f"deploy, {_size(one.deploy_size)}",
+        "picture": f"difference, white is {one.peak:.3g}" if one.peak else "difference",
     }
     pictures = [(words, _shown(run, one[name], MAP)) for name, words in captions.items()]
     factor = min((shown.factor for _, shown in pictures if shown), default=1)
@@ -225,17 +227,17 @@ def _feature(run: Run, one: Mapping[str, Any]) -> Feature | None:
     return Feature(_feature_words(one), found) if found else None
 
 
-def _feature_words(one: Mapping[str, Any]) -> str:
-    train, deploy = one["train_size"], one["deploy_size"]
+def _feature_words(one: FeatureMap) -> str:
+    train, deploy = one.train_size, one.deploy_size
     common = _size([min(pair) for pair in zip(train, deploy, strict=True)])
     where = "" if train == deploy else f" on the common {common}"
-    which = "the first output that it changes" if one["first"] else "the last map of the network"
+    which = "the first output that it changes" if one.first else "the last map of the network"
     words = [
-        f"{one['axis']} alone: {which}, of {one['node']}, averaged over the channels from "
-        f"{_three(one['low'])} (black) to {_three(one['high'])} (white), in FP32 by {one['by']}.",
-        f"{share(one['values_changed'])} of the values differ{where}, mean "
-        f"{_three(one['mean'])}, max {_three(one['max'])}."
-        if one["max"] != 0
+        f"{one.axis} alone: {which}, of {one.node}, averaged over the channels from "
+        f"{_three(one.low)} (black) to {_three(one.high)} (white), in FP32 by {one.by}.",
+        f"{share(one.values_changed)} of the values differ{where}, mean "
+        f"{_three(one.mean)}, max {_three(one.max)}."
+        if one.max != 0
         else f"No value differs{where}.",
     ]
     for side, sign in (("train", 1), ("deploy", -1)):
@@ -244,8 +246,8 @@ def _feature_words(one: Mapping[str, Any]) -> str:
         counts = [f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in kinds if n]
         if counts:
             words.append(f"{' and '.join(counts)} only in {side}: orange in the difference.")
-    if one["window"]:
-        words.append(f"Of it {_size(one['window'])} are shown.")
+    if one.window:
+        words.append(f"Of it {_size(one.window)} are shown.")
     return " ".join(words)
 
 

@@ -18,6 +18,7 @@ from simulator.report.reading import Run
 from simulator.report.rendering import RECORDS
 from simulator.report.sections.section import Cell, Code, Section, Table, part
 from simulator.report.words import SIDES
+from simulator.results.manifest import AuditedModel, AuditManifest, RunManifest
 
 _PLACED = ("document",)
 """Arguments without a flag."""
@@ -27,16 +28,16 @@ _PLACED = ("document",)
 def provenance(run: Run) -> Section:
     """Show what another person needs to run it again."""
     manifest = run.manifest
-    machine = manifest["machine"]
+    machine = manifest.machine
     facts: list[list[Cell]] = [
-        ["when", str(manifest["created"])],
+        ["when", str(manifest.created)],
         ["command", Code(command(run))],
-        ["machine", f"{machine['cpu']['model']}, {machine['cores']} cores, {machine['platform']}"],
-        ["Python", machine["python"]],
-        ["seed", str(manifest["seed"])],
-        *(_of_audit(manifest) if run.command == "audit" else _of_run(manifest)),
+        ["machine", f"{machine.cpu.model}, {machine.cores} cores, {machine.platform}"],
+        ["Python", machine.python],
+        ["seed", str(manifest.seed)],
+        *(_of_run(manifest) if isinstance(manifest, RunManifest) else _of_audit(manifest)),
     ]
-    versions = [[name, version] for name, version in machine["versions"].items()]
+    versions = [[name, version or "not installed"] for name, version in machine.versions.items()]
     notes = ["The hash of every image is in manifest.json, in the run's folder."]
     if run.records.num_columns and records(run) is None:
         notes.append("The records are too large for this page; they are in records.parquet.")
@@ -52,28 +53,30 @@ def provenance(run: Run) -> Section:
     )
 
 
-def _of_run(manifest: Mapping[str, Any]) -> list[list[Cell]]:
-    model, data = manifest["model"], manifest["data"]
+def _of_run(manifest: RunManifest) -> list[list[Cell]]:
+    model, data = manifest.model, manifest.data
+    ran: list[list[Cell]] = [
+        [side, f"sha256 {stack.artifact.sha256} of the network that ran"]
+        for side, stack in manifest.stacks.items()
+        if side in SIDES
+    ]
     return [
-        ["model", f"{model['spec']['name']}: sha256 {model['sha256']}"],
-        ["data", f"{len(data['images']):,} images in {data['root']}"],
-        *([side, f"sha256 {stack['artifact']['sha256']} of the network that ran"]
-          for side, stack in manifest["stacks"].items() if side in SIDES),
-    ]  # fmt: skip
+        ["model", f"{model.spec['name']}: sha256 {model.sha256}"],
+        ["data", f"{len(data.images):,} images in {data.root}"],
+        *ran,
+    ]
 
 
-def _of_audit(manifest: Mapping[str, Any]) -> list[list[Cell]]:
-    document, models = manifest["document"], manifest["models"]
+def _of_audit(manifest: AuditManifest) -> list[list[Cell]]:
+    document, models = manifest.document, manifest.models
     return [
-        ["document", f"{document['path']}: sha256 {document['sha256']}"],
+        ["document", f"{document.path}: sha256 {document.sha256}"],
         *_models(models),
     ]
 
 
-def _models(models: Mapping[str, Any]) -> list[list[Cell]]:
-    return [
-        [f"model {name}", f"{one['name']}: sha256 {one['sha256']}"] for name, one in models.items()
-    ]
+def _models(models: Mapping[str, AuditedModel]) -> list[list[Cell]]:
+    return [[f"model {name}", f"{one.name}: sha256 {one.sha256}"] for name, one in models.items()]
 
 
 @lru_cache(maxsize=1)
@@ -98,7 +101,7 @@ def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 def command(run: Run) -> str:
     """Return the command line that asks for the same again, for a POSIX shell."""
-    arguments: dict[str, Any] = dict(run.manifest["request"]["arguments"])
+    arguments: dict[str, Any] = dict(run.manifest.request.arguments if run.manifest.request else {})
     lines = [["simulate", *([] if run.command == "run" else [run.command])]]
     for name, value in arguments.items():
         flag = "--" + _FLAGS.get(name, name).replace("_", "-")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, count, figure, settings, share
+from simulator.results.manifest import RunManifest, StackAxis
+from simulator.results.pair import PairSummary
+from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
 UNCLAIMED = "not claimed"
 _LEFT = ("keep", "model")
@@ -22,18 +24,17 @@ MOST = 6
 @part(order=50)
 def stacks(run: Run) -> Section | None:
     """Show every axis of the stacks; those that differ are marked."""
-    if run.command == "audit":
+    manifest = run.manifest
+    if not isinstance(manifest, RunManifest):
         return None
-    sides = [side for side in run.manifest["stacks"] if _shown(run, side)][:MOST]
-    said = [run.manifest["stacks"][side]["axes"] for side in sides]
+    sides = [side for side in manifest.stacks if _shown(run, side)][:MOST]
+    said = [manifest.stacks[side].axes for side in sides]
     found = {side: _axes(axes) for side, axes in zip(sides, said, strict=True)}
     if not found:
         return None
     names = list(next(iter(found.values())))
     differing = [
-        axis
-        for axis in names
-        if any(one[axis]["values"] != said[0][axis]["values"] for one in said)
+        axis for axis in names if any(one[axis].values != said[0][axis].values for one in said)
     ]
     rows = [_row(axis, found) for axis in names if any(own[axis][0] for own in found.values())]
     sentences = []
@@ -43,7 +44,7 @@ def stacks(run: Run) -> Section | None:
             if differing
             else "They describe the same stack."
         )
-    sentences += _assumed(run)
+    sentences += _assumed(run.command, manifest)
     return Section(
         "stacks",
         "Stacks: what each does from the file to the answer",
@@ -52,7 +53,7 @@ def stacks(run: Run) -> Section | None:
         notes=[*_alone(run), *_NOTES],
         tables=[
             Table(
-                ["axis", *(_title(run, side) for side in sides)],
+                ["axis", *(_title(manifest, side) for side in sides)],
                 rows,
                 "Every axis of the stacks; those that differ are marked"
                 if len(sides) > 1
@@ -88,12 +89,12 @@ def _shown(run: Run, side: str) -> bool:
     return side in (SIDES if run.command in ("run", "explain") else SIDES[:1])
 
 
-def _assumed(run: Run) -> list[str]:
+def _assumed(command: str, manifest: RunManifest) -> list[str]:
     """What is assumed of any stack, also of those that have no column."""
     found: dict[str, list[str]] = {}
-    for side, stack in run.manifest["stacks"].items():
-        axes = [axis for axis, one in stack["axes"].items() if one["evidence"] == "assumed"]
-        if axes and (run.command != "explain" or side in SIDES):
+    for side, stack in manifest.stacks.items():
+        axes = [axis for axis, one in stack.axes.items() if one.evidence == "assumed"]
+        if axes and (command != "explain" or side in SIDES):
             found.setdefault(", ".join(axes), []).append(side)
     return [
         f"Assumed, no source was found: {axes} of {', '.join(sides)}."
@@ -103,41 +104,40 @@ def _assumed(run: Run) -> list[str]:
 
 def _alone(run: Run) -> list[str]:
     """What each differing axis of a pair does to the network's input, swapped alone."""
-    if run.command != "run":
+    if not isinstance(run.summary, PairSummary):
         return []
     found = []
-    for entry in run.summary["axes"]:
-        effect = entry["effect"]
+    for entry in run.summary.axes:
+        effect = entry.effect
         if effect is None:
             continue
-        if "samples" not in effect:
-            words = effect["why"]
-        elif effect["null"]:
-            words = f"0 pixels change in {effect['samples']:,} images"
+        if effect.why is not None:
+            words = effect.why
+        elif effect.null:
+            words = f"0 pixels change in {effect.samples:,} images"
         else:
             words = (
-                f"{share(effect['values_changed'])} of values change, mean "
-                f"{figure(effect['mean'], '.2f')}, max {figure(effect['max'], '.0f')} levels"
+                f"{share(effect.values_changed)} of values change, mean "
+                f"{figure(effect.mean, '.2f')}, max {figure(effect.max, '.0f')} levels"
             )
-        found.append(f"{entry['axis']} swapped alone: {words}.")
+        found.append(f"{entry.axis} swapped alone: {words}.")
     return found
 
 
-def _title(run: Run, side: str) -> str:
-    profile = run.manifest["stacks"][side]["profile"]["name"]
-    written = run.manifest.get("overrides", ())
-    own = [one.removeprefix(f"{side}.") for one in written if one.startswith(f"{side}.")]
+def _title(manifest: RunManifest, side: str) -> str:
+    profile = manifest.stacks[side].profile["name"]
+    own = [one.removeprefix(f"{side}.") for one in manifest.overrides if one.startswith(f"{side}.")]
     return " +".join([profile if side == profile else f"{side}: {profile}", *own])
 
 
-def _axes(axes: Mapping[str, Any]) -> Axes:
+def _axes(axes: Mapping[str, StackAxis]) -> Axes:
     """Words, evidence and source of each axis; no words where a profile leaves it to the model."""
     found = {}
     for axis, one in axes.items():
-        said = {key: value for key, value in one["values"].items() if value not in _LEFT}
+        said = {key: value for key, value in one.values.items() if value not in _LEFT}
         words = "" if set(said) <= _MEANT_FOR_OTHERS else settings(said)
-        silent = one["evidence"] == "native" and not one.get("claimed", True)
-        found[axis] = (words, UNCLAIMED if silent else one["evidence"], one["source"])
+        silent = one.evidence == "native" and not one.claimed
+        found[axis] = (words, UNCLAIMED if silent else one.evidence, one.source)
     return found
 
 
@@ -151,18 +151,16 @@ def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:
 
 def overview(run: Run) -> list[str]:
     """Return a line about each stack that was timed."""
-    if run.command not in ("latency", "tail"):
+    if not isinstance(run.summary, LatencySummary | LoadSummary):
         return []
     lines = []
-    for side, stack in run.summary["stacks"].items():
-        name = side if side == stack["profile"] else f"{side}, {stack['profile']}"
-        words = [f"{name}{''.join(f' +{one}' for one in stack['overrides'])}"]
-        if "rounds" in stack:
-            source = (
-                "measured here" if stack["times"] == "measured" else f"recorded, {stack['source']}"
-            )
-            words += [f"{source}, {count(stack['rounds'], 'round')}"]
-            words += [count(stack["queries"], "inference")]
-            words += [f"{stack['failed']:,} failed"] if stack["failed"] else []
+    for side, stack in run.summary.stacks.items():
+        name = side if side == stack.profile else f"{side}, {stack.profile}"
+        words = [f"{name}{''.join(f' +{one}' for one in stack.overrides)}"]
+        if isinstance(stack, TimedStack):
+            source = "measured here" if stack.times == "measured" else f"recorded, {stack.source}"
+            words += [f"{source}, {count(stack.rounds, 'round')}"]
+            words += [count(stack.queries, "inference")]
+            words += [f"{stack.failed:,} failed"] if stack.failed else []
         lines.append(": ".join([words[0], ", ".join(words[1:])]) if words[1:] else words[0])
     return lines

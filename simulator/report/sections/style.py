@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from simulator.results.shared import Profile
+
 _STACKS = (
     ("#004b87", "#8fd0ff", "solid", "circle", ""),
     ("#d55e00", "#f0893a", "dash", "square", "/"),
@@ -92,11 +94,11 @@ class Look:
         return {"color": self.color, "symbol": self.symbol, "size": 8, "line": edge}
 
 
-def looks(summary: Mapping[str, Any]) -> dict[str, Look]:
+def looks(stacks: Mapping[str, Profile]) -> dict[str, Look]:
     """Return how each stack of a run is drawn, the same in all its figures."""
     found = {}
-    for at, (side, stack) in enumerate(summary["stacks"].items()):
-        name = side if side == stack["profile"] else f"{side} ({stack['profile']})"
+    for at, (side, stack) in enumerate(stacks.items()):
+        name = side if side == stack.profile else f"{side} ({stack.profile})"
         color, *_ = _STACKS[at % len(_STACKS)]
         _, _, dash, symbol, hatch = _STACKS[(at + at // len(_STACKS)) % len(_STACKS)]
         found[side] = Look(name, text(name, LEGEND), color, dash, symbol, hatch)

@@ -9,22 +9,24 @@ from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import BAR, TEXT, figure, text
 from simulator.report.words import share, title
+from simulator.results.suites import OptionFigures, SweepSummary, WorstSummary
 
 
 @part(order=30)
 def options(run: Run) -> Section | None:
     """Show every option of a sweep."""
-    if run.command != "sweep":
+    summary = run.summary
+    if not isinstance(summary, SweepSummary):
         return None
-    summary, metric = run.summary, title(run.summary["metric"])
+    metric = title(summary.metric)
     rows = [
         (f"{column}/{name}", one)
-        for column in summary["order"]
-        for name, one in summary["columns"].get(column, {"options": {}})["options"].items()
+        for column in summary.order
+        for name, one in options_of(summary, column).items()
     ]
     names = [text(name) for name, _ in rows]
-    drop = 100 * np.array([one["drop"] for _, one in rows], np.float64)
-    ends = [one["drop_ci95"] or (np.nan,) * 2 for _, one in rows]
+    drop = 100 * np.array([one.drop for _, one in rows], np.float64)
+    ends = [one.drop_ci95 or (np.nan,) * 2 for _, one in rows]
     low, high = 100 * np.array(ends, np.float64).reshape(-1, 2).T
     bars = go.Bar(
         x=drop, y=names, orientation="h", marker={"color": BAR},
@@ -38,9 +40,9 @@ def options(run: Run) -> Section | None:
     drawn.update_yaxes(type="category", autorange="reversed")
     cells = [
         [
-            name, share(one[summary["metric"]], 2), f"{100 * one['drop']:.2f}",
-            _between(one["drop_ci95"]), f"{one['flips']:,} of {one['units']:,}",
-            share(one["flip_rate"], 2),
+            name, share(one[summary.metric], 2), f"{100 * one.drop:.2f}",
+            _between(one.drop_ci95), f"{one.flips:,} of {one.units:,}",
+            share(one.flip_rate, 2),
         ]
         for name, one in rows
     ]  # fmt: skip
@@ -50,20 +52,27 @@ def options(run: Run) -> Section | None:
         f"Options: {metric} lost, points",
         "What does each option cost by itself?",
         panels=[Panel(drawn)] if rows else [],
-        notes=[f"{name}: {why}" for name, why in summary["absent"].items()],
+        notes=[f"{name}: {why}" for name, why in summary.absent.items()],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )
+
+
+def options_of(summary: SweepSummary, column: str) -> dict[str, OptionFigures]:
+    """Return the options of a column; none where none applies to the model."""
+    found = summary.columns.get(column)
+    return found.options if found else {}
 
 
 @part(order=40)
 def path(run: Run) -> Section | None:
     """Show how the worst case builds up."""
-    if run.command != "worst":
+    summary = run.summary
+    if not isinstance(summary, WorstSummary):
         return None
-    summary, metric = run.summary, run.summary["metric"]
+    metric = summary.metric
     steps = [
         ("the trained stack", summary[metric]),
-        *((s["added"], s[metric]) for s in summary["path"]),
+        *((s.added, s[metric]) for s in summary.path),
     ]
     line = go.Scatter(
         x=[f"{at}. {text(name, 24)}" for at, (name, _) in enumerate(steps)],
@@ -77,12 +86,12 @@ def path(run: Run) -> Section | None:
         [str(at), name, share(value, 2), f"{100 * (summary[metric] - value):.2f}"]
         for at, (name, value) in enumerate(steps)
     ]
-    best = summary["exhaustive"]
+    best = summary.exhaustive
     found = (
-        f"The worst of all {summary['combinations']:,} combinations is {', '.join(best['picks'])}: "
+        f"The worst of all {summary.combinations:,} combinations is {', '.join(best.picks)}: "
         f"{share(best[metric], 2)}."
         if best
-        else f"A greedy path: {summary['combinations']:,} combinations are too many to try all."
+        else f"A greedy path: {summary.combinations:,} combinations are too many to try all."
     )
     return Section(
         "path",
@@ -90,10 +99,11 @@ def path(run: Run) -> Section | None:
         "Which options together cost most?",
         [found],
         [Panel(drawn)],
-        [f"{name}: {why}" for name, why in summary["absent"].items()],
+        [f"{name}: {why}" for name, why in summary.absent.items()],
         tables=[Table(["step", "added", title(metric), "lost, points"], rows, "The path", 2)],
     )
 
 
-def _between(ci95: list[float] | None) -> str:
-    return f"{100 * ci95[0]:.2f} to {100 * ci95[1]:.2f}" if ci95 and None not in ci95 else "–"
+def _between(ci95: list[float | None] | None) -> str:
+    known = [f"{100 * end:.2f}" for end in ci95 or () if end is not None]
+    return " to ".join(known) if len(known) == 2 else "–"

@@ -18,6 +18,7 @@ from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
+from simulator.tasks.classification.figures import ClassificationFlips
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES, Shapes, Task
@@ -44,6 +45,7 @@ class Classification(Task):
     metrics = ("top1",)
     kinds = ("right_to_wrong", "wrong_to_right")
     Output = Output
+    Flips = ClassificationFlips
     View = ClassificationView
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("label", pa.int32()),

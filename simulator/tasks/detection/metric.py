@@ -65,11 +65,18 @@ def evaluate(
     stats = [float(value) for value in evaluation.stats]
     figures = {name: stats[at] if stats[at] > -1 else None for name, at in _STATS.items()}
     precision = evaluation.eval["precision"][..., 0, -1]  # IoU, recall, class; all areas, 100
-    for index, name in enumerate(labels):
-        shared = f" ({index})" if labels.count(name) > 1 else ""
+    for index, name in enumerate(of_classes(labels)):
         values = precision[..., index]
-        figures[f"AP {name}{shared}"] = float(values.mean()) if (values > -1).any() else None
+        figures[name] = float(values.mean()) if (values > -1).any() else None
     return figures
+
+
+def of_classes(labels: Sequence[str]) -> list[str]:
+    """Return what the AP of each class is called; see :func:`evaluate`."""
+    return [
+        f"AP {name}" + (f" ({index})" if labels.count(name) > 1 else "")
+        for index, name in enumerate(labels)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections, areas, xywh
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
+from simulator.tasks.detection.figures import DetectionFlips
 from simulator.tasks.detection.matching import change
-from simulator.tasks.detection.metric import Ranking, evaluate
+from simulator.tasks.detection.metric import METRICS, Ranking, evaluate, of_classes
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
 from simulator.tasks.detection.view import DetectionView
@@ -46,6 +47,7 @@ class Detection(ImageTask):
     needs_labels = True
     resamples = 1000
     Output = DetectionOutput
+    Flips = DetectionFlips
     View = DetectionView
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("boxes", pa.list_(pa.float64())),
@@ -67,6 +69,10 @@ class Detection(ImageTask):
         """Return the outputs that the head reads."""
         names: tuple[str, ...] = self.output.outputs()
         return names
+
+    def vocabulary(self) -> dict[str, Sequence[str]]:
+        """Add COCO's further figures, and the AP of each class."""
+        return super().vocabulary() | {"metric": (*METRICS, *of_classes(self._labels))}
 
     def check(self, shapes: Shapes) -> None:
         """Compare the outputs with the head's anchors, strides and classes."""

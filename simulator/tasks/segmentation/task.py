@@ -26,6 +26,7 @@ from simulator.tasks.segmentation.confusion import (
     score,
     tally,
 )
+from simulator.tasks.segmentation.figures import SegmentationFlips
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.segmentation.view import SegmentationView
 from simulator.tasks.task import CHANGES, Shapes
@@ -46,6 +47,7 @@ class Segmentation(ImageTask):
     kinds = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
     needs_labels = True
     Output = SegmentationOutput
+    Flips = SegmentationFlips
     View = SegmentationView
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("cells", pa.list_(pa.int32())),
@@ -70,6 +72,11 @@ class Segmentation(ImageTask):
     def outputs(self) -> tuple[str, ...]:
         """Return the one output that has the scores."""
         return (self.output.scores,)
+
+    def vocabulary(self) -> dict[str, Sequence[str]]:
+        """Add the IoU of each class."""
+        own = super().vocabulary()
+        return own | {"metric": (*self.metrics, *self._ious())}
 
     def check(self, shapes: Shapes) -> None:
         """Compare the output with the card's layout, stride and classes."""
@@ -118,12 +125,15 @@ class Segmentation(ImageTask):
             return Score(records, len(known), dict.fromkeys(self.metrics), None)
         figures = score(dense(known, self.network.classes))
         metrics = {"mIoU": figures["miou"], **{name: figures[name] for name in self.metrics[1:]}}
-        names = (f"IoU {self.network.label(index)}" for index in range(self.network.classes))
-        metrics |= dict(zip(names, figures["iou"], strict=True))
+        metrics |= dict(zip(self._ious(), figures["iou"], strict=True))
         if not figures["pixels"]:
             return Score(records, len(known), metrics, None)
         images = tally(known, self.network.classes)
         return Score(records, len(known), metrics, mean_iou(images), accuracies(images))
+
+    def _ious(self) -> list[str]:
+        """What the IoU of each class is called."""
+        return [f"IoU {self.network.label(index)}" for index in range(self.network.classes)]
 
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
         """Return the rates of change at boundaries, inside, and of each class."""

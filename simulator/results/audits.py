@@ -1,0 +1,155 @@
+"""``summary.json`` of ``simulate audit`` and ``replay``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from simulator.notices import Notice
+from simulator.results.shared import Profile, RuleOutcome, Summary
+from simulator.tasks.figures import Delta
+from simulator.typed import Interval, Typed
+
+
+class AuditedStack(Profile):
+    """One stack of an audit."""
+
+    evidence: dict[str, str] = Field(description="kind of evidence, by axis")
+    claimed: list[str] = Field(description="axes on which the profile claims its evidence")
+
+
+class ShownLatency(Typed):
+    """Milliseconds of the total; None where the samples cannot carry the percentile."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class PairLatency(Typed):
+    """Latency of both stacks."""
+
+    train: ShownLatency
+    deploy: ShownLatency
+
+
+class PairFlips(Typed):
+    """Answers that differ between the two stacks."""
+
+    count: int
+    units: int
+    rate: float | None
+    ci95: Interval | None
+
+
+class AuditedPair(Typed):
+    """One model on one deployment stack, against the training stack."""
+
+    model: str = Field(description="name in the document")
+    deploy: str = Field(description="name of the stack in the document")
+    folder: str = Field(description="of the pair's own run, below this one")
+    tail: str | None = Field(description="folder of its rounds; None: there are none")
+    card: str = Field(description="name of the model card")
+    task: str
+    unit: str
+    metric: str
+    samples: int
+    skipped: int
+    train: float | None = Field(description="headline metric of the training stack")
+    value: float | None = Field(description="headline metric of the deployment stack")
+    delta: Delta | None
+    flips: PairFlips
+    latency_ms: PairLatency
+    differing: list[str] = Field(description="axes on which the two stacks differ")
+    bit_equal: bool = Field(description="whether each stack against itself was bit-equal")
+    seconds: float
+    warnings: list[Notice]
+    passed: bool = Field(description="whether no rule on it failed")
+
+
+class AuditedRule(RuleOutcome):
+    """What came of one rule of the document on one pair."""
+
+    model: str
+    deploy: str
+    of: Literal["pair", "tail"] = Field(description="what it is about: answers or rounds")
+    because: str = Field(description="why the team has this rule")
+
+
+class AuditGate(Typed):
+    """The verdict of an audit."""
+
+    passed: bool
+    rules: list[AuditedRule]
+
+
+class AuditSummary(Summary):
+    """Several stacks and models against rules with reasons."""
+
+    command: Literal["audit"] = "audit"
+    name: str
+    summary: str = Field(description="the document's own sentence on itself")
+    train: str = Field(description="profile of the training stack")
+    stacks: dict[str, AuditedStack]
+    pairs: list[AuditedPair]
+    gate: AuditGate  # type: ignore[assignment]
+
+
+class ReplayedSide(Typed):
+    """How many samples of one stack came out the same."""
+
+    samples: int = Field(description="of either run")
+    matched: int = Field(description="that went through in both runs, or in neither")
+    outputs: int = Field(description="whose outputs and records are bit-equal")
+    answers: int = Field(description="whose answers are the same, as the task sees it")
+
+
+class ReplayedFigure(Typed):
+    """A recorded figure against the replayed one; fractions."""
+
+    name: str
+    recorded: Any = Field(description="as the bundle has it")
+    ci95: Interval
+    replayed: Any
+    inside: bool = Field(description="whether the replayed one is within the recorded interval")
+
+
+class Changed(Typed):
+    """What changed since the audit was recorded, a line each."""
+
+    inputs: list[str] = Field(description="model, images, labels, profiles, recordings")
+    surroundings: list[str] = Field(description="versions, processor, artifacts")
+
+
+class ReplayedPair(Typed):
+    """One pair of the bundle, run again."""
+
+    model: str
+    deploy: str
+    verdict: Literal["bit-equal", "equal within stated noise", "different"]
+    reason: str = Field(description="the verdict in words")
+    sides: dict[str, ReplayedSide]
+    figures: list[ReplayedFigure]
+    rules: list[str] = Field(description="rules with another outcome")
+    changed: Changed
+
+
+class Bundle(Typed):
+    """The bundle that was replayed."""
+
+    path: str
+    sha256: str
+
+
+class ReplaySummary(Summary):
+    """The bundle of an audit, run again."""
+
+    command: Literal["replay"] = "replay"
+    name: str
+    bundle: Bundle
+    pairs: list[ReplayedPair]
+    not_replayed: list[str] = Field(description="rules on rounds: latencies are the machine's")
+    contradictions: list[str] = Field(
+        description="what the audit's summary says that its pairs and document do not"
+    )

@@ -1,0 +1,156 @@
+"""``manifest.json``: what a run was asked for, and what it ran on."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from simulator.typed import Typed
+
+Status = Literal["running", "interrupted", "complete"]
+
+
+class Request(Typed):
+    """How another process can ask for the same."""
+
+    command: str
+    arguments: dict[str, Any]
+
+
+class Processor(Typed):
+    """As the system tells it."""
+
+    model: str
+    flags: list[str]
+
+
+class MachineDescription(Typed):
+    """What a run ran on."""
+
+    platform: str
+    python: str
+    cpu: Processor
+    cores: int | None
+    usable_cores: list[int]
+    versions: dict[str, str | None] = Field(description="by distribution; None: not installed")
+
+
+class ModelDescription(Typed):
+    """The model of a run."""
+
+    card: str = Field(description="path of the model card")
+    spec: dict[str, Any] = Field(description="the card's content")
+    sha256: str = Field(description="of the ONNX file")
+    labels: list[str] | None = Field(description="names of the classes; None: no label file")
+
+
+class DataDescription(Typed):
+    """The images of a run."""
+
+    root: str
+    images: dict[str, str | None] = Field(description="SHA-256 by name; None: not readable")
+    truth: dict[str, Any] = Field(description="what tells one truth from another, by name")
+
+
+class Artifact(Typed):
+    """The file that a runtime opened."""
+
+    key: str = Field(description="content address in the cache")
+    sha256: str | None
+
+
+class StackAxis(Typed):
+    """What a stack says on an axis."""
+
+    values: dict[str, Any]
+    evidence: str = Field(description="kind of evidence")
+    source: str = Field(description="where that is known from")
+    claimed: bool = Field(description="whether the profile itself claims it")
+
+
+class StackDescription(Typed):
+    """One stack of a run."""
+
+    profile: dict[str, Any] = Field(description="the profile as resolved")
+    choices: list[dict[str, Any]] = Field(description="implementations, with their versions")
+    artifact: Artifact
+    recordings: dict[str, str] = Field(description="SHA-256 by stage, of recorded parts")
+    effective: dict[str, Any] = Field(description="what the runtime says is in force")
+    axes: dict[str, StackAxis]
+
+
+class ConditionDescription(Typed):
+    """What happened to the world or the machine, for every stack alike."""
+
+    text: str = Field(description="as it was asked for")
+    name: str
+    summary: str = Field(description="what it does, in words")
+    acts_on: str
+    parameters: dict[str, Any]
+    trial: int | None = Field(description="which draw; None where there is no chance in it")
+
+
+class RunManifest(Typed):
+    """Of every run that has records."""
+
+    status: Status
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    created: str = Field(description="ISO 8601, when the run was begun")
+    machine: MachineDescription
+    model: ModelDescription
+    data: DataDescription
+    seed: int
+    batch: int
+    limit: int | None = Field(description="random subset of so many images; None: all")
+    overrides: list[str] = Field(description="STACK.KEY=VALUE")
+    under: ConditionDescription | None = Field(
+        default=None, description="the condition that every stack is under; None: there is none"
+    )
+    stacks: dict[str, StackDescription]
+    request: Request | None = Field(default=None, description="None: part of another run")
+    shared_stages: list[str] | None = Field(
+        default=None, description="of a pair: stages that both stacks share; else None"
+    )
+    measuring: dict[str, Any] | None = Field(
+        default=None, description="of latency and tail: how it was measured; else None"
+    )
+    times: dict[str, str | None] | None = Field(
+        default=None, description="of tail: SHA-256 of each log of latencies; else None"
+    )
+    seconds: float | None = Field(default=None, description="that the run took")
+    workers: int | None = Field(default=None, description="samples in flight")
+
+
+class DocumentDescription(Typed):
+    """The document of an audit; of a replay, the bundle."""
+
+    path: str
+    sha256: str | None
+
+
+class AuditedModel(Typed):
+    """One model of an audit; None of card and data: the built-in ones."""
+
+    name: str
+    card: str | None
+    data: str | None
+    sha256: str = Field(description="of the ONNX file")
+    card_sha256: str | None
+
+
+class AuditManifest(Typed):
+    """Of an audit or a replay, whose records are in the runs of its pairs."""
+
+    status: Status
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    command: Literal["audit", "replay"]
+    created: str = Field(description="ISO 8601, when it was begun")
+    machine: MachineDescription
+    document: DocumentDescription
+    seed: int
+    limit: int | None
+    models: dict[str, AuditedModel]
+    stacks: dict[str, dict[str, Any]] = Field(description="each profile as resolved")
+    request: Request
+    seconds: float | None = Field(default=None, description="that it took")

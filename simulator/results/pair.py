@@ -1,0 +1,164 @@
+"""``summary.json`` of ``simulate``: one pair of stacks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, SerializeAsAny, create_model
+
+from simulator.results.shared import Latency, Metrics, Missing, ModelSummary, Running, Skipped
+from simulator.tasks.figures import Delta, Flips
+from simulator.typed import Keys, Pixels, Typed
+
+
+class Side(Running):
+    """One stack of the pair."""
+
+    metric: Metrics
+
+
+class AxisSide(Typed):
+    """What one stack says on an axis."""
+
+    values: dict[str, Any] = Field(description="fields that the other stack says differently")
+    evidence: str = Field(description="kind of evidence")
+    source: str = Field(description="where that is known from")
+
+
+class AxisEffect(Typed):
+    """An axis swapped alone into the training stack."""
+
+    null: bool = Field(description="whether nothing changed")
+    why: str | None = Field(
+        default=None, description="in words, where pixels were not compared; else None"
+    )
+    samples: int | None = Field(default=None, description="images compared")
+    changed: int | None = Field(default=None, description="of them, those with any difference")
+    values_changed: float | None = Field(default=None, description="share of values that differ")
+    mean: float | None = Field(default=None, description="mean difference, levels of 0-255")
+    max: float | None = Field(default=None, description="largest difference, levels of 0-255")
+
+
+class Axis(Typed):
+    """An axis on which the two stacks differ."""
+
+    axis: str
+    effect: AxisEffect | None = Field(description="None where it cannot be swapped alone")
+    train: AxisSide
+    deploy: AxisSide
+
+
+class Flip(Typed):
+    """An answer that changed; what else is said of it is the task's own."""
+
+    model_config = ConfigDict(extra="allow")
+    OPEN_FOR: ClassVar[str] = "flip"
+
+    sample: str
+    picture: str | None = Field(default=None, description="path below the run folder")
+
+
+class SelfCheck(Typed):
+    """Some samples run a second time through each stack."""
+
+    samples: int
+    flips: int = Field(description="records that were different the second time")
+    bit_equal: bool = Field(description="whether every output had the same bits")
+
+
+class Controls(Typed):
+    """Checks of the measurement itself."""
+
+    self_: SelfCheck = Field(alias="self")
+
+
+class Difference(Typed):
+    """Two inputs of a network compared, in levels of 0-255."""
+
+    values_changed: float = Field(description="share of values that differ")
+    mean: float | None = Field(description="mean absolute difference")
+    max: float | None = Field(description="largest absolute difference")
+
+
+class AxisPicture(Typed):
+    """The network's input with one axis swapped alone into the training stack."""
+
+    picture: str = Field(description="path below the run folder")
+    values_changed: float | None = Field(default=None, description="share of values that differ")
+    mean: float | None = Field(default=None, description="mean difference, levels of 0-255")
+    max: float | None = Field(default=None, description="largest difference, levels of 0-255")
+
+
+class FeatureMap(Typed):
+    """What a layer makes of one image, with an axis of the graph swapped alone."""
+
+    axis: str
+    node: str = Field(description="name of the node")
+    first: bool = Field(description="whether it is the first node that the axis changes")
+    by: str = Field(description="the backend that ran both graphs, in FP32")
+    train: str = Field(description="path of a picture: the mean over the channels")
+    deploy: str = Field(description="likewise")
+    picture: str = Field(description="path of a picture of the difference")
+    train_size: Pixels
+    deploy_size: Pixels
+    window: Pixels | None = Field(description="what the pictures show; None: everything")
+    low: float | None = Field(description="what is black in the means")
+    high: float | None = Field(description="what is white in the means")
+    peak: float | None = Field(description="what is white in the difference")
+    values_changed: float = Field(description="share of values that differ")
+    mean: float | None = Field(description="mean absolute difference")
+    max: float | None = Field(description="largest absolute difference")
+
+
+class Look(Typed):
+    """One image as the networks saw it; paths are below the run folder, None: no such picture."""
+
+    sample: str
+    why: str = Field(description="why this image was chosen")
+    picture: str | None = Field(description="the image as a stack decoded it, made smaller")
+    scale: int | None = Field(description="of how many pixels, each way, a shown one is the mean")
+    size: Pixels = Field(description="of the network's input")
+    window: Pixels | None = Field(description="the middle that is kept; None: everything")
+    train: str | None = Field(description="the network's input on the training stack, 8 bits")
+    deploy: str | None = Field(description="likewise")
+    difference: Difference | None = Field(description="of the two, in floating point")
+    axes: dict[str, AxisPicture] = Field(description="each axis swapped alone")
+    maps: list[FeatureMap]
+    notes: list[str] = Field(description="on the pictures of this image")
+    missing: list[str] = Field(description="what no image of the run has, and why")
+
+
+class SideLatency(Typed):
+    """Latency of both stacks, by stage."""
+
+    train: Annotated[dict[str, Latency], Keys("stage")]
+    deploy: Annotated[dict[str, Latency], Keys("stage")]
+
+
+class PairSummary(ModelSummary):
+    """Two stacks compared on the same images."""
+
+    command: Literal["run"] = "run"
+    unit: str = Field(description="what flips are counted in, in the singular")
+    skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
+    labelled: int = Field(description="samples that somebody has annotated")
+    train: Side
+    deploy: Side
+    delta: Annotated[dict[str, Delta | None], Keys("delta")] = Field(
+        description="deployment less training; None where a metric cannot be measured"
+    )
+    flips: SerializeAsAny[Flips]
+    axes: list[Axis] = Field(description="those on which the stacks differ")
+    worst_flips: list[Flip] = Field(description="the worst one first")
+    latency_ms: SideLatency
+    missing: Missing
+    controls: Controls
+    looks: list[Look] = Field(default_factory=list, description="what the networks saw")
+    workers: int | None = Field(default=None, description="samples in flight")
+
+
+@cache
+def pair_summary(flips: type[Flips]) -> type[PairSummary]:
+    """Return the summary of a pair whose flips are those of one task."""
+    return create_model("PairSummary", __base__=PairSummary, flips=(flips, ...))

@@ -1,0 +1,102 @@
+"""Parts that the summaries of several commands share.
+
+Everywhere: metrics, rates and shares are fractions, times are milliseconds unless their name says
+otherwise, and None is a figure that could not be worked out; ``missing`` says why, where it can.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from simulator.notices import Notice
+from simulator.typed import Keys, Typed
+
+SCHEMA: Literal[2] = 2
+"""Version of the shape of every ``summary.json``; 1 had warnings as plain text."""
+
+Metrics = Annotated[dict[str, float | None], Keys("metric")]
+"""Fractions by the name of the metric; None where it cannot be measured."""
+
+
+class RuleOutcome(Typed):
+    """What came of one gate rule."""
+
+    rule: str = Field(description="as it was written")
+    value: float | int | None = Field(description="the figure; None where it cannot be judged")
+    limit: float = Field(description="in the unit of the figure")
+    unit: Literal["fraction", "ms", ""] = Field(description="empty: a count or a ratio")
+    failed: bool = Field(description="true where the condition holds, or cannot be judged")
+    reason: str | None = Field(description="why there is no figure; None where there is one")
+
+
+class Gate(Typed):
+    """The verdict of the release gate."""
+
+    passed: bool = Field(default=True, description="whether no rule failed")
+    rules: list[RuleOutcome] = Field(default_factory=list, description="every rule, in order")
+
+
+class Skipped(Typed):
+    """A sample that could not go through."""
+
+    sample: str
+    why: str
+
+
+class Profile(Typed):
+    """A stack, by its document."""
+
+    profile: str = Field(description="name of the profile")
+    overrides: list[str] = Field(default_factory=list, description="KEY=VALUE, as overridden")
+
+
+class Running(Profile):
+    """A stack that ran."""
+
+    effective: dict[str, Any] = Field(
+        description="what the runtime says is in force: compute, threads, device, ..."
+    )
+
+
+class Latency(Typed):
+    """Milliseconds; a percentile that so few samples cannot carry is None."""
+
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p97: float | None = None
+    p99: float | None = None
+    p99_9: float | None = Field(default=None, alias="p99.9")
+    mean: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+
+Stages = Annotated[dict[str, Latency], Keys("stage")]
+"""By stage, and ``total`` for all of them together."""
+Missing = dict[str, str]
+"""Why a figure is None, by its dotted path in the summary."""
+
+
+class Summary(Typed):
+    """What every ``summary.json`` has."""
+
+    schema_: Literal[2] = Field(default=SCHEMA, alias="schema", description="of this document")
+    command: str = Field(description="which command left it")
+    gate: Gate = Field(default_factory=Gate)
+    seconds: float | None = Field(default=None, description="that the run took")
+
+
+class ModelSummary(Summary):
+    """What the summary of one model on one data set has."""
+
+    model: str = Field(description="name of the model card")
+    task: str = Field(description="what the model does")
+    metric: str = Field(description="the task's headline metric")
+    samples: int = Field(description="that went through every stack")
+    skipped: int = Field(description="samples that did not")
+    warnings: list[Notice] = Field(
+        default_factory=list, description="what the person should know, with kinds"
+    )

@@ -1,0 +1,170 @@
+"""``summary.json`` of ``simulate explain``, ``sweep`` and ``worst``: many stacks, one measure."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from simulator.results.shared import ModelSummary, Profile, Summary
+from simulator.typed import Interval, Keys, Typed
+
+
+class Effect(Typed):
+    """What an axis does to a figure, a fraction."""
+
+    value: float | None
+    ci95: Interval = Field(description="95 % interval")
+    p: float | None = Field(description="two-sided bootstrap p-value against zero")
+
+
+class AdjustedEffect(Effect):
+    """An effect among several."""
+
+    p_holm: float | None = Field(description="p after Holm's correction over the family")
+
+
+class Interaction(AdjustedEffect):
+    """What two axes do together beyond what each does alone."""
+
+    axes: list[str]
+
+
+Effects = Annotated[dict[str, Effect], Keys("axis")]
+
+
+class Blame(Typed):
+    """One figure, split among the axes."""
+
+    total: Effect = Field(description="all axes swapped")
+    swap_in: Effects = Field(description="each axis alone, in the training stack")
+    swap_out: Effects = Field(description="what the deployment gets back if it is repaired")
+    waterfall: Effects = Field(description="what each adds, one after the other")
+    shapley: Annotated[dict[str, AdjustedEffect], Keys("axis")] = Field(
+        description="fair shares, which sum to the total"
+    )
+    interactions: list[Interaction]
+    family: int = Field(description="axes that Holm's correction is over")
+    sampling_error: float = Field(description="standard error from sampled permutations")
+    residual: float = Field(description="how far the shares miss the total by rounding")
+
+
+class ExplainSummary(ModelSummary):
+    """Every mixture of two stacks."""
+
+    command: Literal["explain"] = "explain"
+    unit: str = Field(description="what flips are counted in, in the singular")
+    train: Profile
+    deploy: Profile
+    axes: list[str] = Field(description="those that were swapped; some as one, joined by +")
+    null: list[str] = Field(description="axes that alone change no output")
+    blame: Annotated[dict[str, Blame], Keys("blamed")] = Field(
+        description="by figure: flip_rate and the headline metric, where they are known"
+    )
+    stacks: int = Field(description="that were run")
+    unique_steps: int = Field(description="unique computations in the plan")
+
+
+class OptionFigures(Typed):
+    """One option of a suite against the training stack.
+
+    Open for the task's metrics and kinds of flips, which lie beside the fields here.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    OPEN_FOR: ClassVar[str] = "option"
+
+    drop: float = Field(description="of the headline metric: trained less option")
+    drop_ci95: Interval = Field(description="95 % interval of the drop")
+    p: float | None
+    flips: int
+    units: int
+    flip_rate: float = Field(description="0 where there is nothing that could flip")
+    flip_ci95: Interval | None
+
+
+class Column(Typed):
+    """The options of one column of a suite."""
+
+    options: dict[str, OptionFigures]
+    mean_drop: float
+    max_drop: float
+    mean_flip_rate: float
+    max_flip_rate: float
+
+
+class Systematic(Typed):
+    """RobustMQ's systematic metrics over all options."""
+
+    mean_sr: float | None = Field(alias="mean_SR", description="mean of the options' metrics")
+    sni: float | None = Field(alias="SNI", description="(trained - mean_SR) / trained")
+    std: float | None = Field(description="of the options' metrics, ddof = 1")
+    acc_of: str = Field(alias="ACC_of", description="the stack whose metric is the measure")
+
+
+class _Headline(ModelSummary):
+    """Has the training stack's headline metric under the metric's own name."""
+
+    model_config = ConfigDict(extra="allow")
+    OPEN_FOR: ClassVar[str] = "metric"
+    __pydantic_extra__: dict[str, float]
+
+    @property
+    def trained(self) -> float:
+        """The headline metric of the training stack."""
+        return float(self[self.metric])
+
+
+class SweepSummary(_Headline):
+    """Every option of a suite."""
+
+    command: Literal["sweep"] = "sweep"
+    unit: str = Field(description="what flips are counted in, in the singular")
+    suite: str
+    train: Profile
+    order: list[str] = Field(description="columns in the suite's order")
+    columns: dict[str, Column]
+    systematic: Systematic
+    absent: dict[str, str] = Field(
+        description="options that do not apply to this model, as COLUMN/OPTION, and why"
+    )
+    unique_steps: int = Field(description="unique computations in the plan")
+
+
+class PathStep(Typed):
+    """One combination; the headline metric lies beside, under its name."""
+
+    model_config = ConfigDict(extra="allow")
+    OPEN_FOR: ClassVar[str] = "metric"
+    __pydantic_extra__: dict[str, float]
+
+    added: str = Field(description="the option that was added last, as COLUMN/OPTION")
+    drop: float = Field(description="of the headline metric: trained less this combination")
+
+
+class Combination(PathStep):
+    """The worst of all combinations."""
+
+    picks: list[str] = Field(description="its options, as COLUMN/OPTION")
+
+
+class WorstSummary(_Headline):
+    """A suite's options combined step by step."""
+
+    command: Literal["worst"] = "worst"
+    suite: str
+    train: Profile
+    path: list[PathStep]
+    combinations: int = Field(description="how many there are")
+    exhaustive: Combination | None = Field(description="None where they are too many to try all")
+    absent: dict[str, str] = Field(
+        description="options that do not apply to this model, as COLUMN/OPTION, and why"
+    )
+
+
+class StepSummary(Summary):
+    """One step of ``simulate worst``, in a folder of its own."""
+
+    command: Literal["step"] = "step"
+    metric: str
+    values: dict[str, float] = Field(description="the headline metric of each stack")

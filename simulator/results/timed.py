@@ -1,0 +1,297 @@
+"""``summary.json`` of ``simulate latency`` and ``tail``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from simulator.results.shared import (
+    Missing,
+    ModelSummary,
+    Running,
+    Skipped,
+    Stages,
+)
+from simulator.typed import Interval, Keys, Known, Typed
+
+
+class TimedStack(Running):
+    """A stack whose rounds were measured here, or recorded on a device."""
+
+    times: Literal["measured", "recorded"]
+    source: str | None = Field(description="of recorded times; None where they were measured")
+    rounds: int
+    queries: int = Field(description="inferences in all rounds")
+    failed: int = Field(description="of them, those without an answer")
+
+
+class Machine(Typed):
+    """What the latencies were measured on."""
+
+    cpu: str
+    cores: int | None
+    usable_cores: list[int]
+    platform: str
+
+
+class Protocol(Typed):
+    """How the rounds went."""
+
+    warm_up: int = Field(description="untimed samples of each stack before the first round")
+    turn: int | None = Field(description="samples before the next stack's turn; None: one stack")
+    interleaved: list[str] = Field(description="stacks that took turns")
+
+
+class Percentile(Typed):
+    """What can be known of one percentile of the total time."""
+
+    ms: float | None = Field(description="None where the samples cannot carry it")
+    ci95: Known | None = Field(description="ms, from order statistics; None: not possible")
+    early_stopping_ms: float | None = Field(
+        description="LoadGen's estimate, above the true percentile with 99 % confidence"
+    )
+    needs: int = Field(description="further samples that it takes to carry it")
+
+
+class Ratio(Typed):
+    """The time that a stack takes by that of the first stack, in the same rounds."""
+
+    to: str = Field(description="the first stack")
+    value: float = Field(description="geometric mean over rounds")
+    ci95: Known | None = Field(description="95 % interval; None with one round")
+    rounds: int
+
+
+class Spread(Typed):
+    """How far the rounds of a stack differ."""
+
+    medians_ms: list[float]
+    range: float | None = Field(
+        description="largest less least median, by the median of them; None with one round"
+    )
+
+
+class Collections(Typed):
+    """Pauses of Python's garbage collector."""
+
+    count: int
+    ms: float
+    samples: int = Field(description="timed inferences that a pause fell into")
+    longest_ms: float
+
+
+class Conditions(Typed):
+    """What may have disturbed the rounds."""
+
+    collections: Collections
+    preempted: int = Field(description="how often another program took our processor")
+    load: Known = Field(description="least and largest load average")
+    mhz: Known | None = Field(description="least and largest frequency; None: not told")
+
+
+class SizeEffect(Typed):
+    """A line through the samples' median times over their sizes."""
+
+    ms_per_megapixel: float
+    ci95: Known = Field(description="95 % interval of the slope")
+    intercept_ms: float
+    r2: float = Field(description="share of the variance that the size explains")
+    p: float
+
+
+class EqualSize(Typed):
+    """Median times of the samples of the most frequent size."""
+
+    width: int
+    height: int
+    instances: int
+    min_ms: float
+    median_ms: float
+    max_ms: float
+
+
+class Instances(Typed):
+    """How far the distributions of single samples are apart, two by two."""
+
+    samples: list[str]
+    rjsd: list[list[float | None]] = Field(
+        description="root Jensen-Shannon divergence, 0 equal to 1 apart"
+    )
+
+
+class InputEffect(Typed):
+    """What the input does to the latency of a stack."""
+
+    size: SizeEffect | None = Field(description="None where all images have one size")
+    equal_size: EqualSize | None = Field(description="None where no two images have one size")
+    instances: Instances | None = Field(description="None with fewer than 5 rounds")
+
+
+class _Timed(ModelSummary):
+    skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
+    machine: Machine
+    latency_ms: Annotated[dict[str, Stages], Keys("stack")]
+    missing: Missing
+    workers: int | None = Field(default=None, description="samples in flight, untimed")
+
+
+class LatencySummary(_Timed):
+    """Rounds in SingleStream."""
+
+    command: Literal["latency"] = "latency"
+    scenario: Literal["SingleStream"] = "SingleStream"
+    stacks: Annotated[dict[str, TimedStack], Keys("stack")]
+    protocol: Protocol
+    percentiles: Annotated[
+        dict[str, Annotated[dict[str, Percentile], Keys("percentile")]], Keys("stack")
+    ]
+    ratio: Annotated[dict[str, Ratio], Keys("other stack")] = Field(
+        description="of every stack but the first"
+    )
+    spread: Annotated[dict[str, Spread], Keys("stack")]
+    conditions: Conditions | None = Field(description="None where nothing was measured here")
+    inputs: dict[str, InputEffect]
+
+
+class Over(Typed):
+    """A metric over rounds: fractions; None where it cannot be measured on a round."""
+
+    best: float | None
+    worst: float | None
+    mean: float | None
+
+
+class Forecast(Typed):
+    """What as many further rounds would give if answers were late one by one."""
+
+    mean: float | None
+    worst: float | None = Field(description="median of the worst round's quality")
+    ci95: Interval
+
+
+class Threshold(Over):
+    """Quality over rounds where later answers are wrong."""
+
+    ms: float = Field(description="the deadline")
+    late: float | None = Field(description="share of answers that were late")
+    metrics: Annotated[dict[str, Over], Keys("metric")]
+    forecast: Forecast
+
+
+class SplitThreshold(Typed):
+    """Earlier rounds against later rounds under one deadline."""
+
+    ms: float
+    train: Over = Field(description="the earlier rounds")
+    test: Over = Field(description="the later rounds")
+    delta: Over = Field(description="later less earlier")
+    forecast: Forecast = Field(description="from the earlier rounds")
+
+
+class Divergence(Typed):
+    """Root Jensen-Shannon divergence of earlier and later latencies, 0 equal to 1 apart."""
+
+    pooled: float = Field(description="of all latencies together")
+    median: float = Field(description="of the median sample")
+
+
+class Split(Typed):
+    """The later half of the rounds, predicted from the earlier half."""
+
+    rounds: int = Field(description="in each half")
+    thresholds: Annotated[dict[str, SplitThreshold | None], Keys("threshold")]
+    rjsd: Divergence
+
+
+class Curve(Typed):
+    """Quality over rounds at each deadline of a grid."""
+
+    ms: list[float]
+    best: list[float | None]
+    worst: list[float | None]
+    mean: list[float | None]
+
+
+class Tail(Typed):
+    """How good a stack is when late answers are wrong.
+
+    ``tail_quality@NAME`` is the worst round under each threshold, None where the samples cannot
+    carry the percentile: NAME is ``99``, ``95``, ``90`` or a deadline such as ``12ms``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    OPEN_FOR: ClassVar[str] = "tail quality"
+    __pydantic_extra__: dict[str, float | None]
+
+    quality: float | None = Field(description="without a deadline")
+    thresholds: Annotated[dict[str, Threshold | None], Keys("threshold")]
+    curve: Curve
+    split: Split | None = Field(description="None with a single round")
+
+
+class Better(Typed):
+    """Deadlines for which one of two stacks has the higher mean quality."""
+
+    stack: str
+    from_ms: float
+    to_ms: float | None = Field(description="None: it stays so")
+    by: float = Field(description="largest lead, a fraction")
+
+
+class Convergence(Typed):
+    """How Algorithm 1 judges the rounds."""
+
+    rounds: int
+    instances: int
+    settled: int = Field(description="instances whose distribution stood still")
+    done_after: int | None = Field(description="rounds after which all had settled; None: never")
+    inferences: int
+    mlperf: int = Field(description="queries that MLPerf's rules ask for a p99")
+
+
+class TailSummary(LatencySummary):
+    """Rounds in SingleStream, and the quality of late answers."""
+
+    command: Literal["tail"] = "tail"  # type: ignore[assignment]
+    tail: Annotated[dict[str, Tail], Keys("stack")]
+    better: list[Better]
+    convergence: Annotated[dict[str, Convergence], Keys("stack")]
+
+
+class LoadSettings(Typed):
+    """What LoadGen was asked for."""
+
+    scenario: Literal["Offline", "Server"]
+    samples: int
+    queries: int
+    seconds: float
+    seed: int
+    qps: float | None = Field(default=None, description="arrivals a second, or the expected rate")
+    deadline_ns: int | None = Field(default=None, description="that a percentile must not exceed")
+    percentile: float | None = Field(default=None, description="which one, a fraction")
+    trace: bool | None = Field(default=None, description="whether every query is logged")
+
+
+class Served(Typed):
+    """What LoadGen found of one stack."""
+
+    valid: bool = Field(description="LoadGen's verdict")
+    why: list[str] = Field(description="what LoadGen says about it")
+    failed: int
+    first_failed: str | None
+    workers: int = Field(description="threads that answered")
+    queries: int = Field(description="samples that were asked for")
+    qps: float = Field(description="answers a second")
+    figures: dict[str, Any] = Field(description="LoadGen's own figures by their names")
+    loadgen: str = Field(description="version")
+
+
+class LoadSummary(_Timed):
+    """Offline or Server, under LoadGen's load."""
+
+    command: Literal["latency"] = "latency"
+    scenario: Literal["Offline", "Server"]
+    stacks: Annotated[dict[str, Running], Keys("stack")]
+    load: LoadSettings
+    served: Annotated[dict[str, Served], Keys("stack")]

@@ -1,0 +1,22 @@
+"""What a comparison of two classifiers gives besides the counts that every task has."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from simulator.tasks.figures import Flips
+from simulator.typed import Interval
+
+
+class ClassificationFlips(Flips):
+    """Classes that differ; kinds and tests are of labelled images, None where there are none."""
+
+    ci95_wilson: Interval | None = Field(description="Wilson's 95 % interval of the rate")
+    right_to_wrong: int | None = Field(description="right on the training stack only")
+    wrong_to_right: int | None = Field(description="right on the deployment stack only")
+    wrong_to_wrong: int | None = Field(description="wrong on both, in different ways")
+    mcnemar_p: float | None = Field(description="McNemar's exact test")
+    mcnemar_midp: float | None = Field(description="McNemar's mid-p test")
+    samples_for_tenth_point: int | None = Field(
+        description="images that a delta of 0.1 points would take; None where it cannot occur"
+    )

@@ -156,7 +156,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     train = found.score(TRAIN)
     trained = train.metrics[metric]
     if trained is None:
-        raise UserError(f"a sweep's table is made of {metric}; give images with labels")
+        raise UserError(f"a sweep's table is made of {metric}; give data with labels")
     for key in keys:
         column, option = key
         compared = task.compare(train, found.score("/".join(key)), draws)

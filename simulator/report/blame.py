@@ -25,14 +25,14 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
     names = [summary[side].profile for side in ("train", "deploy")]
     console.print(
         f"\n[bold]{escape(names[0])} → {escape(names[1])}[/]   {escape(summary.model)}, "
-        f"{summary.samples:,} images, {summary.stacks} stacks in one plan of "
+        f"{summary.samples:,} {summary.sample_unit}s, {summary.stacks} stacks in one plan of "
         f"{summary.unique_steps} unique steps",
         highlight=False,
     )
     for metric, blame in summary.blame.items():
         _metric(f"{_HEADS.get(metric, title(metric))}, points", blame, summary, console)
     if summary.skipped:
-        console.print(f"[yellow]note[/] {summary.skipped} images were skipped")
+        console.print(f"[yellow]note[/] {summary.skipped} {summary.sample_unit}s were skipped")
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
@@ -80,7 +80,7 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
     table = Table(
         title=f"Worst case of {escape(summary.suite)} for {escape(summary.model)}, "
-        f"{summary.samples:,} images",
+        f"{summary.samples:,} {summary.sample_unit}s",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
@@ -110,7 +110,9 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     for option, why in summary.absent.items():
         console.print(f"[yellow]note[/] {escape(f'{option}: {why}')}", highlight=False)
     if summary.skipped:
-        console.print(f"[yellow]note[/] up to {summary.skipped} images were skipped in a step")
+        console.print(
+            f"[yellow]note[/] up to {summary.skipped} {summary.sample_unit}s were skipped in a step"
+        )
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)

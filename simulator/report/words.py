@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
+from simulator.results.pair import AxisEffect
+from simulator.results.shared import ModelSummary
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
@@ -60,6 +62,24 @@ def title(metric: str) -> str:
 def count(number: int, what: str) -> str:
     """Return how many there are of something."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def run_on(summary: ModelSummary) -> str:
+    """Return how many samples there were of what, and how many were skipped."""
+    left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
+    return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
+
+
+def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
+    """Return what an axis without effect does not change, and in which samples."""
+    parts = "pixels" if unit == "image" else "values"
+    return f"0 {parts}", f"{effect.samples:,} {unit}s"
+
+
+def differences(effect: AxisEffect) -> str:
+    """Return the mean and the largest difference of two inputs of a network."""
+    mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
+    return f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
 
 
 def share(value: float | None, digits: int = 1) -> str:

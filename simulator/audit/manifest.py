@@ -57,6 +57,7 @@ def manifest(
             }
             for model, session in sessions.items()
         },
+        "under": next((plain(one.condition) for one in sessions.values() if one.condition), None),
         "stacks": {name: resolved(own) for name, own in chosen.items()},
         "request": dict(request),
     }

@@ -18,7 +18,7 @@ from simulator.audit.measure import Measure
 from simulator.audit.run import Sitting, refuse_said, run_all
 from simulator.audit.verdict import PairRun
 from simulator.contract import Stage
-from simulator.errors import DataError, ProfileError, RunError, UserError, unknown
+from simulator.errors import DataError, ProfileError, RunError, UserError, one_line, unknown
 from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session
@@ -68,6 +68,7 @@ def replay(
         audit = _unpack(packed, Path(scratch))
         recorded = _models(packed, audit)
         doubts = _doubts(packed, audit, Path(scratch))
+        options = _under(packed, options)
         sitting = _sitting(job, audit, recorded, Path(scratch), options, models, images, overrides)
         request = {
             "command": "replay",
@@ -88,6 +89,18 @@ def replay(
             write_json(sitting.folder / SUMMARY, summary)
             write_json(sitting.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
     return Result(summary, sitting.folder)
+
+
+def _under(packed: Archive, options: Options) -> Options:
+    """Put the replay under the condition of the audit."""
+    told = bundle.read_json(packed, MANIFEST).get("under")
+    if told is None:
+        return options
+    try:
+        found: Options = {"under": str(told["text"]), "trial": int(told["trial"] or 0)}
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{packed.path}: {MANIFEST}: under: {one_line(error)}") from error
+    return options | found
 
 
 def _intact(packed: Archive) -> str:

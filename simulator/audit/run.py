@@ -15,6 +15,7 @@ import yaml
 from simulator.audit import bundle, document, figures, junit, locations, markdown
 from simulator.audit.document import TRAIN, Asked, Audit, load_audit
 from simulator.audit.manifest import check_same, manifest, resolved
+from simulator.conditions.condition import under
 from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
@@ -70,7 +71,10 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         job.folder(f"audit-{asked.spec.name}", {}),
         options,
     )
-    request = {"command": "audit", "arguments": {"document": str(asked.path.resolve())}}
+    request = {
+        "command": "audit",
+        "arguments": {"document": str(asked.path.resolve()), **job.condition()},
+    }
     with sitting.sessions() as sessions, sitting.writing(request, sessions) as start:
         sitting.copy_inputs(sessions)
         run_all(job, sitting, sessions)
@@ -136,6 +140,8 @@ class Sitting:
                 session = Session(
                     card, data, spec.limit, spec.seed,
                     given.get("workers"), given.get("memory"), given.get("progress"),
+                    under(given.get("under"), given.get("trial", 0)),
+                    given.get("executor", "local"),
                 )  # fmt: skip
                 found[model] = held.enter_context(session)
                 self._check(model, session)
@@ -239,6 +245,8 @@ def run_all(job: Job, sitting: Sitting, sessions: Mapping[str, Session]) -> None
         card, data = sitting.sources[model]
         spec = sitting.audit.spec
         inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
+        if session.under:
+            inner |= {"under": session.under.condition.text, "trial": session.under.trial}
         alone = Job("run", card, inner)
         wanted = []
         for deploy in spec.deploy:
@@ -273,6 +281,8 @@ def times(sitting: Sitting) -> None:
                 **sitting.pair(deploy),
                 model=card,
                 deadlines_ms=spec.tail.deadlines_ms,
+                under=given.get("under"),
+                trial=given.get("trial", 0),
                 rounds=spec.tail.rounds,
                 max_rounds=spec.tail.max_rounds,
                 max_minutes=spec.tail.max_minutes,

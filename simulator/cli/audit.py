@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("document", metavar="AUDIT", help="the audit's document (YAML)")
+    common.condition(parser)
     common.output(parser)
 
 
@@ -38,6 +39,9 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             memory=options.memory,
             progress=bar,
+            under=options.under,
+            trial=options.trial,
+            executor=options.executor,
         )
     return show(result, options.json)
 

@@ -150,12 +150,22 @@ def show(
         if as_json:
             print_json(result.summary)
         else:
+            told_under(result.summary)
             screen(result.summary, str(result.folder), console())
     places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
     if places and not as_json:
         with unread():
             print(f"report: {places[-1]}")
     return cli.PASS if result.passed else cli.GATE_FAILED
+
+
+def told_under(summary: Summary) -> None:
+    """Print the condition that every stack was under, if there was one."""
+    if summary.under is None:
+        return
+    from simulator.report.words import condition
+
+    console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 
 
 def report(folder: Path, out: Path | None = None) -> Path:
@@ -178,5 +188,11 @@ def console() -> Console:
     """Return the terminal, or a plain console of 120 columns where there is none."""
     from rich.console import Console
 
-    found = Console()
-    return found if found.is_terminal else Console(width=120)
+    class Ours(Console):
+        """Leaves it to :func:`unread` what happens when the reader has gone away."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    found = Ours()
+    return found if found.is_terminal else Ours(width=120)

@@ -59,6 +59,8 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
     if as_json:
         common.print_json(summaries)
     else:
+        if form == "text":
+            common.told_under(summaries[0])
         render(summaries, form, common.console())
     for result in results:
         lines = [f"run: {result.folder}", f"report: {common.report(result.folder)}"]

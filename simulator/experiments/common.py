@@ -27,6 +27,7 @@ from simulator.profile.load import load
 from simulator.profile.modality import axes_of
 from simulator.results.store import Rows, RunWriter
 from simulator.tasks.task import Task
+from simulator.typed import plain
 
 TRAIN = "train"
 """What records call the stack that the others are held against."""
@@ -139,7 +140,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
-        "under": session.under.described() if session.under else None,
+        "under": session.condition and plain(session.condition),
         "overrides": list(overrides),
         "stacks": {
             stack.side: {
@@ -148,6 +149,7 @@ def manifest(
                 "artifact": {
                     "key": stack.artifact.key,
                     "sha256": digests[stack.artifact.path],
+                    "after": [one.model_dump(mode="json") for one in stack.artifact.reports],
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),

@@ -75,7 +75,7 @@ def simulate(
             done = run_and_keep(session, merged, run, timed=True, watches=[watch])
             found = conclude(session, watch, merged, done, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took)
+            summary = judged(found, rules, took | {"under": session.condition})
             run.finish(summary, took)
     return Result(summary, folder)
 

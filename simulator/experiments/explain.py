@@ -95,6 +95,7 @@ def explain(
                 unique_steps=len(whole.nodes),
                 warnings=[*merged(told for s in sides for told in s.told), *session.notes],
                 seconds=job.seconds(),
+                under=session.condition,
             )
             run.finish(summary, {"seconds": summary.seconds, "workers": session.workers})
     return Result(summary, folder)

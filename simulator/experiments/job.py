@@ -162,8 +162,7 @@ class Job:
             "limit": given.get("limit"),
             "seed": self._seed,
         }
-        if self._under:
-            arguments |= {"under": self._under.condition.text, "trial": self._under.trial}
+        arguments |= self.condition()
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,
@@ -177,6 +176,12 @@ class Job:
         if "profiles" in arguments:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}
+
+    def condition(self) -> dict[str, Any]:
+        """Return the condition that was asked for, as arguments; empty where there was none."""
+        if self._under is None:
+            return {}
+        return {"under": self._under.condition.text, "trial": self._under.trial}
 
     def writer(self, folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
         """Open the run for writing; *start* is its manifest."""

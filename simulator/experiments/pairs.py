@@ -126,7 +126,8 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
             found = conclude(session, watch, merged, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            writer.finish(judged(found, one.rules, took), took)
+            told_of = took | {"under": session.condition}
+            writer.finish(judged(found, one.rules, told_of), took)
             running.left.remove(writer)
 
 

@@ -25,6 +25,7 @@ from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder
 from simulator.pipeline.walk import Watch
+from simulator.results.shared import ConditionDescription
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
 
@@ -171,6 +172,13 @@ class Session:
     def under(self) -> Under | None:
         """The condition that every stack is under; None where there is none."""
         return self.builder.under
+
+    @property
+    def condition(self) -> ConditionDescription | None:
+        """What results say of the condition."""
+        if self.under is None:
+            return None
+        return ConditionDescription.model_validate(self.under.described())
 
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""

@@ -122,6 +122,8 @@ class _Sweep:
                 warnings=[*told, *self.session.notes],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
+                under=self.session.condition,
+                sample_unit=self.session.card.modality.unit,
             )
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)

@@ -90,6 +90,7 @@ def worst(
         warnings=[*merged(search.notices), *session.notes],
         skipped=search.skipped,
         seconds=job.seconds(),
+        under=session.condition,
     )
     alone = folder / "step-1"
     whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})

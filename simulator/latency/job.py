@@ -154,7 +154,7 @@ def timed_job(
         with job.writer(folder, start, session) as run:
             found = way.measure(session, stacks, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took)
+            summary = judged(found, rules, took | {"under": session.condition})
             run.finish(summary, took)
     return Result(summary, folder)
 

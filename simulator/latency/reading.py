@@ -19,6 +19,7 @@ from simulator.latency.rounds import LATENCIES
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
+from simulator.results.store import read_table
 from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT, Ints, from_map
 
@@ -79,7 +80,7 @@ def of_rounds(
 
 
 def _timed(run: Run, summary: LatencySummary) -> TimedRun:
-    table = pq.read_table(run.folder / SAMPLES)
+    table = read_table(run.folder / SAMPLES)
     names, pixels = table["sample"].to_pylist(), ("width", "height")
     sizes = None
     if set(pixels) <= set(table.column_names):
@@ -90,7 +91,7 @@ def _timed(run: Run, summary: LatencySummary) -> TimedRun:
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:
     columns = ["round", "sample", "side", "ns", f"{TOTAL}_ns"]
-    with pq.ParquetFile(place) as file:
+    with place.open("rb") as opened, pq.ParquetFile(opened) as file:
         parts = [_rows(batch, sides, names) for batch in file.iter_batches(_BATCH, columns=columns)]
     side, row, sample, whole = (np.concatenate([part[at] for part in parts]) for at in range(4))
     known = [part[4] for part in parts]

@@ -148,7 +148,7 @@ def _pair(row: Latency | None) -> str:
 
 
 def _quality(summary: TailSummary, console: Console) -> None:
-    _title(f"{title(summary.metric)} when late answers are wrong", console)
+    _title(f"{title(summary.task, summary.metric)} when late answers are wrong", console)
     console.print(
         "by chance: the worst of as many rounds (95 %) if answers were late one by one",
         highlight=False,

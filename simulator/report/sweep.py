@@ -83,7 +83,7 @@ def _cell(summary: SweepSummary, name: str) -> str:
 def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
     first = summaries[0]
     table = Table(
-        title=f"{escape(first.suite)}: points of {title(first.metric)} lost / "
+        title=f"{escape(first.suite)}: points of {title(first.task, first.metric)} lost / "
         f"{_answers(first)} flipped, {first.samples:,} {first.sample_unit}s, "
         f"trained on {escape(first.train.profile)}",
         title_justify="left",
@@ -130,7 +130,15 @@ def options(summaries: Sequence[SweepSummary]) -> str:
     for summary in summaries:
         metric, view = summary.metric, TASKS[summary.task].view()
         kinds = {name: view.kind(name) for name in view.task.kinds}
-        titles = ["", f"{title(metric)} %", "delta", "95 % interval", "flips", *kinds.values(), "p"]
+        titles = [
+            "",
+            f"{title(summary.task, metric)} %",
+            "delta",
+            "95 % interval",
+            "flips",
+            *kinds.values(),
+            "p",
+        ]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
         for name, column in summary.columns.items():

@@ -7,10 +7,11 @@ from math import isfinite, isnan
 from typing import Any
 
 from simulator.results.pair import AxisEffect
-from simulator.results.shared import ModelSummary
+from simulator.results.shared import ConditionDescription, ModelSummary
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
+from simulator.tasks.task import TASKS
 
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05
@@ -54,9 +55,15 @@ _NAMED = 4
 """Stretches of deadlines with a better stack that are put into words."""
 
 
-def title(metric: str) -> str:
-    """Return a metric as people write it."""
-    return {"top1": "top-1"}.get(metric, metric)
+def title(task: str, metric: str) -> str:
+    """Return a metric of a task as people write it."""
+    return "flip rate" if metric == "flip_rate" else TASKS[task].view().metric(metric)
+
+
+def heading(task: str, metric: str) -> str:
+    """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
+    name = title(task, metric)
+    return name[:1].upper() + name[1:] if name.islower() else name
 
 
 def count(number: int, what: str) -> str:
@@ -65,9 +72,10 @@ def count(number: int, what: str) -> str:
 
 
 def run_on(summary: ModelSummary) -> str:
-    """Return how many samples there were of what, and how many were skipped."""
+    """Return how many samples there were of what, how many were skipped, and the condition."""
     left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
-    return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
+    under = f", under {_drawn(summary.under)}" if summary.under else ""
+    return f"{summary.samples:,} {summary.sample_unit}s{left_out}{under}"
 
 
 def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
@@ -155,3 +163,12 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "+".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def condition(under: ConditionDescription) -> str:
+    """Return a condition in words: as it was asked for, what it does, and which draw."""
+    return f"{_drawn(under)}: {under.summary}"
+
+
+def _drawn(under: ConditionDescription) -> str:
+    return under.text + ("" if under.trial is None else f", trial {under.trial}")

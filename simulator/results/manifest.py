@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from simulator.results.shared import ConditionDescription
 from simulator.typed import Typed
 
 Status = Literal["running", "interrupted", "complete"]
@@ -58,6 +59,9 @@ class Artifact(Typed):
 
     key: str = Field(description="content address in the cache")
     sha256: str | None
+    after: list[dict[str, Any]] = Field(
+        default_factory=list, description="what passes did to it after quantization"
+    )
 
 
 class StackAxis(Typed):
@@ -78,17 +82,6 @@ class StackDescription(Typed):
     recordings: dict[str, str] = Field(description="SHA-256 by stage, of recorded parts")
     effective: dict[str, Any] = Field(description="what the runtime says is in force")
     axes: dict[str, StackAxis]
-
-
-class ConditionDescription(Typed):
-    """What happened to the world or the machine, for every stack alike."""
-
-    text: str = Field(description="as it was asked for")
-    name: str
-    summary: str = Field(description="what it does, in words")
-    acts_on: str
-    parameters: dict[str, Any]
-    trial: int | None = Field(description="which draw; None where there is no chance in it")
 
 
 class RunManifest(Typed):
@@ -151,6 +144,9 @@ class AuditManifest(Typed):
     seed: int
     limit: int | None
     models: dict[str, AuditedModel]
+    under: ConditionDescription | None = Field(
+        default=None, description="the condition that every stack is under; None: there is none"
+    )
     stacks: dict[str, dict[str, Any]] = Field(description="each profile as resolved")
     request: Request
     seconds: float | None = Field(default=None, description="that it took")

@@ -80,6 +80,17 @@ Missing = dict[str, str]
 """Why a figure is None, by its dotted path in the summary."""
 
 
+class ConditionDescription(Typed):
+    """What happened to the world or the machine, for every stack alike."""
+
+    text: str = Field(description="as it was asked for")
+    name: str
+    summary: str = Field(description="what it does, in words")
+    acts_on: str
+    parameters: dict[str, Any]
+    trial: int | None = Field(description="which draw; None where there is no chance in it")
+
+
 class Summary(Typed):
     """What every ``summary.json`` has."""
 
@@ -87,6 +98,9 @@ class Summary(Typed):
     command: str = Field(description="which command left it")
     gate: Gate = Field(default_factory=Gate)
     seconds: float | None = Field(default=None, description="that the run took")
+    under: ConditionDescription | None = Field(
+        default=None, description="the condition that every stack was under; None: there was none"
+    )
 
 
 class ModelSummary(Summary):

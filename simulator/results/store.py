@@ -166,9 +166,9 @@ class RunWriter:
 
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
-            return pq.read_table(self.folder / RECORDS, schema=self._schema)
+            return read_table(self.folder / RECORDS, self._schema)
         parts = sorted((self.folder / PARTS).glob("*.parquet"))
-        tables = [pq.read_table(part, schema=self._schema) for part in parts]
+        tables = [read_table(part, self._schema) for part in parts]
         return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
 
     def _flush(self) -> None:
@@ -216,6 +216,12 @@ class RunWriter:
             self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
+
+
+def read_table(place: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """Read a Parquet file; a name with a colon would be a URI to pyarrow, an open file is not."""
+    with place.open("rb") as file:
+        return pq.read_table(file, schema=schema)
 
 
 def _write_table(table: pa.Table, place: Path) -> None:
@@ -313,7 +319,7 @@ def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
     if not isinstance(manifest, RunManifest):
         raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
     try:
-        return manifest, summary, pq.read_table(folder / RECORDS)
+        return manifest, summary, read_table(folder / RECORDS)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
 

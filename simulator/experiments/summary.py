@@ -67,13 +67,16 @@ def summarize(
         task.score(deploy, truths),
         Resamples(len(ran), seed, task.resamples),
     )
-    times, missing = latency([[d.outcomes[i].ns for d in ran] for i in range(2)])
+    times, missing = latency(
+        [[d.outcomes[i].ns for d in ran] for i in range(2)], card.modality.name
+    )
     summary: dict[str, Any] = {
         "task": task.name,
         "metric": task.headline,
         "unit": task.unit,
         "model": card.spec.name,
         "samples": len(ran),
+        "sample_unit": card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
             {"sample": d.item.name, "why": d.skipped} for d in skipped[:SKIPPED_LISTED]
@@ -104,12 +107,14 @@ def summarize(
     return summary
 
 
-def vocabulary(task: Task) -> dict[str, Sequence[str]]:
+def vocabulary(card: Card) -> dict[str, Sequence[str]]:
     """Return the names of a pair's figures, to check gate rules before it is run."""
-    return {**task.vocabulary(), "stage": (TOTAL, *timed_steps())}
+    return {**card.task.vocabulary(), "stage": (TOTAL, *timed_steps(card.modality.name))}
 
 
-def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any], dict[str, str]]:
+def latency(
+    sides: Sequence[Sequence[Mapping[str, int]]], modality: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``latency_ms`` per side and stage, and why figures of it are None, by their paths.
 
     See :func:`simulator.statistics.percentiles.figures`.
@@ -118,7 +123,7 @@ def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any
     why: dict[str, str] = {}
     for side, samples in zip(SIDES, sides, strict=True):
         columns = {TOTAL: [sum(times.values()) for times in samples if "infer" in times]}
-        for stage in timed_steps():
+        for stage in timed_steps(modality):
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
         for stage, ns in columns.items():

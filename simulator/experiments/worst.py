@@ -79,6 +79,7 @@ def worst(
         model=session.card.spec.name,
         train=Profile(profile=first[0].name),
         samples=search.samples,
+        sample_unit=session.card.modality.unit,
         task=session.card.spec.task,
         metric=task.headline,
         **{task.headline: search.trained},
@@ -200,7 +201,7 @@ class _Search:
         value = found.score(name).metrics[found.task.headline]
         if value is None:
             raise UserError(
-                f"the worst case is the largest loss of {found.task.headline}; give images with "
+                f"the worst case is the largest loss of {found.task.headline}; give data with "
                 "labels"
             )
         return value

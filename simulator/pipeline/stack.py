@@ -146,8 +146,8 @@ class StackBuilder:
         own = self.card.modality
         if profile.spec.modality != own.name:
             raise ModelError(
-                f"{profile.name} takes samples of modality {profile.spec.modality}, and "
-                f"{self.card.path} is of a model for {own.name}s"
+                f"{profile.name} takes {profile.spec.modality}s, and "
+                f"{self.card.path} is of a model that takes {own.name}s"
             )
 
     def _refuse_recorded(self, side: str, own: Chosen) -> None:

@@ -100,7 +100,7 @@ def summarize(
             **stack.effective.options,
         }
     summary["warnings"] = [
-        *merged(told for stack in stacks for told in stack.told),
+        *merged(notice for stack in stacks for notice in stack.labelled_notices),
         *notes,
         *_findings(task, summary),
     ]

@@ -157,7 +157,7 @@ class OngoingAudit:
         stacks = [name for name in spec.deploy if self.audit.timed(name)]
         rules = [one for one in self.audit.rules if one.models is None or model in one.models]
         task = session.card.task
-        document.check(rules, pair_summary(task.Flips), vocabulary(task))
+        document.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         if spec.tail and stacks:
             session.require_truth()
             deadlines = spec.tail.deadlines_ms

@@ -188,5 +188,11 @@ def console() -> Console:
     """Return the terminal, or a plain console of 120 columns where there is none."""
     from rich.console import Console
 
-    found = Console()
-    return found if found.is_terminal else Console(width=120)
+    class Ours(Console):
+        """Leaves it to :func:`unread` what happens when the reader has gone away."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    found = Ours()
+    return found if found.is_terminal else Ours(width=120)

@@ -108,6 +108,11 @@ class Disturbance(Recipe):
 
         return apply
 
+    def words(self) -> str:
+        """Return the condition, and the trial where there is chance in it."""
+        trial = f" trial {self.trial}" if self.condition.has_chance else ""
+        return f"{self.condition.text}{trial}"
+
 
 @dataclass(frozen=True, slots=True)
 class Under:

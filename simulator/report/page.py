@@ -100,6 +100,7 @@ class _Told:
     """What the page says of a run beside its sections."""
 
     samples: int | None = None
+    unit: str = "image"
     scenario: str | None = None
     skipped: int = 0
     skipped_samples: Sequence[Skipped] = ()
@@ -115,6 +116,7 @@ def _told(run: Run) -> _Told:
         return _Told()
     return _Told(
         summary.samples,
+        summary.sample_unit,
         summary.get("scenario"),
         summary.skipped,
         summary.get("skipped_samples", ()),

@@ -93,7 +93,10 @@ def explain(
                 blame=blame,
                 stacks=len(variants),
                 unique_steps=len(whole.nodes),
-                warnings=[*merged(told for s in sides for told in s.told), *session.notes],
+                warnings=[
+                    *merged(notice for s in sides for notice in s.labelled_notices),
+                    *session.notes,
+                ],
                 seconds=job.seconds(),
                 under=session.condition,
             )

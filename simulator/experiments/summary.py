@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from simulator.statistics.percentiles import (
     name,
     samples_needed,
 )
+from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
@@ -98,7 +100,7 @@ def summarize(
             **stack.effective.options,
         }
     summary["warnings"] = [
-        *merged(told for stack in stacks for told in stack.told),
+        *merged(notice for stack in stacks for notice in stack.labelled_notices),
         *notes,
         *_findings(task, summary),
     ]
@@ -143,10 +145,16 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     return entry
 
 
+def severity(task: Task, train: Record, deploy: Record) -> float:
+    """Return how bad a change is; where nobody knows, it is the least."""
+    found = task.severity(train, deploy)
+    return -math.inf if math.isnan(found) else found
+
+
 def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
     """Return what is to be said of the changed answers that are worst, the worst one first."""
     flips = [d for d in ran if d.outcomes[1].record["changed"]]
-    flips.sort(key=lambda d: -task.severity(*(o.record for o in d.outcomes)))
+    flips.sort(key=lambda d: -severity(task, *(o.record for o in d.outcomes)))
     return [
         {"sample": d.item.name, **task.flip(*(o.record for o in d.outcomes))} for d in flips[:WORST]
     ]

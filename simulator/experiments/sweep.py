@@ -111,7 +111,7 @@ class _Sweep:
             self.session.show.say("working out the figures")
             card = self.session.card.spec.name
             found = answers(self.session.card.task, names, done)
-            told = merged(told for stack in stacks for told in stack.told)
+            told = merged(notice for stack in stacks for notice in stack.labelled_notices)
             summary = SweepSummary(
                 **table(found, kept, self.session.seed),
                 suite=self.suite.spec.name,

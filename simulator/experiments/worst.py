@@ -191,7 +191,7 @@ class _Search:
             values = [self._headline(found, name) for name in names]
             found_values = dict(zip(names, values, strict=True))
             run.finish(StepSummary(metric=task.headline, values=found_values), {})
-        self.notices += [told for stack in stacks for told in stack.told]
+        self.notices += [notice for stack in stacks for notice in stack.labelled_notices]
         self.skipped = max(self.skipped, found.skipped)
         self.samples, self.trained = len(found.items), values[0]
         return dict(zip(candidates, values[1:], strict=True))

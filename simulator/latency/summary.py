@@ -75,7 +75,7 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
         "inputs": influence(times, timed.inputs),
         "missing": figures.missing(times),
         "warnings": [
-            *merged(told for stack in stacks for told in stack.told),
+            *merged(notice for stack in stacks for notice in stack.labelled_notices),
             *session.notes,
             *_findings(timed),
         ],

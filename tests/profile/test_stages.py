@@ -208,7 +208,7 @@ def broken_stage(tmp_path, monkeypatch, words):
     ("words", "line"),
     [
         ("StageSpec('odd', 'it is odd', after='dekode')",
-         "the stage 'odd' follows 'dekode', and these steps are there: decode, color, resize"),
+         "the stage 'odd' follows 'dekode', which is not a step (steps: decode, color, resize"),
         ("StageSpec('odd', 'it is odd', after='decode', section=('odd',), base=Denoiser)",
          "the stage 'odd' does not say its axis, step, calls; fix the package that brings it"),
         ("StageSpec('odd', 'it is odd', after='decode', section=('odd',), base=Denoiser, axis='odd'"

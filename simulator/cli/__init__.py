@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "write the report of a run anew",
     "resume": "go on with a run that was interrupted",
     "profiles": "list, show, begin, import and prove profiles",
+    "prove": "prove that a backend, stage, condition, modality, task, ... does as it says",
     "backends": "list the backends, their libraries and what they offer",
 }
 

@@ -125,7 +125,7 @@ def reading_is_repeatable(subject: Subject) -> None:
 
 
 def samples_have_sizes(subject: Subject) -> None:
-    """``sizes`` are whole numbers, ``bytes`` of the file among them, of the same names each time."""
+    """``sizes`` are whole numbers, ``bytes`` of the file among them, and always the same."""
     names = []
     for file, context in zip(subject.way.specimen.files, subject.way.sources(), strict=True):
         found = subject.modality.sizes(context.source)

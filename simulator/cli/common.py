@@ -124,7 +124,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
 
 @contextmanager
 def unread() -> Iterator[None]:
-    """Let whoever reads our output go away, as head does, without losing the exit code."""
+    """Keep the exit code when the reader of our output goes away, as head does."""
     try:
         yield
         sys.stdout.flush()

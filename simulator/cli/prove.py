@@ -1,4 +1,4 @@
-"""Proof that a thing does as it says: the conformance suite, a line per check.
+"""Run the conformance suite on one thing, and print a line per check.
 
 simulate prove backend NAME              everything that a backend offers
 simulate prove stage NAME                every backend that fills a stage

@@ -152,7 +152,7 @@ def severity(task: Task, train: Record, deploy: Record) -> float:
 
 
 def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
-    """Return what is to be said of the changed answers that are worst, the worst one first."""
+    """Describe the worst changed answers, the worst one first."""
     flips = [d for d in ran if d.outcomes[1].record["changed"]]
     flips.sort(key=lambda d: -severity(task, *(o.record for o in d.outcomes)))
     return [

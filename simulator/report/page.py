@@ -48,7 +48,7 @@ def write(folder: Path, out: Path | None = None) -> Path:
         The file: whole, or as it was before.
 
     Raises:
-        RunError: the folder is no run, or the file cannot be written.
+        RunError: the folder is not a run, or the file cannot be written.
     """
     try:
         page = html(read(folder))

@@ -1,4 +1,4 @@
-"""The first lines of a page: what was asked, what came out, what the gate says."""
+"""The first lines of a page: the question, the answer and the gate."""
 
 from __future__ import annotations
 

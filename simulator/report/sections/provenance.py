@@ -1,4 +1,4 @@
-"""Where the figures come from: versions, hashes, machine, the command to run again, the records."""
+"""Where the figures come from: versions, hashes, machine, command and records."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
     "profiles": "list, show, create, import and check profiles",
+    "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
 

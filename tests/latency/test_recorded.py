@@ -135,11 +135,12 @@ def three(**columns):
 
 
 KNOWN = (
-    "sample, image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, infer_ns, "
-    "postprocess_ns"
+    "sample, image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, "
+    "infer_ns, postprocess_ns"
 )
 REFUSED = {
-    "no image": ({"name": ["a"], "total_ns": [1]}, "no column image or sample; it has name, total_ns"),
+    "no image": ({"name": ["a"], "total_ns": [1]},
+                 "no column image or sample; it has name, total_ns"),
     "no row": ({"image": pa.array([], pa.string()), "total_ns": pa.array([], pa.int64())},
                "no row"),
     "unknown": (three(total_ns=[1, 2, 3], watts=[1, 2, 3]), f"column 'watts' is none of {KNOWN}"),

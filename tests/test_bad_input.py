@@ -105,7 +105,7 @@ BAD = {
     "text.jpg": (b"I am not an image\n" * 40, "neither a JPEG nor a PNG"),
     "gif.png": (tiny.encoded(RED, "gif"), "neither a JPEG nor a PNG"),
     "header.jpg": (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00", "ends too early"),
-    "bomb.png": (bomb(), "refused as a bomb"),
+    "bomb.png": (bomb(), "refused as a decompression bomb"),
 }
 
 
@@ -442,7 +442,7 @@ def test_a_missing_library_says_which_extra(card, data, module, override, extra)
     assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(
-        rf"error: {module} is needed and '{module}' is not installed; "
+        rf"error: {module} is needed, but '{module}' is not installed; "
         rf"try: pip install 'pipeline-simulator\[{extra}\]'\n",
         done.stderr,
     )

@@ -1,4 +1,4 @@
-"""Proof that a backend does as it says: the conformance suite, a line per check."""
+"""``simulate backends prove``: runs the conformance suite, one line per check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def run(name: str) -> int:
     """Run the conformance suite on one backend.
 
     Args:
-        name: the backend's.
+        name: of the backend.
 
     Returns:
         0: every check that can run here passed; 1: one failed; 2: none can run here.
@@ -30,7 +30,7 @@ def run(name: str) -> int:
         words = (finding.options, finding.check, finding.remark)
         print(head, "  ".join(word for word in words if word), flush=True)
     if not counts:
-        print(f"{name} offers nothing that the suite proves")
+        print(f"{name} offers nothing that the suite can check")
         return cli.PASS
     print(f"{name}: " + ", ".join(f"{counts[mark]} {mark}" for mark in Mark))
     if counts[Mark.FAILED]:

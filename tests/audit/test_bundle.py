@@ -62,9 +62,9 @@ def test_another_bundle_than_the_signed_one_is_told(good, capsys):
     own, other = hashlib.sha256(good.read_bytes()).hexdigest(), "00" * 32
     assert cli.main(["verify", str(good), "--digest", own.upper()]) == cli.PASS
     assert cli.main(["verify", str(good), "--digest", other]) == cli.GATE_FAILED
-    assert f"another bundle: {other} was expected" in capsys.readouterr().out
+    assert f"this is another bundle: expected SHA-256 {other}" in capsys.readouterr().out
     assert cli.main(["verify", str(good), "--digest", own[:8]]) == cli.USER_ERROR
-    assert "64 hexadecimal digits of a SHA-256 expected" in capsys.readouterr().err
+    assert "expected the 64 hexadecimal digits of a SHA-256" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ def test_what_is_outside_of_8_bits_is_clipped_and_said(run, data):
     assert (shown(found, look["deploy"]) == np.clip(levels, 0, 255)).all()
     assert look["axes"]["normalize"]["max"] == pytest.approx(np.abs(levels - 127).max() / 2)
     assert look["notes"] == [
-        f"{name}: {outside:,} of its 3,072 values are outside 0 to 255 and are clipped in its picture"
+        f"{name}: {outside:,} of its 3,072 values are outside 0 to 255 and are clipped in its "
+        "picture"
         for name in ("deploy", "normalize")
     ]
 

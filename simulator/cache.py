@@ -1,4 +1,4 @@
-"""The user's cache of things that are dear to make: artifacts, the example model."""
+"""The user's cache for things that are slow to make: artifacts and the example model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLE = "PIPELINE_SIMULATOR_CACHE"
 
 
 def folder() -> Path:
-    """Return ``$PIPELINE_SIMULATOR_CACHE``, else the XDG cache folder."""
+    """Return ``$PIPELINE_SIMULATOR_CACHE`` if it is set, else the XDG cache folder."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
@@ -22,17 +22,17 @@ def folder() -> Path:
 
 
 def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> Path:
-    """Return a cached folder, making it first where it is not there.
+    """Return a cached folder; make it first if it does not exist.
 
-    A half-made entry is never seen: it is made beside its place and renamed into it.
+    An unfinished entry is never visible: it is made under another name and then renamed.
 
     Args:
-        name: the entry, a relative path that says what it is and its digest.
-        make: writes the entry's files into the folder that it is given.
-        root: a folder to be used in place of the user's cache.
+        name: the entry: a relative path made of its kind and its digest.
+        make: writes the entry's files into the folder that it receives.
+        root: a folder to use instead of the user's cache.
 
     Raises:
-        RunError: the cache cannot be written.
+        RunError: the cache is not writable.
     """
     root = root or folder()
     place = root / name

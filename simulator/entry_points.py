@@ -1,7 +1,7 @@
-"""Open tables: things of one kind, found by entry point. Listing them imports nothing.
+"""Open tables: plugins of one kind, found by entry point. Listing them imports nothing.
 
-Every kind of thing that a package may add has a table: backends, stages, modalities, conditions,
-tasks, data formats, graph passes, executors, report sections. Ours are in it like anyone else's.
+Each kind of plugin has a table: backends, stages, modalities, conditions, tasks, data formats,
+graph passes, executors, report sections. Our own are listed there like those of other packages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Table(Generic[T]):
     """The entry points of one group.
 
     Args:
-        group: of the entry points, for example ``simulator.conditions``.
-        what: one thing of this kind, for messages.
+        group: the entry point group, for example ``simulator.conditions``.
+        what: the kind in the singular, for messages.
         is_one: whether an object is of this kind.
     """
 
@@ -32,7 +32,7 @@ class Table(Generic[T]):
 
     @cached_property
     def points(self) -> dict[str, importlib.metadata.EntryPoint]:
-        """Every entry point by name, sorted.
+        """Return every entry point by name, sorted.
 
         Raises:
             UserError: two installed packages use the same name.
@@ -50,14 +50,14 @@ class Table(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, sorted."""
+        """Return the names, sorted."""
         return tuple(self.points)
 
     def require(self, name: str) -> None:
         """Refuse a name that is not in the table.
 
         Raises:
-            UserError: naming the nearest.
+            UserError: it is not; the message suggests the most similar name.
         """
         if name not in self.points:
             raise UserError(unknown(self.what, name, self.points))
@@ -66,10 +66,10 @@ class Table(Generic[T]):
         return name in self.points
 
     def __getitem__(self, name: str) -> T:
-        """Import one thing.
+        """Import the plugin of this name.
 
         Raises:
-            UserError: there is none of this name, or its package is broken.
+            UserError: there is none of this name, or its package does not load.
         """
         if name not in self._loaded:
             self.require(name)
@@ -77,7 +77,7 @@ class Table(Generic[T]):
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[T]:
-        """Every thing in the table, by name; each is imported.
+        """Import every plugin in the table, in the order of their names.
 
         Raises:
             UserError: one of them does not load.
@@ -85,23 +85,23 @@ class Table(Generic[T]):
         return (self[name] for name in self.points)
 
     def package(self, name: str) -> str:
-        """Return the package that brings a thing, with its version."""
+        """Return the name and version of the package that provides a plugin."""
         dist = self.points[name].dist
         return f"{dist.name} {dist.version}" if dist else ""
 
     def is_ours(self, name: str) -> bool:
-        """Whether a thing comes with this program, and not with another package."""
+        """Whether a plugin comes with this program, not with another package."""
         return self.package(name).partition(" ")[0] == OURS
 
     def forget(self) -> None:
-        """Look again which packages are installed; for tests that install one."""
+        """Forget which packages are installed; for tests that install one."""
         self.__dict__.pop("points", None)
         self._loaded.clear()
 
     def _load(self, point: importlib.metadata.EntryPoint) -> T:
         try:
             loaded = point.load()
-        except Exception as error:  # whatever the package's own code raises
+        except Exception as error:  # the package's code may raise anything
             raise UserError(
                 f"the {self.what} {point.name!r} ({point.value}) does not load: "
                 f"{one_line(error)}; fix or uninstall the package that brings it"

@@ -3,14 +3,14 @@
 ::
 
     SimulatorError
-    ├── UserError            the user's to fix: one clear line, exit code 2
+    ├── UserError            something that the user can fix: one clear line, exit code 2
     │   ├── ProfileError     one or more problems in profile documents
     │   ├── ModelError       a model card or an ONNX file that cannot be used
     │   ├── DataError        an image folder or label file that cannot be used
-    │   ├── MissingLibrary   an optional library that is absent or broken
-    │   ├── Unsupported      an implementation was asked for what it does not offer
+    │   ├── MissingLibrary   an optional library that is missing or broken
+    │   ├── Unsupported      a request for something that an implementation does not offer
     │   └── RunError         a run folder that cannot be written or read
-    └── SampleError          one sample cannot go through; it is skipped and counted
+    └── SampleError          one sample cannot be processed; it is skipped and counted
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from collections.abc import Iterable, Sequence
 
 
 class SimulatorError(Exception):
-    """The root of the tree; catch it to catch everything that we raise."""
+    """The base class of all errors of the simulator."""
 
 
 class UserError(SimulatorError):
-    """Something the person at the keyboard can fix; the message says how."""
+    """Something that the user can fix; the message says how."""
 
 
 class ProfileError(UserError):
-    """Problems in profile documents, all of them at once.
+    """All problems that were found in profile documents.
 
     Attributes:
         problems: one ``file:line: key: what`` line per problem.
@@ -48,31 +48,31 @@ class DataError(UserError):
 
 
 class MissingLibrary(UserError):
-    """An optional library is not installed, or is installed and does not load."""
+    """An optional library is not installed, or does not load."""
 
 
 class Unsupported(UserError):
-    """An implementation was asked for something it does not offer."""
+    """A request for something that an implementation does not offer."""
 
 
 class RunError(UserError):
-    """A run folder that cannot be written, or is not a finished run."""
+    """A folder that cannot be written, or that is not a finished run."""
 
 
 class SampleError(SimulatorError):
-    """One sample cannot be processed; the run carries on without it."""
+    """One sample cannot be processed; the run continues without it."""
 
 
 def unknown(what: str, got: object, offered: Iterable[object]) -> str:
-    """Say that *got* is not one of *offered*, naming the nearest and all of them.
+    """Return a message that *got* is not one of *offered*, with the most similar one and all.
 
     Args:
-        what: the kind of thing, for example ``backend``.
-        got: what was written.
-        offered: what would have been accepted.
+        what: what is unknown, for example ``backend``.
+        got: the value that was given.
+        offered: the values that are accepted.
 
     Returns:
-        One line, for example ``unknown backend 'pilow'; did you mean 'pillow'? offered: …``.
+        One line, for example ``unknown backend 'pilow'; did you mean 'pillow'? (offered: …)``.
     """
     names = sorted(str(name) for name in offered)
     near = difflib.get_close_matches(str(got), names, n=1)
@@ -81,5 +81,5 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
 
 
 def one_line(error: BaseException, limit: int = 500) -> str:
-    """Return what an error says without line breaks, cut to *limit* characters; else its type."""
+    """Return an error's text on one line, cut to *limit* characters; its type if it has no text."""
     return " ".join(str(error).split())[:limit] or type(error).__name__

@@ -1,4 +1,4 @@
-"""What a run ran on: versions and processor."""
+"""The machine of a run: its processor and the versions of its software."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the machine and the versions of every library in use.
 
     Args:
-        versions: of the libraries that the backends use, by distribution.
+        versions: versions of the libraries that the backends use, by distribution.
     """
     core = ("numpy", "onnx", "pyarrow", "pydantic", "scipy", "pipeline-simulator")
     return {
@@ -39,7 +39,7 @@ def _version(name: str) -> str | None:
 
 @cache
 def processor() -> dict[str, Any]:
-    """Return the processor's ``model`` and ``flags``, as the system tells them."""
+    """Return the processor's ``model`` and ``flags``, as the system reports them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -54,9 +54,9 @@ def processor() -> dict[str, Any]:
 
 
 def mhz() -> list[float]:
-    """Return the present frequency of each processor that this process may use, in MHz.
+    """Return the current frequency, in MHz, of each processor that this process may use.
 
-    Empty where the system does not tell them, as many virtual machines do not.
+    Empty if the system does not report it, as in many virtual machines.
     """
     try:
         text = Path("/proc/cpuinfo").read_text()
@@ -68,14 +68,14 @@ def mhz() -> list[float]:
 
 
 def usable() -> list[int]:
-    """Return the processors that this process may use (``taskset`` pins it to fewer)."""
+    """Return the numbers of the processors that this process may use (``taskset`` limits them)."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def sha256(path: Path) -> str | None:
-    """Return the digest of a file, or None if it cannot be read."""
+    """Return the SHA-256 of a file in hexadecimal, or None if it cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:

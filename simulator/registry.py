@@ -1,4 +1,4 @@
-"""Backends by entry point: names in metadata, code on demand, here or in a worker."""
+"""Backends, found by entry point and imported on demand, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
 
 
 def known(name: str) -> None:
-    """Refuse a name that is no backend's.
+    """Refuse a name that is not a backend's.
 
     Raises:
-        UserError: naming the nearest.
+        UserError: there is no such backend; the message suggests the most similar name.
     """
     if name not in entry_points():
         raise UserError(unknown("backend", name, entry_points()))
@@ -49,7 +49,7 @@ def known(name: str) -> None:
 
 @cache
 def backend(name: str) -> Backend:
-    """Import one backend's module; its library stays unimported.
+    """Import one backend's module, but not its library.
 
     Raises:
         UserError: there is none of this name, or the entry point is not a Backend.
@@ -58,7 +58,7 @@ def backend(name: str) -> Backend:
     points = entry_points()
     try:
         loaded = points[name].load()
-    except Exception as error:  # whatever the adapter's own code raises
+    except Exception as error:  # the backend's code may raise anything
         raise UserError(
             f"the backend {name!r} ({points[name].value}) does not load: "
             f"{one_line(error)}; fix or uninstall the package that brings it"
@@ -82,19 +82,19 @@ def backends() -> list[Backend]:
 
 @cache
 def package(name: str) -> str:
-    """Return the package that brings a backend, with its version."""
+    """Return the name and version of the package that provides a backend."""
     dist = entry_points()[name].dist
     return f"{dist.name} {dist.version}" if dist else ""
 
 
 def interrupt() -> None:
-    """End every worker at once, under whatever call waits for it; the next call starts it."""
+    """Stop every worker at once, even during a call; the next call starts it again."""
     for worker in _workers:
         worker.kill()
 
 
 def home(name: str) -> Home | None:
-    """Return where a backend runs, if that is not here."""
+    """Return where a backend runs; None if it runs in this process."""
     found = environments.installed(name)
     return Home(name, found.python, entry_points()[name].value) if found else None
 
@@ -108,7 +108,7 @@ def versions(backend: Backend) -> dict[str, str | None]:
 
 
 def remedy(backend: Backend) -> str:
-    """Return what to type to get a backend's libraries."""
+    """Return the command that installs a backend's libraries."""
     if backend.environment is not None:
         return f"simulate backends install {backend.name}"
     return f"pip install 'pipeline-simulator[{backend.libraries[0].extra}]'"
@@ -118,7 +118,7 @@ def require(backend: Backend) -> None:
     """Make sure that a backend can run: import its libraries, or start its worker.
 
     Raises:
-        MissingLibrary: saying what is missing and how to get it.
+        MissingLibrary: the message says what is missing and how to install it.
     """
     place = home(backend.name)
     if place:
@@ -137,7 +137,7 @@ def require(backend: Backend) -> None:
             if backend.environment is None:
                 raise
             raise MissingLibrary(
-                f"{backend.name} runs in an environment of its own "
+                f"{backend.name} runs in a separate environment "
                 f"({backend.environment.why}); try: {remedy(backend)}"
             ) from None
 
@@ -154,7 +154,7 @@ def make(backend: Backend, offer: Offer, *arguments: Any) -> Any:
 
 
 def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options: Options) -> None:
-    """Let a runtime write its compiled form, here or in the backend's worker."""
+    """Let a runtime write its compiled form, in this process or in the backend's worker."""
     place = home(backend.name)
     if place is None:
         offer.make.compile(source, folder, options)
@@ -164,7 +164,7 @@ def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options:
 
 
 def compile_identity(backend: Backend, offer: Offer) -> Any:
-    """Return what a runtime's compiled form depends on where it runs."""
+    """Return what a runtime's compiled form depends on in the environment where it runs."""
     place = home(backend.name)
     if place is None:
         return offer.make.compile_identity()

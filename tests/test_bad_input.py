@@ -105,7 +105,7 @@ BAD = {
     "text.jpg": (b"I am not an image\n" * 40, "neither a JPEG nor a PNG"),
     "gif.png": (tiny.encoded(RED, "gif"), "neither a JPEG nor a PNG"),
     "header.jpg": (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00", "ends too early"),
-    "bomb.png": (bomb(), "refused as a bomb"),
+    "bomb.png": (bomb(), "refused as a decompression bomb"),
 }
 
 
@@ -224,7 +224,8 @@ def test_a_label_that_the_model_does_not_know(simulate, data, tmp_path):
         (["--set", "deploy.resize.interpolation"], "KEY=VALUE expected"),
         (["--set", "both.resize.interpolation=box"], "STACK.KEY=VALUE expected with STACK train"),
         (["--set", "deploy=x"], "STACK.KEY=VALUE expected"),
-        (["--set", "deploy.resize.interpolation=aera"], "'aera'; did you mean 'area'"),
+        (["--set", "deploy.resize.interpolation=bilinaer"],
+         "got bilinaer; did you mean 'bilinear'"),
         (["--set", "deploy.resize.interpolation=area"], "pillow offers bilinear, bicubic"),
         (["--set", "train.rezise.backend=opencv"], "unknown key 'rezise'; did you mean 'resize'?"),
         (["--fail-on", "flips are bad"], "cannot read the rule 'flips are bad'"),
@@ -441,7 +442,7 @@ def test_a_missing_library_says_which_extra(card, data, module, override, extra)
     assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(
-        rf"error: {module} is needed and '{module}' is not installed; "
+        rf"error: {module} is needed, but '{module}' is not installed; "
         rf"try: pip install 'pipeline-simulator\[{extra}\]'\n",
         done.stderr,
     )

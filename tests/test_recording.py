@@ -228,7 +228,7 @@ def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, d
     manifest = write(tmp_path, card)
     from simulator.experiments.explain import explain
 
-    with pytest.raises(UserError, match="was recorded; it can be compared, not mixed"):
+    with pytest.raises(UserError, match="replays a recording: its axes cannot be swapped"):
         explain(
             "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
             overrides=[RECORDED.format(manifest)],

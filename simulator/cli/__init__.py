@@ -16,15 +16,16 @@ COMMANDS = {
     "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
     "worst": "find the combination of options that loses most",
-    "latency": "measure the latency of stacks, one sample at a time",
+    "latency": "time stacks one sample at a time, side by side",
     "tail": "measure accuracy when late answers count as wrong",
     "audit": "check several stacks and models against the rules of one document",
-    "verify": "check whether the bundle of an audit was changed; nothing is run",
+    "verify": "check whether the bundle of an audit was changed; runs nothing",
     "replay": "run the bundle of an audit again, and say what changed and why",
     "report": "write the report of a run again",
-    "resume": "continue a run that was interrupted",
-    "profiles": "list, show, compare, create, import and check profiles",
-    "backends": "list, check, prove and install backends",
+    "resume": "continue an interrupted run",
+    "profiles": "list, show, create, import and check profiles",
+    "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
+    "backends": "list the backends, their libraries and what they offer",
 }
 
 

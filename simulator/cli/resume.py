@@ -1,4 +1,4 @@
-"""Continue a run that was interrupted; finished samples are kept.
+"""Continue an interrupted run; what it had finished is kept.
 
 simulate resume runs/NAME
 """

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     found = bundle.verify(Path(options.bundle))
     problems = list(found.problems)
     if digest and digest != found.sha256:
-        problems.insert(0, f"this is another bundle: expected SHA-256 {options.digest}")
+        problems.insert(0, f"the digest differs: {options.digest} was expected")
     for problem in problems:
         print(problem)
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"

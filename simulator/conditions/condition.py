@@ -34,6 +34,8 @@ class Condition(ABC):
         acts_on: a boundary between the steps of a chain, or ``weights``.
         modality: the modality that it is for; None for every modality.
         has_chance: whether it is random, so that trials differ.
+        examples: valid parameters, as written after the colon, for the conformance suite; at least
+            two, where the condition has parameters.
     """
 
     name: ClassVar[str]
@@ -41,6 +43,7 @@ class Condition(ABC):
     acts_on: ClassVar[Boundary | str]
     modality: ClassVar[str | None] = None
     has_chance: ClassVar[bool] = False
+    examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -107,6 +110,11 @@ class Disturbance(Recipe):
             return disturb(value, generator(context.sample, text, trial))
 
         return apply
+
+    def words(self) -> str:
+        """Return the condition, and the trial where there is chance in it."""
+        trial = f" trial {self.trial}" if self.condition.has_chance else ""
+        return f"{self.condition.text}{trial}"
 
 
 @dataclass(frozen=True, slots=True)

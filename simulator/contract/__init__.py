@@ -1,4 +1,4 @@
-"""What a backend sees of the simulator: everything here, and nothing else."""
+"""The public interface for backends: a backend imports from here, and from nowhere else."""
 
 from simulator.contract.backend import (
     Admits,

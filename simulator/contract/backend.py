@@ -1,4 +1,4 @@
-"""What a backend says of itself: its library and its offers."""
+"""How a backend describes itself: its library and its offers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from simulator.contract.library import Library
 
 Options = Mapping[str, Any]
-"""The fields of one profile section, without ``backend``, after they were checked."""
+"""The checked fields of one profile section, without ``backend``."""
 
 
 class Stage:
@@ -33,7 +33,7 @@ class Stage:
 
 
 class Evidence(StrEnum):
-    """How we know that this is what the stack does; it travels into every report."""
+    """How we know that the stack really behaves this way; every report shows it."""
 
     NATIVE = "native"
     VENDOR_SIMULATOR = "vendor_simulator"
@@ -44,7 +44,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Any integer from *low* up."""
+    """Any integer of at least *low*."""
 
     low: int
 
@@ -70,11 +70,11 @@ class Subset:
         )
 
     def __str__(self) -> str:
-        return f"a list out of {', '.join(self.names)}"
+        return f"a list of any of {', '.join(self.names)}"
 
 
 class Pairs:
-    """A mapping of names to strings that the library itself checks; empty if not written."""
+    """A mapping of names to strings that the library itself checks; empty by default."""
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Mapping) and all(
@@ -96,7 +96,7 @@ class Text:
 
 
 class KeepList:
-    """Node names and operator types that stay as they are; none if not written."""
+    """Node names and operator types that keep their precision; none by default."""
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Mapping) and set(value) == {"op_types", "nodes", "reason"}
@@ -106,22 +106,22 @@ class KeepList:
 
 
 Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | KeepList
-"""The values that an implementation obeys for one field."""
+"""The values that an implementation supports for one field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One implementation of one stage, with exactly the values that it obeys.
+    """One implementation of one stage, with exactly the values that it supports.
 
-    Where the admissible values of one field depend on another (Pillow antialiases
-    everything but ``nearest``), a backend makes two offers.
+    If the valid values of one field depend on another (Pillow antialiases everything except
+    ``nearest``), the backend makes two offers.
 
     Attributes:
-        stage: the name of the stage that it implements, one of the stage table.
-        options: for each profile field of that stage which values are obeyed. A field with
-            one value need not be written; every other field must be.
-        make: the implementation, built from the checked options.
-        evidence: how we know that this is what the stack does.
+        stage: the name of the stage that it implements, as in the stage table.
+        options: the supported values of each profile field of that stage. A profile may omit a
+            field that has only one value; it must write every other field.
+        make: builds the implementation from the checked options.
+        evidence: how we know that the stack really behaves this way.
         source: where the behaviour is documented.
     """
 
@@ -134,14 +134,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A Python of its own, for a library that cannot share ours.
+    """A separate Python environment, for a library that cannot share ours.
 
-    ``simulate backends install NAME`` makes it; the backend then runs there, as a worker
-    process, and profiles do not change.
+    ``simulate backends install NAME`` creates it. The backend then runs there in a worker
+    process; profiles stay the same.
 
     Attributes:
-        requirements: pinned, as pip takes them; the worker itself needs numpy alone.
-        no_deps: pinned packages that are installed without what they ask for.
+        requirements: pinned, in pip's syntax; the worker itself needs only numpy.
+        no_deps: pinned packages that are installed without their dependencies.
         why: why the library cannot share our interpreter.
     """
 
@@ -152,21 +152,21 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One third-party library (or one vendor's published arithmetic), and what it offers.
+    """One third-party library (or one vendor's published arithmetic) and its offers.
 
     Attributes:
         name: the name that profiles use.
         summary: one line for ``simulate backends``.
-        library: what has to be installed; None for arithmetic of our own.
+        library: the library that must be installed; None for our own arithmetic.
         offers: every implementation, listed without importing the library.
-        companions: what else has to be installed.
-        environment: the Python of its own that it may run in, if it may.
-        device: asks the library for the device that it needs: its name, or the exact reason
-            why there is none, as a MissingLibrary. None where a CPU is enough.
-        may_be_left_out: fields in which offers differ and which need not be written: the first
-            offer's value then holds.
-        fields: what each field means that is the library's own, in words for editors and new
-            profiles; the field's standard words are described by the profile's schema.
+        companions: other libraries that must be installed.
+        environment: a separate Python environment for it; None if it has none.
+        device: returns the name of the device that the library needs, or raises MissingLibrary with
+            the exact reason why there is none. None if a CPU is enough.
+        may_be_left_out: fields that a profile may omit although offers differ in them; the
+            first offer's value is then used.
+        fields: a description of each field that only this library has, for editors and new
+            profiles. The profile's schema describes the other fields.
     """
 
     name: str
@@ -185,5 +185,5 @@ class Backend:
 
     @property
     def libraries(self) -> tuple[Library, ...]:
-        """Everything that has to be installed."""
+        """All libraries that must be installed."""
         return (*((self.library,) if self.library else ()), *self.companions)

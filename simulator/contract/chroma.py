@@ -1,4 +1,4 @@
-"""Integer and float arithmetic on chroma planes that several converters share."""
+"""Integer and float arithmetic on chroma planes, shared by several converters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Rows = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 
 
 def full_chroma(frame: Frame, chroma_upsampling: str) -> tuple[U8, U8]:
-    """Bring U and V to the size of the luma plane, as integers.
+    """Upsample U and V to the size of the luma plane, as integers.
 
     Args:
         frame: any YUV frame.
         chroma_upsampling: ``nearest`` repeats each sample; ``linear`` interpolates between
-            centred samples (weights 3/4 and 1/4 when doubling, edges repeated), rounded half
-            up once, after both directions.
+            centred samples (weights 3/4 and 1/4 when doubling, edges repeated) and rounds half
+                up once, after both directions.
 
     Returns:
         U and V, each (H, W) uint8.
@@ -36,7 +36,7 @@ def full_chroma(frame: Frame, chroma_upsampling: str) -> tuple[U8, U8]:
 
 
 def full_chroma_float(frame: Frame, chroma_upsampling: str) -> tuple[F32, F32]:
-    """Bring U and V to the size of the luma plane, without rounding; see `full_chroma`.
+    """Upsample U and V to the size of the luma plane, without rounding; see `full_chroma`.
 
     Returns:
         U and V, each (H, W) float32.
@@ -49,15 +49,15 @@ def full_chroma_float(frame: Frame, chroma_upsampling: str) -> tuple[F32, F32]:
 
 
 def fixed_point_rgb(y: U8, u: U8, v: U8, rows: Rows, *, bias: int, half: int) -> U8:
-    """Multiply YUV by a matrix of 256ths, in integers.
+    """Multiply YUV by an integer matrix in units of 1/256.
 
     Args:
         y: (H, W) uint8.
         u: (H, W) uint8.
         v: (H, W) uint8.
-        rows: the R, G and B row over Y, U and V, in 256ths.
-        bias: what is subtracted from Y first (16 or 0); from U and V it is always 128.
-        half: what is added before the arithmetic shift by 8: 0 floors, 128 rounds.
+        rows: the rows for R, G and B; each has factors for Y, U and V in units of 1/256.
+        bias: subtracted from Y first (16 or 0); U and V always lose 128.
+        half: added before the arithmetic shift by 8: 0 floors, 128 rounds.
 
     Returns:
         (H, W, 3) uint8, clipped to 0-255.
@@ -98,7 +98,7 @@ def _weighted(plane: U8, frame: Frame) -> tuple[NDArray[np.uint16], int]:
 
 
 def _stretch(rows: NDArray[np.uint16], factor: int) -> NDArray[np.uint16]:
-    """Interpolate between rows at half-pixel centres; the result is times 2 x factor."""
+    """Interpolate between rows at half-pixel centres; the result is scaled by 2 x factor."""
     above = np.concatenate((rows[:1], rows[:-1]))
     below = np.concatenate((rows[1:], rows[-1:]))
     out = np.empty((rows.shape[0] * factor, *rows.shape[1:]), np.uint16)

@@ -1,4 +1,4 @@
-"""Time that does not belong to what is being measured."""
+"""Time to leave out of a latency measurement."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def excluded() -> int:
 
 
 def exclude(ns: int) -> None:
-    """Leave *ns* nanoseconds of this thread's time out of the latency being measured.
+    """Leave *ns* nanoseconds of this thread's time out of the measured latency.
 
-    A worker process excludes what it takes to reach it; a recording excludes the time of its
-    own look-up less the latency that was recorded, which may be a negative number.
+    For a worker process this is the time to reach it. For a recording it is the time of the
+    look-up minus the recorded latency, which may be negative.
     """
     _local.ns = excluded() + ns

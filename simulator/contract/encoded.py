@@ -1,4 +1,4 @@
-"""An image file in memory, and what its header says."""
+"""An image file in memory, with the values of its header."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from simulator.errors import SampleError
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
-"""The ends of the names of files that can be inspected here."""
+"""The file name suffixes of the formats that `inspect` reads."""
 MAX_PIXELS = 178_956_970
-"""Larger images are refused as decompression bombs (Pillow's limit, 2 x its warning)."""
+"""Larger images are refused as decompression bombs (Pillow's limit: twice its warning)."""
 
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -21,17 +21,17 @@ _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The bytes of one JPEG or PNG file, checked at the front door.
+    """The bytes of one JPEG or PNG file whose header has been checked.
 
     Attributes:
-        name: what messages call it; usually the path below the data folder.
+        name: the name used in messages; usually the path below the data folder.
         data: the file's bytes.
         format: ``jpeg`` or ``png``.
         width: columns in the file, before any EXIF rotation.
         height: rows in the file, before any EXIF rotation.
         channels: components in the file: 1 gray, 2 gray + alpha, 3, 4 CMYK (JPEG) or RGBA (PNG).
         bits: bits per component.
-        orientation: EXIF orientation 1-8; 1 where the file says nothing.
+        orientation: EXIF orientation 1-8; 1 if the file has none.
     """
 
     name: str
@@ -51,14 +51,15 @@ class Encoded:
 
 
 def inspect(name: str, data: bytes) -> Encoded:
-    """Read the header of an image file; no library decides what is an image.
+    """Read the header of an image file, without any library.
 
     Args:
-        name: what messages call the file.
+        name: the name used in messages.
         data: the whole file.
 
     Raises:
-        SampleError: the file is empty, not a JPEG or PNG, ends too early, or is a bomb.
+        SampleError: the file is empty, not a JPEG or PNG, truncated, corrupt, or a
+            decompression bomb.
 
     Source:
         ITU-T T.81 Annex B (JPEG markers), PNG specification 5.2-5.6, EXIF 2.32 4.6.4.
@@ -78,7 +79,8 @@ def inspect(name: str, data: bytes) -> Encoded:
         raise SampleError(f"the header says {image.width}x{image.height} pixels")
     if image.width * image.height > MAX_PIXELS:
         raise SampleError(
-            f"{image.width}x{image.height} pixels are more than {MAX_PIXELS:,}: refused as a bomb"
+            f"{image.width}x{image.height} pixels are more than {MAX_PIXELS:,}: refused as a "
+            "decompression bomb"
         )
     return image
 
@@ -113,7 +115,7 @@ def _jpeg(name: str, data: bytes) -> Encoded:
 
 
 def _orientation(tiff: bytes) -> int:
-    """EXIF tag 0x0112 in the first directory; 1 where it is absent or malformed."""
+    """EXIF tag 0x0112 in the first directory; 1 if it is missing or malformed."""
     order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
     if order is None or len(tiff) < 8:
         return 1
@@ -137,10 +139,10 @@ def _png(name: str, data: bytes) -> Encoded:
 
 
 def _png_exif(data: bytes) -> bytes:
-    """The eXIf chunk, or nothing; every chunk's checksum is checked on the way.
+    """Return the eXIf chunk, or empty bytes; check every chunk's checksum on the way.
 
-    Pillow and OpenCV carry on with a wrong checksum outside the pixels; on an eXIf chunk that
-    libpng rejects, for its checksum or its first bytes, DALI 2.4 corrupts the heap.
+    Pillow and OpenCV ignore a wrong checksum outside the pixels. DALI 2.4 corrupts the heap on
+    an eXIf chunk that libpng rejects because of its checksum or its first bytes.
     """
     at, exif, kind = 8, b"", b""
     while kind != b"IEND":
@@ -154,7 +156,7 @@ def _png_exif(data: bytes) -> bytes:
             raise SampleError(f"corrupt PNG: wrong checksum in the chunk at byte {at}")
         if kind == b"eXIf":
             if exif or data[at + 8 : at + 10] not in (b"II", b"MM"):
-                raise SampleError("corrupt PNG: its eXIf is repeated, or not EXIF")
+                raise SampleError("corrupt PNG: its eXIf chunk is repeated or is not EXIF")
             exif = data[at + 8 : end]
         at = end + 4
     return exif

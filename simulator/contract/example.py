@@ -1,4 +1,4 @@
-"""The example model and images that the product runs on when the user names none."""
+"""The example model and images that are used when the user gives none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.contract.backend import Options
 
 
 class ExampleModel(ABC):
-    """Brings a small trained model."""
+    """Provides a small trained model."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -20,11 +20,11 @@ class ExampleModel(ABC):
 
 
 class ExampleImages(ABC):
-    """Brings a few labelled images."""
+    """Provides a few labelled images."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     @abstractmethod
     def files(self) -> list[tuple[Path, int]]:
-        """Return image files and their class indices."""
+        """Return the image files, each with its class index."""

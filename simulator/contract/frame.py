@@ -1,4 +1,4 @@
-"""Pixels, and what they mean."""
+"""Decoded images: planes of pixels, with their layout, matrix and range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class PixelFormat(StrEnum):
-    """How the samples of an image are laid out in planes."""
+    """How the samples of an image are arranged in planes."""
 
     RGB = "rgb"
     NV12 = "nv12"
@@ -71,8 +71,8 @@ class Frame:
         planes: uint8 arrays. RGB: one (H, W, 3). NV12 / NV21: (H, W) and
             (ceil(H/2), ceil(W/2), 2) in order U, V / V, U. Planar YUV: (H, W) and two
             chroma planes of ceil(size / subsampling).
-        matrix: the matrix that the samples were made with; None for RGB.
-        range: the range that the samples were made with; None for RGB.
+        matrix: the matrix by which the samples were computed from RGB; None for RGB.
+        range: the range of the samples; None for RGB.
     """
 
     format: PixelFormat
@@ -107,7 +107,7 @@ class Frame:
         return self.planes[1], self.planes[2]
 
     def with_planes(self, *planes: U8) -> Frame:
-        """Return the same kind of frame with other samples."""
+        """Return a frame of the same format, matrix and range with other samples."""
         return replace(self, planes=planes)
 
 
@@ -117,15 +117,15 @@ def rgb_frame(array: U8) -> Frame:
 
 
 def yuv_frame(format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: Range) -> Frame:
-    """Lay out Y, U and V planes as *format* wants them.
+    """Arrange Y, U and V planes in the layout of *format*.
 
     Args:
         format: any YUV format; its subsampling must be that of the chroma planes.
         y: (H, W) uint8.
         u: (h, w) uint8.
         v: (h, w) uint8.
-        matrix: what the samples were made with.
-        range: what the samples were made with.
+        matrix: the matrix by which the samples were computed.
+        range: the range of the samples.
     """
     if format.semiplanar:
         order = (u, v) if format is PixelFormat.NV12 else (v, u)
@@ -134,7 +134,7 @@ def yuv_frame(format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: R
 
 
 def check_planes(frame: Frame) -> str | None:
-    """Say what is wrong with a frame's planes, or None when nothing is."""
+    """Return what is wrong with a frame's planes; None if they are valid."""
     for plane in frame.planes:
         if plane.dtype != np.uint8:
             return f"a plane is {plane.dtype}, not uint8"

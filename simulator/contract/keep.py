@@ -1,4 +1,4 @@
-"""Keep lists held against a model: mixed precision by operator type and by node."""
+"""Keep lists, which set mixed precision by operator type and by node, for one model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 def kept(model: onnx.ModelProto, keep: Mapping[str, Any]) -> set[str]:
     """Find the nodes of a model that a keep list names.
 
-    Every node without a name is first given one, in place: that of its first output.
+    A node without a name first gets one, in place: the name of its first output.
 
     Args:
-        model: an ONNX model; nodes in the bodies of If and Loop are not looked at.
-        keep: ``op_types``, ``nodes`` and a ``reason``. An operator type that the model does
-            not have keeps nothing; one that ONNX does not have either is an error.
+        model: an ONNX model; nodes inside the bodies of If and Loop are ignored.
+        keep: ``op_types``, ``nodes`` and a ``reason``. An operator type that the model does not
+            use keeps nothing; one that ONNX does not define is an error.
 
     Returns:
         Node names.
 
     Raises:
-        ModelError: a node that the model lacks, or a word that is no operator; all at once.
+        ModelError: a node is not in the model, or a name is not an ONNX operator; the message
+            lists all such problems.
     """
     import onnx
 

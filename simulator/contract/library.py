@@ -14,13 +14,13 @@ from simulator.errors import MissingLibrary, one_line
 class Library:
     """A module that is imported when an attribute of it is first read.
 
-    Adapters are listed, and profiles checked, on machines that lack the library; so no
-    adapter imports its library at the top. ``cv2 = Library("cv2", ...)`` reads like an import
-    and costs nothing until ``cv2.resize`` is called.
+    Backends are listed, and profiles checked, on machines without the library. So no backend
+    imports its library at the top of its module. ``cv2 = Library("cv2", ...)`` is used like an
+    import and costs nothing until ``cv2.resize`` is called.
 
     Args:
         module: the module's dotted name.
-        distribution: the name of the installed package that has it, for its version.
+        distribution: the package that contains it, for its version.
         extra: the extra of ``pipeline-simulator`` that installs it.
     """
 
@@ -31,7 +31,7 @@ class Library:
         self._loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python asks every object for these; no reason to import
+        if name.startswith("__"):  # Python reads these of any object: do not import
             raise AttributeError(name)
         return getattr(self.load(), name)
 
@@ -39,7 +39,7 @@ class Library:
         """Import the module.
 
         Raises:
-            MissingLibrary: it is not installed, or it is installed and fails to load.
+            MissingLibrary: it is not installed, or it fails to load.
         """
         if self._loaded is None:
             try:
@@ -47,19 +47,19 @@ class Library:
             except ModuleNotFoundError as error:
                 missing = error.name or self._module
                 raise MissingLibrary(
-                    f"{self._module} is needed and {missing!r} is not installed; "
+                    f"{self._module} is needed, but {missing!r} is not installed; "
                     f"try: pip install 'pipeline-simulator[{self._extra}]'"
                 ) from error
-            except Exception as error:  # whatever its own code raises while it loads
+            except Exception as error:  # its code may raise anything while it loads
                 raise MissingLibrary(
-                    f"{self._module} is installed and does not load: {one_line(error)}; "
+                    f"{self._module} is installed but does not load: {one_line(error)}; "
                     f"try: pip install --force-reinstall {self._distribution}"
                 ) from error
         return self._loaded
 
     @property
     def version(self) -> str | None:
-        """The installed version, or None; nothing is imported."""
+        """Return the installed version, or None; nothing is imported."""
         try:
             return importlib.metadata.version(self._distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -67,7 +67,7 @@ class Library:
 
     @property
     def present(self) -> bool:
-        """Whether the module can be found, under whatever distribution; it is not imported."""
+        """Whether the module can be found, whatever package it is from; it is not imported."""
         try:
             return importlib.util.find_spec(self._module) is not None
         except (ImportError, ValueError):
@@ -80,5 +80,5 @@ class Library:
 
     @property
     def distribution(self) -> str:
-        """The installed package that has the library."""
+        """The package that contains the library."""
         return self._distribution

@@ -1,4 +1,4 @@
-"""Load generators: what asks a system for answers, and when."""
+"""Load generators: they send samples to a system under test on a schedule."""
 
 from __future__ import annotations
 
@@ -15,50 +15,49 @@ from simulator.contract.backend import Options
 from simulator.errors import RunError, UserError
 
 Submit = Callable[[int, Callable[[], None]], None]
-"""Takes the index of a sample, and what to call once it is answered or has failed.
+"""Takes the index of a sample and a callback, to be called when the sample is answered or failed.
 
-It queues the sample and returns. The second argument may be called from any thread, before
-submit has returned too; a second call of it changes nothing. A thread that calls it should outlive
-the load: LoadGen does not always survive its end.
+It queues the sample and returns. The callback may be called from any thread, even before submit
+has returned; a second call has no effect. A thread that calls it should live until the load ends:
+LoadGen may crash when such a thread ends earlier.
 """
 
 
 class Scenario(StrEnum):
-    """When samples are asked for.
+    """When samples are sent.
 
     Source:
         MLPerf Inference Rules, section "Scenarios".
     """
 
     SINGLE_STREAM = "SingleStream"
-    """The next one as soon as the one before is answered."""
+    """Each sample as soon as the previous one is answered."""
     OFFLINE = "Offline"
-    """All at once."""
+    """All samples at once."""
     SERVER = "Server"
-    """At the times of a Poisson process, whether or not those before are answered."""
+    """At the times of a Poisson process, whether or not earlier samples are answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much is asked for, and how fast.
+    """How many samples are sent, and how fast.
 
     Attributes:
-        scenario: when samples are asked for.
-        samples: how many there are to choose from, at random and repeatedly.
-        queries: the least number of samples that are asked for.
-        seconds: the least time that the load takes.
-        seed: of the choice of samples and of arrivals: the same seed, the same load.
-        qps: samples per second. In Server how many arrive; otherwise how many answers are
-            expected, from which follows how many samples fill the seconds: too few, and the
-            load ends before its time, with a word on it in ``why``. Needed in Server, and
-            wherever seconds are asked for.
-        deadline_ns: Server: what the percentile of the latency is held against.
-        percentile: Server: the share of answers that must meet the deadline. SingleStream: the
-            percentile that is estimated by early stopping.
-        trace: whether the times of each sample are logged too.
+        scenario: when samples are sent.
+        samples: how many different samples to draw from, at random with repetition.
+        queries: the minimum number of samples to send.
+        seconds: the minimum duration of the load.
+        seed: for the choice of samples and the arrival times; equal seeds give equal loads.
+        qps: samples per second. In Server, the arrival rate. Otherwise the expected rate of
+            answers, which decides how many samples fill ``seconds``; if it is too low, the load
+            ends early and ``why`` says so. Required in Server, and whenever ``seconds`` is set.
+        deadline_ns: Server: the limit for the percentile of the latency.
+        percentile: Server: the fraction of answers that must meet the deadline. SingleStream: the
+            percentile that early stopping estimates. Between 0 and 1.
+        trace: whether to log the times of each sample too.
 
     Raises:
-        UserError: values that no load can have, all in one line.
+        UserError: invalid values; one line names them all.
     """
 
     scenario: Scenario
@@ -79,7 +78,7 @@ class Load:
         server = self.scenario is Scenario.SERVER
         found = []
         if self.samples < 1:
-            found.append(f"samples: there must be one to ask for, got {self.samples}")
+            found.append(f"samples: at least 1 expected, got {self.samples}")
         if self.queries < 1:
             found.append(f"queries: at least 1 expected, got {self.queries}")
         if not 0 <= self.seconds < math.inf:
@@ -87,10 +86,10 @@ class Load:
         if self.seed < 0:
             found.append(f"seed: 0 or more expected, got {self.seed}")
         if not 0 < self.percentile < 1:
-            found.append(f"percentile: a share between 0 and 1 expected, got {self.percentile}")
+            found.append(f"percentile: a fraction between 0 and 1 expected, got {self.percentile}")
         if self.qps is None and (server or self.seconds):
-            what = "how many samples arrive a second" if server else "how fast answers will come"
-            found.append(f"qps: it must be said {what}")
+            what = "samples per second that arrive" if server else "expected answers per second"
+            found.append(f"qps: required ({what})")
         if self.qps is not None and not 0 < self.qps < math.inf:
             found.append(f"qps: samples per second above 0 expected, got {self.qps}")
         if server and (self.deadline_ns is None or self.deadline_ns < 1):
@@ -100,17 +99,17 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What came of a load.
+    """The result of a load.
 
     Attributes:
-        valid: whether the generator's own rules were met: enough samples for long enough, and
-            in Server the deadline.
-        why: the generator's own words on what was not met, a line each.
-        figures: the generator's own, by the names of LoadGen's log: ``result_samples_per_second``
-            (Offline), ``result_scheduled_samples_per_sec`` and
+        valid: whether the generator's own rules were met: enough samples, enough time, and in
+            Server the deadline.
+        why: the generator's own text about each rule that was not met, one line each.
+        figures: the generator's own results, by the keys of LoadGen's log:
+            ``result_samples_per_second`` (Offline), ``result_scheduled_samples_per_sec`` and
             ``result_completed_samples_per_sec`` (Server), ``result_mean_latency_ns``,
-            ``result_99.90_percentile_latency_ns`` and the like. What cannot be estimated is
-            left out.
+            ``result_99.90_percentile_latency_ns`` and so on. Figures that cannot be estimated
+            are missing.
         version: of the generator.
     """
 
@@ -121,7 +120,7 @@ class Served:
 
 
 class LoadGenerator(ABC):
-    """Asks a system under test for answers, as one of the scenarios wants it.
+    """Sends samples to a system under test, on the schedule of a scenario.
 
     Args:
         options: none so far.
@@ -132,29 +131,29 @@ class LoadGenerator(ABC):
 
     @final
     def run(self, load: Load, submit: Submit, folder: Path) -> Served:
-        """Put a system under load until all that was asked for is answered.
+        """Put a system under load until every sample is answered.
 
-        Latency counts from when a sample was due, so that waiting in a queue is part of it.
-        Ctrl-C, and whatever submit raises, ends the load within seconds; samples that are
-        not answered by then are given up.
+        Latency counts from the time when a sample was due, so it includes waiting in a queue.
+        Ctrl-C, or an exception of submit, ends the load within seconds; samples that are not
+        answered by then are abandoned.
 
         Args:
-            load: how much is asked for, and how fast.
-            submit: queues a sample of the system under test, and returns; called from a thread
-                of the generator.
-            folder: where its logs go and stay; made where it is missing.
+            load: how many samples to send, and how fast.
+            submit: gives a sample to the system under test and returns; called from a thread of the
+                generator.
+            folder: the folder for its logs; created if it does not exist.
 
         Raises:
-            RunError: the folder cannot be written.
-            UserError: the generator cannot run now, with the reason.
-            BaseException: what submit raised.
+            RunError: the folder is not writable.
+            UserError: the generator cannot run now; the message gives the reason.
+            BaseException: any exception of submit.
         """
         _check_writable(folder)
         return self._run(load, submit, folder)
 
     @abstractmethod
     def _run(self, load: Load, submit: Submit, folder: Path) -> Served:
-        """Do it; the folder can be written, and submit may raise."""
+        """Run the load; the folder is writable, and submit may raise."""
 
 
 def _check_writable(folder: Path) -> None:

@@ -20,9 +20,9 @@ class Port:
 
     Attributes:
         name: its name in the file.
-        dtype: what it takes or gives.
-        shape: None where a dimension is free.
-        either_layout: whether an image batch in the other of NCHW and NHWC is taken too.
+        dtype: the NumPy type of its elements.
+        shape: its dimensions; None for a free one.
+        either_layout: whether it also takes an image batch in the other layout (NCHW or NHWC).
     """
 
     name: str
@@ -35,7 +35,7 @@ class Port:
         return array.dtype == self.dtype and self.order(array.shape) is not None
 
     def order(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the order of axes that makes *shape* this port's, or None where none does."""
+        """Return the order of axes that turns *shape* into this port's; None if there is none."""
         orders = [tuple(range(len(shape)))]
         if self.either_layout and len(shape) == 4:
             orders += [(0, 2, 3, 1), (0, 3, 1, 2)]
@@ -49,14 +49,14 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a runtime says is in force, to be held against what was asked for.
+    """The settings that a runtime reports as in use, to compare with those requested.
 
     Attributes:
         products: how many convolutions and matrix products ran in each precision, as read back
-            from the runtime; empty where it ran none, or does not tell.
-        options: every other option by its profile name, as read back.
-        details: what else the runtime tells (fused kernels, counts by precision).
-        probed: the precision that a probe model found, where the runtime does not tell.
+            from the runtime; empty if it ran none or does not report it.
+        options: every other option that can be read back, by its profile name.
+        details: other facts that the runtime reports (fused kernels, counts by precision).
+        probed: the precision found by a probe model, if the runtime does not report it.
     """
 
     products: Mapping[str, int]
@@ -66,7 +66,7 @@ class Effective:
 
     @property
     def compute(self) -> str | None:
-        """The precision of most products; None where nobody knows."""
+        """The precision of most products; None if it is unknown."""
         return max(self.products, key=lambda kind: self.products[kind], default=self.probed)
 
 
@@ -82,10 +82,10 @@ class Runtime(ABC):
 
     Attributes:
         takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
-        also_takes: the format that the backend's own quantizer gives, if it is another.
-        fixed_shapes: whether the model must have no free dimension.
-        compiled_by: the options that the compiled form depends on; the runtime is then opened
-            on the folder that ``compile`` wrote. None where the model file is opened as it is.
+        also_takes: the format that the backend's own quantizer writes, if it differs.
+        fixed_shapes: whether all dimensions of the model must be fixed.
+        compiled_by: the options that the compiled form depends on; the runtime then opens the
+            folder that ``compile`` wrote. None if it opens the model file directly.
     """
 
     takes: ClassVar[str] = "onnx"
@@ -102,42 +102,43 @@ class Runtime(ABC):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Options) -> None:
-        """Convert a model file to the runtime's own form; the result is cached by content.
+        """Convert a model file to the runtime's own form; the result is cached by its inputs.
 
         Args:
-            source: the model file, in the format that the runtime takes.
+            source: the model file, in the format ``takes``.
             folder: an empty folder to write into.
-            options: as the constructor gets them; only those in ``compiled_by`` may matter.
+            options: as for the constructor; the result may depend only on those in ``compiled_by``.
         """
-        raise NotImplementedError(f"{cls.__name__} opens its model file as it is")
+        raise NotImplementedError(f"{cls.__name__} opens its model file directly")
 
     @classmethod
     def compile_identity(cls) -> Any:
-        """Return what else the compiled form depends on, such as the GPU; JSON."""
+        """Return what else the compiled form depends on, such as the GPU, as JSON."""
         return None
 
     @classmethod
     def save_conv(cls, weights: Array, path: Path) -> None:
-        """Write a 1x1 convolution in the format that the runtime takes; ONNX needs no help.
+        """Write a 1x1 convolution in the format that the runtime takes; not needed for ONNX.
 
         Args:
             weights: (features, channels, 1, 1) float32.
             path: where the file goes; its input is (1, channels, 8, 8) float32.
         """
-        raise NotImplementedError(f"{cls.__name__} has no model to be probed with")
+        raise NotImplementedError(f"{cls.__name__} cannot write a probe model")
 
     @final
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model once.
 
         Args:
-            feeds: one array per input, of exactly the port's dtype and shape.
+            feeds: one array per input by name, of exactly the port's dtype and shape.
 
         Returns:
-            Copies of the outputs by name: a later call never changes them.
+            Copies of the outputs by name; a later call never changes them.
 
         Raises:
-            ValueError: an input is missing, unknown, or does not fit its port.
+            ValueError: the runtime is closed, or an input is missing, unknown, or does not fit
+                its port.
         """
         if self._closed:
             raise ValueError(f"{type(self).__name__} was closed; open it again to run")
@@ -154,17 +155,17 @@ class Runtime(ABC):
 
     @final
     def close(self) -> None:
-        """Free what the runtime holds; closing twice is allowed."""
+        """Free the runtime's resources; closing twice is allowed."""
         if not self._closed:
             self._closed = True
             self._close()
 
     @abstractmethod
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read back what is in force.
+        """Read back the settings in use.
 
         Args:
-            feeds: valid inputs, for runtimes that must be watched at work.
+            feeds: valid inputs, for runtimes that must be observed while they run.
         """
 
     @abstractmethod
@@ -196,11 +197,11 @@ class Exporter(ABC):
 
     @abstractmethod
     def export(self, source: Path, target: Path) -> None:
-        """Write *source* in the other format to *target*."""
+        """Convert the model file *source* to the format ``gives`` and write it to *target*."""
 
 
 class Cast(ABC):
-    """Stores a model's weights in another type; the arithmetic stays what it was.
+    """Stores a model's weights in another type; the arithmetic does not change.
 
     Args:
         options: ``storage`` of the profile's ``precision`` section, and the checked fields of
@@ -217,7 +218,7 @@ class Cast(ABC):
 
     @abstractmethod
     def cast(self, source: Path, target: Path) -> None:
-        """Write *source* with the asked storage to *target*."""
+        """Write the model file *source* to *target*, with its weights in the requested type."""
 
 
 class Quantizer(ABC):
@@ -228,7 +229,7 @@ class Quantizer(ABC):
 
     Attributes:
         format: of the source.
-        gives: the format of the target, if it is another.
+        gives: the format of the target, if it differs.
     """
 
     format: ClassVar[str] = "onnx"
@@ -243,7 +244,7 @@ class Quantizer(ABC):
 
         Args:
             source: a file with FP32 weights.
-            target: where the quantized file goes; in ONNX with QuantizeLinear and
+            target: where to write the quantized file; an ONNX file has QuantizeLinear and
                 DequantizeLinear pairs.
-            feeds: calibration inputs, one sample at a time, as the model card lays them out.
+            feeds: calibration inputs, one sample at a time, in the layout of the model card.
         """

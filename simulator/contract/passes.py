@@ -1,13 +1,13 @@
-"""Passes over a model on its way from the card's file to the file that a runtime opens.
+"""Passes that turn the model card's file into the file that a runtime opens.
 
-The way has four phases, in this order:
+They run in four phases, in this order:
 
-``graph``      rewrites of the ONNX graph, each named by a profile's ``graph.NAME``
-``export``     to another format: the exporters of backends
+``graph``      rewrites of the ONNX graph, each requested by ``graph.NAME`` in a profile
+``export``     conversion to another format: the exporters of backends
 ``precision``  weights stored in another type, or quantized: the casts and quantizers of backends
-``after``      changes of the very file that the runtime opens, before the runtime compiles it
+``after``      changes to the final file, before the runtime compiles or opens it
 
-Passes of the first and of the last phase are found by entry point.
+Passes of the first and the last phase are found by entry point.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphPass:
-    """A rewrite of the ONNX graph: one axis of a profile.
+    """A rewrite of the ONNX graph; it is one axis of a profile.
 
     Attributes:
-        name: of the axis: ``graph.NAME`` in a profile.
-        order: passes are applied by rising order; ours are multiples of 100.
-        schema: the type of ``graph.NAME``: a section, or a ``Literal`` of words.
+        name: the name of the axis; a profile writes ``graph.NAME``.
+        order: passes are applied in ascending order; ours are multiples of 100.
+        schema: the type of ``graph.NAME``: a section, or a ``Literal`` of strings.
         keep: the value of ``graph.NAME`` that changes nothing.
-        apply: changes a model in place, as a value of ``graph.NAME`` asks, and returns a
+        apply: changes a model in place according to a value of ``graph.NAME``, and returns a
             :class:`simulator.model.passes.graph.change.Change`.
+        examples: values for the conformance suite to try, besides the single words of the schema.
     """
 
     phase: ClassVar[str] = "graph"
@@ -44,19 +45,20 @@ class GraphPass:
     schema: Any
     keep: Any
     apply: Callable[[onnx.ModelProto, Any], Any]
+    examples: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AfterPass:
-    """A change of the file that a runtime opens.
+    """A change to the file that a runtime opens.
 
     Attributes:
-        name: as a :class:`Request` writes it.
-        formats: of the files that it can change.
+        name: the name used in a :class:`Request`.
+        formats: the file formats that it can change.
         Options: the schema of its options.
-        Report: the schema of what it tells of its work.
-        apply: writes a changed copy of a file, as the options ask, and returns its report. The
-            two files lie in different folders; whatever else the copy needs lies in the second.
+        Report: the schema of its report.
+        apply: writes a changed copy of a file according to the options, and returns its report.
+            The two files are in different folders; other files that the copy needs go beside it.
     """
 
     phase: ClassVar[str] = "after"
@@ -69,11 +71,11 @@ class AfterPass:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One pass of the phase ``after``, asked for.
+    """A request to run one pass of the phase ``after``.
 
     Attributes:
-        name: of the pass.
-        options: plain data; the pass checks them.
+        name: the name of the pass.
+        options: plain data, checked by the pass.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pictures beside the stack: masks that are read, and drawings of what changed."""
+"""Image files that no stack processes: index masks, drawings of changes, written images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Color = tuple[int, int, int]
 _GRAY, _PALETTE = 0, 3
 _KINDS = {2: "an RGB picture", 4: "a gray picture with alpha", 6: "an RGBA picture"}
 _COLOR_TYPE = 25
-"""Where a PNG's color type stands: signature, length, ``IHDR``, width, height, bit depth."""
+"""The offset of a PNG's color type, after signature, length, ``IHDR``, width, height, bit depth."""
 
 
 class MaskReader(ABC):
@@ -45,13 +45,13 @@ class MaskReader(ABC):
         Args:
             data: the whole file: a palette PNG (1, 2, 4 or 8 bits) gives its palette indices, a
                 gray one (1, 2, 4, 8 or 16 bits) its samples as they are stored.
-            name: what messages call the file.
+            name: the name of the file in messages.
 
         Returns:
             (H, W) uint8, or uint16 where the file has 16 bits; C-contiguous and writable.
 
         Raises:
-            SampleError: the file is no such PNG, is damaged, or is larger than MAX_PIXELS.
+            SampleError: the file is not such a PNG, is damaged, or is larger than MAX_PIXELS.
 
         Source:
             PNG specification 11.2.2 (color types and bit depths).
@@ -71,7 +71,7 @@ class MaskReader(ABC):
 
     @abstractmethod
     def _indices(self, image: Encoded) -> Mask:
-        """Return (H, W) uint8, or uint16 of a 16-bit file; the PNG is palette or gray."""
+        """Return (H, W) uint8, or uint16 for a 16-bit file; the PNG is palette or gray."""
 
 
 def _index_png(data: bytes, name: str) -> Encoded:
@@ -89,12 +89,12 @@ class Rectangle:
     """A box on a picture.
 
     Attributes:
-        box: x1, y1, x2, y2 in pixels of the panel's image; pixel i spans i to i + 1. What lies
-            outside the image is cut off, a box with a NaN is not drawn.
-        color: of its edge, and of its caption's ground.
-        caption: one short line, left out where it would hide other captions; may be empty.
+        box: x1, y1, x2, y2 in pixels of the panel's image; pixel i spans i to i + 1. Parts outside
+            the image are cut off; a box with a NaN is not drawn.
+        color: the color of its edge and of its caption's background.
+        caption: one short line; omitted if it would hide other captions; may be empty.
         dashed: whether the edge alternates with black.
-        width: of the edge, in pixels of the drawing.
+        width: the width of the edge, in pixels of the drawing.
     """
 
     box: tuple[float, float, float, float]
@@ -115,15 +115,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """One of the images that stand side by side.
+    """One of several images drawn side by side.
 
     Attributes:
         image: (H, W, 3) uint8 RGB.
         title: one line above the image.
-        rectangles: later ones lie on earlier ones; captions are placed from the last to the first.
-        overlay: (H, W) indices into *palette*, painted over the image; None for none.
-        palette: (n, 4) uint8 R, G, B and alpha, 0 (not seen) to 255 (hides the image).
-        legend: what the colors mean; one legend of all panels' entries stands below them.
+        rectangles: drawn in order, later ones on top; captions are placed last to first.
+        overlay: (H, W) indices into *palette*, painted over the image; or None.
+        palette: (n, 4) uint8 R, G, B and alpha: 0 (invisible) to 255 (opaque).
+        legend: what the colors mean; one legend below the panels shows the entries of all.
     """
 
     image: U8
@@ -148,7 +148,7 @@ class Panel:
 
 
 class Painter(ABC):
-    """Draws pictures for people.
+    """Draws pictures for reports.
 
     Args:
         options: none so far.
@@ -159,10 +159,10 @@ class Painter(ABC):
 
     @final
     def png(self, panels: Sequence[Panel]) -> bytes:
-        """Draw panels side by side, their titles above them and one legend below.
+        """Draw panels side by side, with titles above them and one legend below.
 
-        All images get one scale: large ones shrink, small ones (32x32) grow by a whole factor.
-        Equal panels give equal bytes on one machine.
+        All images have the same scale: large ones shrink, small ones (32x32) grow by an integer
+        factor. Equal panels give equal bytes on one machine.
 
         Args:
             panels: at least one.
@@ -179,7 +179,7 @@ class Painter(ABC):
 
     @abstractmethod
     def _png(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
-        """Draw panels without overlay, whose boxes lie in the image and whose texts are lines."""
+        """Draw panels without overlays, with boxes inside the image and texts of one line each."""
 
 
 class ImageWriter(ABC):
@@ -194,7 +194,7 @@ class ImageWriter(ABC):
 
     @final
     def png(self, pixels: U8) -> bytes:
-        """Return a PNG file, without loss.
+        """Return the bytes of a lossless PNG file.
 
         Args:
             pixels: (H, W) gray or (H, W, 3) RGB uint8.
@@ -203,22 +203,22 @@ class ImageWriter(ABC):
 
     @final
     def jpeg(self, rgb: U8, quality: int, orientation: int = 1) -> bytes:
-        """Return a JPEG file with 4:2:0 chroma.
+        """Return the bytes of a JPEG file with 4:2:0 chroma.
 
         Args:
             rgb: (H, W, 3) uint8.
-            quality: of libjpeg, 1 to 100.
-            orientation: of EXIF, 1 to 8; 1 writes none.
+            quality: libjpeg's quality, 1 to 100.
+            orientation: the EXIF orientation, 1 to 8; 1 writes no EXIF.
         """
         return self._jpeg(_checked_pixels(rgb), quality, orientation)
 
     @abstractmethod
     def _png(self, pixels: U8) -> bytes:
-        """Return a PNG file of C-contiguous pixels."""
+        """Return a PNG file; the pixels are C-contiguous."""
 
     @abstractmethod
     def _jpeg(self, rgb: U8, quality: int, orientation: int) -> bytes:
-        """Return a JPEG file of C-contiguous pixels."""
+        """Return a JPEG file; the pixels are C-contiguous."""
 
 
 def _checked_pixels(pixels: U8) -> U8:
@@ -229,7 +229,7 @@ def _checked_pixels(pixels: U8) -> U8:
 
 
 def _plain(panel: Panel) -> Panel:
-    """The panel with its overlay in its image, its boxes cut to the image, its texts cleaned."""
+    """Return the panel with its overlay painted on, boxes cut to the image and texts cleaned."""
     height, width = panel.image.shape[:2]
     rectangles = tuple(
         replace(rectangle, box=box, caption=_line(rectangle.caption))
@@ -248,7 +248,7 @@ def _plain(panel: Panel) -> Panel:
 def _inside(
     box: tuple[float, float, float, float], height: int, width: int
 ) -> tuple[float, float, float, float] | None:
-    """The part of a box that lies in the image, or None."""
+    """Return the part of a box that is inside the image, or None."""
     if any(isnan(value) for value in box):
         return None
     (x1, x2), (y1, y2) = sorted((box[0], box[2])), sorted((box[1], box[3]))
@@ -258,5 +258,5 @@ def _inside(
 
 
 def _line(text: str) -> str:
-    """One line that any font can take: no line ends, control characters or lone surrogates."""
+    """Return one line that any font can draw, without control characters or lone surrogates."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

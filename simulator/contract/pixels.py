@@ -1,4 +1,4 @@
-"""The pixel stages: the checks are written once, an adapter implements the raw methods."""
+"""The pixel stages. The base classes do all checks; a backend implements the ``_`` methods."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ T = TypeVar("T")
 
 
 class Decoder(ABC):
-    """Turns a file into pixels.
+    """Decodes a file to pixels.
 
-    Every decoder means the same by the same file: gray is repeated to three channels, alpha
-    is dropped, 16-bit samples become their high byte or are rounded to 8 bits, a truncated file
-    is refused before any library sees it. What a library cannot do (CMYK, the planes of a PNG)
-    it refuses.
+    All decoders follow the same rules: gray is repeated to three channels, alpha is dropped,
+    16-bit samples are cut or rounded to 8 bits, and a truncated file is refused before any
+    library sees it. A decoder refuses what its library cannot do (CMYK, the planes of a PNG).
 
     Args:
         options: the checked fields of the profile's ``decode`` section.
 
     Attributes:
-        gives_planes: whether `planes` works: the library hands out a JPEG's own YUV.
+        gives_planes: whether `planes` works: the library returns a JPEG's own YUV.
         drops_odd: whether the last row and column of an odd size are lost, as on Ascend DVPP.
     """
 
@@ -50,23 +49,27 @@ class Decoder(ABC):
 
     @final
     def rgb(self, image: Encoded) -> Frame:
-        """Decode to RGB by the library's own conversion.
+        """Decode to RGB with the library's own color conversion.
 
         Returns:
             An RGB frame, (H, W, 3) uint8, C-contiguous.
 
         Raises:
-            SampleError: the library cannot decode this file, with its reason.
+            SampleError: the library cannot decode this file; the message gives its reason.
         """
         array = self._guard(self._rgb, image)
         return self._checked(image, rgb_frame(np.ascontiguousarray(array)))
 
     @final
     def planes(self, image: Encoded) -> Frame:
-        """Decode to the file's own YUV planes, without an RGB detour.
+        """Decode to the file's own YUV planes, without going through RGB.
+
+        Returns:
+            A YUV frame of uint8 planes.
 
         Raises:
-            SampleError: this file has no YUV planes (PNG, CMYK), with the reason.
+            SampleError: this file has no YUV planes (PNG, CMYK), or cannot be decoded.
+            Unsupported: the library does not return YUV planes.
         """
         if image.format != "jpeg" or image.channels not in (1, 3):
             raise SampleError(f"a {image.format} of {image.channels} channels has no YUV planes")
@@ -125,8 +128,8 @@ class Resizer(ABC):
             width: columns of the result, at least 1.
 
         Returns:
-            (height, width) or (height, width, C) of dtype ``gives``; the input itself where
-            the size is already right, as every library that we know does.
+            (height, width) or (height, width, C) of dtype ``gives``; the input itself if
+            it already has that size, as in every library that we know.
         """
         if plane.dtype != np.uint8 or plane.ndim not in (2, 3):
             raise ValueError(f"a plane is uint8 (H, W[, C]), got {plane.dtype} {plane.shape}")
@@ -142,7 +145,7 @@ class Resizer(ABC):
 
     @final
     def frame(self, frame: Frame, height: int, width: int) -> Frame:
-        """Resample every plane of a frame, chroma to its own share of the size."""
+        """Resample every plane of a frame; chroma planes to their subsampled size."""
         v, h = frame.format.subsampling
         small = (-(-height // v), -(-width // h))
         luma = self.resize(frame.planes[0], height, width)
@@ -150,11 +153,11 @@ class Resizer(ABC):
 
     @abstractmethod
     def _resize(self, plane: U8, height: int, width: int) -> Array:
-        """Return the resampled plane, of the same number of dimensions."""
+        """Return the resampled plane, with the same number of dimensions."""
 
 
 class Encoder(ABC):
-    """Turns RGB into YUV, to emulate a camera or a hardware decoder.
+    """Converts RGB to YUV, to emulate a camera or a hardware decoder.
 
     Args:
         options: ``format`` and the checked fields of the profile's ``color.encode`` section.
@@ -178,10 +181,10 @@ class Encoder(ABC):
 
 
 class Converter(ABC):
-    """Turns YUV into RGB.
+    """Converts YUV to RGB.
 
-    What the converter assumes (matrix, range) comes from the profile and may be wrong for
-    the frame: that mismatch is one of the things that the simulator exists to show.
+    The assumed matrix and range come from the profile and may be wrong for the frame. The
+    simulator exists to show such mismatches, among others.
 
     Args:
         options: ``format`` and the checked fields of the profile's ``color.convert`` section.
@@ -193,7 +196,7 @@ class Converter(ABC):
     @property
     @abstractmethod
     def assumes(self) -> tuple[Matrix, Range]:
-        """The matrix and range that the arithmetic takes every frame to have."""
+        """Return the matrix and range that the arithmetic assumes for every frame."""
 
     @final
     def convert(self, frame: Frame) -> Frame:
@@ -211,16 +214,16 @@ class Converter(ABC):
 
 
 def even(frame: Frame, odd_size: str) -> Frame:
-    """Give a frame the even size that 4:2:0 hardware wants.
+    """Give a frame the even size that 4:2:0 hardware requires.
 
     Args:
         frame: any frame.
         odd_size: ``drop`` the last row and column (Ascend DVPP's default,
             ACL_YUVOUT_ALIGN_DOWN_COMPAT), or ``keep`` them (libjpeg: the last chroma sample
-            covers what is left).
+            covers the remaining pixels).
 
     Raises:
-        SampleError: nothing is left of a frame one pixel wide or high.
+        SampleError: ``drop`` would leave nothing of a frame one pixel wide or high.
     """
     if odd_size == "keep":
         return frame
@@ -236,13 +239,13 @@ def even(frame: Frame, odd_size: str) -> Frame:
 
 
 def subsample(frame: Frame, format: PixelFormat, chroma_downsampling: str) -> Frame:
-    """Re-lay a YUV frame, reducing its chroma where *format* holds less of it.
+    """Convert a YUV frame to another layout; reduce its chroma if *format* has less of it.
 
     Args:
         frame: any YUV frame.
-        format: the YUV layout wanted; never finer than the frame's own.
-        chroma_downsampling: ``average`` of the samples that one covers (rounded half up), or
-            ``nearest``: the top left one (co-sited).
+        format: the new YUV layout, with at most as much chroma as the frame has.
+        chroma_downsampling: ``average`` of the covered samples (rounded half up), or ``nearest``:
+            the top left one (co-sited).
 
     Raises:
         SampleError: the frame has less chroma than *format* holds.
@@ -250,7 +253,7 @@ def subsample(frame: Frame, format: PixelFormat, chroma_downsampling: str) -> Fr
     v0, h0 = frame.format.subsampling
     v, h = format.subsampling
     if v % v0 or h % h0:
-        raise SampleError(f"{frame.format} planes cannot become {format}: chroma would be made up")
+        raise SampleError(f"{frame.format} planes cannot become {format}: they have less chroma")
     step = (v // v0, h // h0)
     u, w = (_reduce(plane, step, chroma_downsampling) for plane in frame.chroma)
     assert frame.matrix is not None and frame.range is not None

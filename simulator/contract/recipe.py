@@ -1,8 +1,8 @@
-"""A step of a stack as data: what is done, by whom and with which options, opened where it runs.
+"""A step of a stack as data: its stage, backend and options. It is opened where it runs.
 
-A chain of recipes leads from the source of a sample (the bytes of a file) to an answer. Between
-its steps lie named boundaries, in this order: the ``source``, the ``frame`` that the stack's own
-decoder made of it, the ``input`` of the network, its ``outputs``, and the ``answer``.
+A chain of recipes leads from the source of a sample (the bytes of a file) to an answer. Its
+intermediate values have names, in this order: the ``source``, the ``frame`` that the stack's
+decoder returns, the ``input`` of the network, its ``outputs``, and the ``answer``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 
 class Boundary(StrEnum):
-    """The places between the steps of a chain, first to last."""
+    """The named values between the steps of a chain, first to last."""
 
     SOURCE = "source"
     FRAME = "frame"
@@ -31,14 +31,14 @@ class Boundary(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a step may know besides the value that it takes.
+    """What a step may use besides its input value.
 
     Attributes:
         sample: the sample's id: its name below the data folder.
-        source: what the modality read: the bytes of the file, and what its header says. Where a
-            condition acts on the source, this is what the condition made of it.
-        truth: what people have annotated; None where nobody has.
-        item: where the sample came from; recordings look answers up by it.
+        source: what the modality read: the bytes of the file and the values of its header. If a
+            condition acts on the source, this is the condition's result.
+        truth: the annotation; None if there is none.
+        item: where the sample came from; recordings find answers by it.
     """
 
     sample: str
@@ -48,30 +48,30 @@ class Context:
 
 
 Apply = Callable[[Any, Context], Any]
-"""From the previous step's value and the sample to the step's own value."""
+"""Computes the step's value from the previous step's value and the sample's context."""
 
 
 class Runtimes(Protocol):
-    """Opened runtimes, each once however many steps use it."""
+    """Open runtimes; each is opened once, however many steps use it."""
 
     def of(self, choice: Any, artifact: Any) -> Callable[[], AbstractContextManager[Any]]:
-        """Return what lends a runtime: as a context, in which it stays open."""
+        """Return a function whose context manager keeps the runtime open while it is used."""
 
     def make_room(self, runtimes: int) -> None:
-        """Let so many stay open at once."""
+        """Allow at least this many runtimes to be open at once."""
 
 
 class Recipe(ABC):
-    """One step of one stack: a frozen dataclass of plain data, made with ``eq=False``.
+    """One step of one stack: a frozen dataclass of plain data, declared with ``eq=False``.
 
-    Equal recipes have equal identities.
+    Two recipes are equal if their identities are.
 
     Attributes:
-        stage: the name that latencies, tables and messages use; one of the stage table.
-        gives: the boundary that its value is, where it is one.
-        timed: whether its time means anything; a look-up's does not.
-        shares_equal_inputs: whether equal inputs are worth looking for: identical tensors from
-            different steps are then computed once per sample.
+        stage: the name used in latencies, tables and messages; from the stage table.
+        gives: the boundary that its value is; None for a value without a name.
+        timed: whether its time is meaningful; a look-up's is not.
+        shares_equal_inputs: whether to look for equal inputs: identical tensors from different
+            steps are then computed once per sample.
     """
 
     stage: str
@@ -81,18 +81,18 @@ class Recipe(ABC):
 
     @abstractmethod
     def identity(self) -> Any:
-        """Return everything that its result depends on, besides its input; JSON."""
+        """Return a JSON value of everything that its result depends on, besides its input."""
 
     @abstractmethod
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the computation; libraries are imported here at the latest."""
+        """Return the function that computes the step; this imports its library."""
 
     def memory(self, source: Any) -> int:
-        """Return about how many bytes its result takes at most; 0 where that is little."""
+        """Return roughly the maximum size of its result in bytes; 0 if it is small."""
         return 0
 
     def words(self) -> str:
-        """Return what it does, for the printed plan: its backend and options, where it has one."""
+        """Return a description for the printed plan: its backend and options if it has them."""
         choice = getattr(self, "choice", None)
         if choice is None:
             return " ".join(str(part) for part in self.identity()[1:] if isinstance(part, str))
@@ -116,16 +116,16 @@ class Chain:
     recipes: tuple[Recipe, ...]
 
     def until(self, boundary: Boundary) -> Chain:
-        """Return the steps up to the last one that gives *boundary*; all where none does."""
+        """Return the steps up to the last one that gives *boundary*; all steps if none does."""
         ends = [at for at, recipe in enumerate(self.recipes) if recipe.gives is boundary]
         return Chain(self.recipes[: ends[-1] + 1]) if ends else self
 
     def with_last(self, recipe: Recipe) -> Chain:
-        """Return the chain with another last step."""
+        """Return the chain with *recipe* as its last step."""
         return Chain((*self.recipes[:-1], recipe))
 
     def inserted(self, recipe: Recipe, boundary: Boundary) -> Chain:
-        """Return the chain with one more step right after *boundary*."""
+        """Return the chain with *recipe* inserted right after *boundary*."""
         if boundary is Boundary.SOURCE:
             return Chain((recipe, *self.recipes))
         before = self.until(boundary).recipes
@@ -146,10 +146,10 @@ class Chain:
 
 
 def generator(*words: Any) -> np.random.Generator:
-    """Return a generator that depends on *words* alone: not on the order of work or the machine.
+    """Return a random generator that depends only on *words*, not on order or machine.
 
     Args:
-        words: for example the sample, the condition and the trial; each is told apart by ``str``.
+        words: for example the sample, the condition and the trial; their ``str`` is used.
     """
     text = "\x1f".join(map(str, words))
     seed = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,8 +1,8 @@
 """Stages: the parts of a stack, in one open table (entry points ``simulator.stages``).
 
-Our own are in :mod:`simulator.contract.stages`. A stage of another package may stand between two
-of ours: it has a section of its own in profiles, an axis of its own, a step of its own in the
-chain, and its implementations are found, chosen, run and proved like those of ours.
+Ours are in :mod:`simulator.contract.stages`. Another package may add a stage between two of ours:
+it has its own section in profiles, its own axis and its own step in the chain, and its
+implementations are found, chosen, run and tested like ours.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPEATS = (
 
 
 def checks(*own: str) -> tuple[str, ...]:
-    """Return the conformance checks of a stage: *own* among those that every stage shares."""
+    """Return the conformance checks of a stage: *own*, and those that all stages share."""
     return (*CLAIMS, *own, *MANNERS, *REPEATS)
 
 
@@ -42,32 +42,33 @@ def checks(*own: str) -> tuple[str, ...]:
 class StageSpec:
     """One stage.
 
-    Text of the form ``module:name`` is imported when it is needed, and never in a worker.
+    Strings of the form ``module:name`` are imported when needed, and never in a worker.
 
     Attributes:
-        name: what a backend's offer names.
+        name: the name that a backend's offer uses.
         about: what it does, in a few words.
-        order: its place among the stages; None for a stage that runs after another.
-        after: the step that it follows, for example ``decode``. Where a stack lacks that step, it
-            follows the nearest one before it.
-        modality: the kind of samples that it is for; None where it is for all.
-        section: the key of its section in a profile; empty for what stands beside a stack.
+        order: its position among the stages; None for a stage that sets ``after``.
+        after: the step that it follows, for example ``decode``. In a stack without that step it
+            follows the nearest step before.
+        modality: the kind of samples that it processes; None for all kinds.
+        section: the key of its section in a profile; empty for a stage outside stacks.
         axis: the axis that its section belongs to.
-        fields_are_axes: whether each field of the section is an axis of its own.
-        step: the name of its time in records and latency tables; None where it is not timed.
-        base: the abstract class of its implementations, which a worker can play: the arguments
-            and results of its public methods must be able to travel (arrays, bytes, texts, the
-            values of the contract, dataclasses). None where no backend fills it, or only here.
-        calls: the public methods that each sample calls. A crash in one costs that sample. Of a
-            stage that follows another, the first takes what that step gave and returns its own.
-        shared: keys of other sections that its implementations obey; they find them among their
-            options under the last part of the key.
-        own: fields of its section that are not its backend's.
-        model: the pydantic model of its section, ``module:Class``; by default, a section that
-            holds ``backend`` and the fields of that backend's offers.
+        fields_are_axes: whether each field of the section is a separate axis.
+        step: the name of its time in records and latency tables; None if it is not timed.
+        base: the abstract class of its implementations. A worker process can run them, so arguments
+            and results of its public methods must be serializable (arrays, bytes, strings, types
+            of the contract, dataclasses). None if no backend implements the stage, or none can
+            run in a worker.
+        calls: the public methods that are called for each sample; a crash in one loses that sample.
+            For a stage that sets ``after``, the first takes that step's value and returns its own.
+        shared: keys of other sections that its implementations use; they get them as options,
+            named by the last part of the key.
+        own: fields of its section that do not belong to its backend.
+        model: the pydantic model of its section, ``module:Class``; by default a section with
+            ``backend`` and the fields of that backend's offers.
         checks: the conformance checks, ``module:function``, in the order in which they run; by
-            default those that every stage shares.
-        work: how the shared checks make it work, the ``module:Class`` of a
+            default those that all stages share.
+        work: how the shared checks run it: the ``module:Class`` of a
             :class:`simulator.testing.work.Work`. By default its first call takes and returns a
             :class:`simulator.contract.Frame`.
     """
@@ -91,7 +92,7 @@ class StageSpec:
 
     @property
     def proofs(self) -> tuple[str, ...]:
-        """The conformance checks; a stage that nobody implements has none."""
+        """Return the conformance checks; a stage that no backend implements has none."""
         if self.checks is None:
             return checks() if self.base is not None else ()
         return self.checks
@@ -139,12 +140,12 @@ def timed_steps(modality: str | None = None) -> tuple[str, ...]:
 
 
 def device_steps() -> tuple[str, ...]:
-    """Return the timed steps that a backend implements: those of which a device can tell times."""
+    """Return the timed steps that a backend implements; a device can report times for these."""
     return tuple(dict.fromkeys(s.step for s in stages() if s.is_filled and s.step is not None))
 
 
 def forget() -> None:
-    """Look again which packages are installed; for tests that install one."""
+    """Forget which packages are installed; for tests that install one."""
     STAGES.forget()
     stages.cache_clear()
     timed_steps.cache_clear()
@@ -154,12 +155,12 @@ def named(reference: str) -> Any:
     """Import ``module:name``.
 
     Raises:
-        UserError: there is no such thing, or its module is broken.
+        UserError: it does not exist, or its module does not load.
     """
     module, _, name = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever the package's own code raises
+    except Exception as error:  # the package's code may raise anything
         raise UserError(f"{reference} does not load: {one_line(error)}") from error
 
 
@@ -169,6 +170,6 @@ def _place(spec: StageSpec, places: dict[str, int]) -> tuple[int, int, str]:
     if spec.after not in places:
         known = ", ".join(sorted(places, key=lambda step: places[step]))
         raise UserError(
-            f"the stage {spec.name!r} follows {spec.after!r}, and these steps are there: {known}"
+            f"the stage {spec.name!r} follows {spec.after!r}, which is not a step (steps: {known})"
         )
     return places[spec.after], 1, spec.name

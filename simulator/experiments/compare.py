@@ -59,7 +59,7 @@ def simulate(
     job.refuse_taken(folder)
     with job.session() as session:
         task = session.card.task
-        gate.check(rules, pair_summary(task.Flips), vocabulary(task))
+        gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)

@@ -86,6 +86,7 @@ def explain(
                 train=_profile(pair["train"]),
                 deploy=_profile(pair["deploy"]),
                 samples=len(found.items),
+                sample_unit=session.card.modality.unit,
                 skipped=found.skipped,
                 axes=names,
                 null=[name for name in names if _same(found, name, names)],

@@ -124,6 +124,7 @@ class _Sweep:
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
+                sample_unit=self.session.card.modality.unit,
             )
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)

@@ -83,6 +83,7 @@ def worst(
         model=session.card.spec.name,
         train=Profile(profile=first[0].name),
         samples=search.samples,
+        sample_unit=session.card.modality.unit,
         task=session.card.spec.task,
         metric=task.headline,
         **{task.headline: search.trained},

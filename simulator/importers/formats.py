@@ -170,7 +170,7 @@ def _json(path: Path, raw: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ProfileError([f"{path}:{error.lineno}: not JSON: {error.msg}"]) from error
     except ValueError as error:  # more digits than Python counts
-        raise ProfileError([f"{path}: a number of too many digits"]) from error
+        raise ProfileError([f"{path}: a number with too many digits"]) from error
     except RecursionError as error:
         raise ProfileError([f"{path}: nested too deeply"]) from error
     if not isinstance(found, dict):

@@ -95,6 +95,7 @@ def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
         "metric": session.card.task.headline,
         "model": session.card.spec.name,
         "samples": len(done) - len(skipped),
+        "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
             {"sample": one.item.name, "why": one.skipped} for one in skipped[:SKIPPED_LISTED]

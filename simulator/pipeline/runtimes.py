@@ -64,13 +64,12 @@ class RuntimePool:
             self._slots.move_to_end(key)
             slot.users += 1
         try:
+            self._close_superfluous()
             yield slot.runtime or self._opened(slot, choice, artifact)
         finally:
             with self._lock:
                 slot.users -= 1
-                idle = self._evicted()
-            for runtime in idle:
-                runtime.close()
+            self._close_superfluous()
 
     def close(self) -> None:
         """Close every runtime."""
@@ -111,17 +110,19 @@ class RuntimePool:
                     ) from error
             return slot.runtime
 
-    def _evicted(self) -> list[Runtime]:
-        """Remove runtimes above the limit that are not in use, the least recently used first."""
-        found = []
-        for key, slot in list(self._slots.items()):
-            if len(self._slots) <= self._limit:
-                break
-            if not slot.users:
-                del self._slots[key]
-                if slot.runtime is not None:
-                    found.append(slot.runtime)
-        return found
+    def _close_superfluous(self) -> None:
+        """Close runtimes above the limit that are not in use, the least recently used first."""
+        idle = []
+        with self._lock:
+            for key, slot in list(self._slots.items()):
+                if len(self._slots) <= self._limit:
+                    break
+                if not slot.users:
+                    del self._slots[key]
+                    idle.append(slot.runtime)
+        for runtime in idle:
+            if runtime is not None:
+                runtime.close()
 
 
 def key_of(choice: Choice, artifact: Artifact) -> str:

@@ -148,8 +148,8 @@ class StackBuilder:
         modality = self.card.modality
         if profile.spec.modality != modality.name:
             raise ModelError(
-                f"{profile.name} takes samples of modality {profile.spec.modality}, but the model "
-                f"of {self.card.path} takes {modality.name}s"
+                f"{profile.name} takes {profile.spec.modality}s, and "
+                f"{self.card.path} is of a model that takes {modality.name}s"
             )
 
     def _refuse_recorded(self, side: str, chosen: Chosen) -> None:

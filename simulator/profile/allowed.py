@@ -1,4 +1,4 @@
-"""What can be written in a field of a profile, in words for the person who fills it in."""
+"""The allowed values of a profile's fields, described for the author of a profile."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TYPES = {float: "a number", int: "a whole number", str: "words", bool: "true, f
 
 
 def by_stage(stage: str) -> str:
-    """Return the names of the backends that fill a stage."""
+    """Return the names of the backends that implement a stage."""
     return ", ".join(backend.name for backend in registry.backends() if backend.of(stage))
 
 
 def by_backend(choice: Choice, name: str) -> str:
-    """Return what any of a backend's offers for a stage admits for a field."""
+    """Return the values of a field that any of a backend's offers for a stage supports."""
     offers = choice.backend.of(choice.stage)
     found: dict[str, None] = {}
     for admits in (offer.options[name] for offer in offers if name in offer.options):
@@ -30,7 +30,7 @@ def by_backend(choice: Choice, name: str) -> str:
 
 
 def by_schema(annotation: Any) -> str:
-    """Return what the vocabulary allows for a field that is no backend's."""
+    """Return the values that the schema allows for a field that does not belong to a backend."""
     words = []
     for option in Hint(annotation).options:
         if option.words:
@@ -46,9 +46,9 @@ def by_schema(annotation: Any) -> str:
 
 
 def fields_of(choice: Choice) -> dict[str, Any]:
-    """Return the fields of a backend's offers that its section can hold, each with its value.
+    """Return the fields that a backend's section can have, each with the value that is implied.
 
-    That is what the chosen offer implies, or None where it needs to be written or is another's.
+    The value is None if the field must be written, or belongs only to other offers.
     """
     elsewhere = {key[-1] for key in STAGES[choice.stage].shared}
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Axes: what differs between two profiles, and profiles with one axis swapped."""
+"""Axes: the differences between two profiles, and profiles with one axis swapped."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from simulator.profile.postprocess import Postprocess
 from simulator.profile.schema import Claim
 
 TODO = "TODO"
-"""How a source begins that is still to be written."""
+"""The first characters of a text that still has to be written."""
 _REBUILT = ("activation", "accumulation")
 POST_AXES = tuple(Postprocess.model_fields)
 ABSENT = "absent"
-"""What an axis says in a stack that lacks its stage, where another one has it."""
+"""The value of an axis in a stack without its stage, if the other stack has that stage."""
 
 
 def axis_of(key: str, modality: str = "image") -> str:
-    """Return the axis that a dotted key of a profile belongs to, or its section if none."""
+    """Return the axis that a dotted key of a profile belongs to; its section if it has no axis."""
     written = tuple(key.split("."))
     known = places(modality).items()
     return next((axis for axis, place in known if written[: len(place)] == place), written[0])
 
 
 def is_of_front_end(axis: str, profile: Profile) -> bool:
-    """Whether an axis lies on the way from the sample to the network's input."""
+    """Whether an axis is part of the way from the sample to the network's input."""
     return axis in front_axes(profile.spec.modality)
 
 
 def value(profile: Profile, choices: Choices, axis: str) -> Any:
-    """Return everything that an axis says in one profile, facts of the backends included."""
+    """Return all values of an axis in one profile, including those that the backends imply."""
     place = _place(profile, axis)
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
     for part in place:
@@ -52,7 +52,7 @@ def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -
     """Return the axes on which two profiles differ, in pipeline order.
 
     Raises:
-        ProfileError: they take samples of different kinds.
+        ProfileError: the profiles take samples of different kinds.
     """
     refuse_mixed(train[0], deploy[0])
     known = axes_of(train[0].spec, deploy[0].spec)
@@ -60,7 +60,7 @@ def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -
 
 
 def flat(found: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten an axis' value to dotted leaves."""
+    """Flatten the value of an axis to dotted keys and their values."""
     if not isinstance(found, Mapping):
         return {prefix or "value": found}
     leaves: dict[str, Any] = {}
@@ -70,19 +70,19 @@ def flat(found: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def is_open(text: str) -> bool:
-    """Whether a text is still to be written."""
+    """Whether a text still has to be written."""
     return text.strip().upper().startswith(TODO)
 
 
 def claims(profile: Profile) -> dict[str, Claim]:
-    """Return what a profile claims of its sections, by the section's name."""
+    """Return a profile's evidence claims by section."""
     return {str(section): claim for section, claim in profile.spec.evidence.items()}
 
 
 def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, str]:
-    """Return how we know an axis of a profile, and the source.
+    """Return the evidence for an axis of a profile, and its source.
 
-    The profile's own claim holds; where it makes none, the weakest of the backends' does.
+    This is the profile's own claim; without one, the weakest evidence among the backends.
     """
     section, *inner = _place(profile, axis)
     claim = claims(profile).get(str(section))
@@ -109,23 +109,23 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
 
 
 def is_claimed(profile: Profile, axis: str) -> bool:
-    """Whether a profile says how an axis is known; if not, only what runs here is."""
+    """Whether a profile claims evidence for an axis; if not, only what runs here is known."""
     return _place(profile, axis)[0] in claims(profile)
 
 
 def refuse_recorded(*profiles: Profile) -> None:
-    """Refuse stacks of which a part was recorded: their axes cannot be run one by one.
+    """Refuse profiles that replay a recording: their axes cannot be swapped one by one.
 
     Raises:
-        ProfileError: naming the first.
+        ProfileError: the message names the first such profile.
     """
     for profile in profiles:
         if is_recorded(profile):
-            raise ProfileError([f"{profile.name} was recorded; it can be compared, not mixed"])
+            raise ProfileError([f"{profile.name} replays a recording: its axes cannot be swapped"])
 
 
 def is_recorded(profile: Profile) -> bool:
-    """Whether a recording plays a part of a stack."""
+    """Whether a part of a stack replays a recording."""
     sections = (at(profile.spec, spec.section) for spec in filled(profile.spec.modality))
     return any(at(section, ("recording",)) is not None for section in sections)
 
@@ -134,7 +134,7 @@ def refuse_mixed(one: Profile, other: Profile) -> None:
     """Refuse stacks that take samples of different kinds.
 
     Raises:
-        ProfileError: naming both.
+        ProfileError: the message names both.
     """
     kinds = one.spec.modality, other.spec.modality
     if kinds[0] != kinds[1]:
@@ -146,13 +146,13 @@ def refuse_mixed(one: Profile, other: Profile) -> None:
 def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, Choices]:
     """Return *base* with some axes taken from *other*.
 
-    What then does not fit together is settled as the modality does
-    (:meth:`simulator.profile.schema.ProfileSpec.settled`), so that axes do not depend on each
-    other.
+    The modality then resolves conflicts between the sections
+    (:meth:`simulator.profile.schema.ProfileSpec.settled`), so that axes can be swapped
+    independently.
 
     Raises:
-        ProfileError: the mixture cannot run, for example a precision that the runtime lacks, or
-            a stack of which a part was recorded.
+        ProfileError: the mixed stack cannot run, for example because the runtime lacks the
+            precision, or one of the stacks replays a recording.
     """
     refuse_recorded(base, other)
     update: dict[str, Any] = {}
@@ -171,11 +171,11 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
 
 
 def claims_problem(profile: Profile, choices: Choices) -> list[str]:
-    """Return a line for every claim without a source, or stronger than its backend's evidence."""
+    """Return a line for each claim without a source, or stronger than its backend's evidence."""
     order = list(Evidence)
     problems = [
-        f"{profile.where(('evidence', section))}: evidence.{section}: claims {claim.kind}, and its "
-        f"source is still to be written ({TODO})"
+        f"{profile.where(('evidence', section))}: evidence.{section}: claims {claim.kind}, but its "
+        f"source is missing ({TODO})"
         for section, claim in claims(profile).items()
         if Evidence(claim.kind) is not Evidence.ASSUMED and is_open(claim.source)
     ]
@@ -195,11 +195,11 @@ def _place(profile: Profile, axis: str) -> Key:
 
 
 def _made(profile: Profile, choices: Choices, axis: str) -> list[tuple[StageSpec, Choice]]:
-    """The stages of an axis that a profile has, with the implementations behind them."""
+    """Return the stages of an axis that a profile has, with their implementations."""
     found = (spec for spec in filled(profile.spec.modality) if spec.axis == axis)
     return [(spec, choices[spec.name]) for spec in found if spec.name in choices]
 
 
 def _obeys(spec: StageSpec, section: str | int) -> bool:
-    """Whether a stage's implementations obey a field of another section."""
+    """Whether a stage's implementations use a field of another section."""
     return any(key[0] == section for key in spec.shared)

@@ -1,4 +1,4 @@
-"""YAML documents whose values know the line they stand on."""
+"""YAML documents that remember the line of every value."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Document:
     lines: dict[Key, int]
 
     def where(self, key: Key) -> str:
-        """Return ``file:line`` of *key*, or of the nearest section that holds it."""
+        """Return ``file:line`` of *key*, or of the innermost section around it that has a line."""
         while key and key not in self.lines:
             key = key[:-1]
         return f"{self.path}:{self.lines.get(key, 1)}"
 
 
 def read(path: Path) -> Document:
-    """Read a YAML mapping; nothing is executed, and no key may come twice.
+    """Read a YAML mapping. Nothing in it is executed; duplicate keys are refused.
 
     Raises:
         ProfileError: the file cannot be read or parsed, each problem as ``file:line: what``.
@@ -52,7 +52,7 @@ def read(path: Path) -> Document:
         reason = getattr(error, "strerror", None) or error
         raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
     if len(raw) > MAX_BYTES:
-        raise ProfileError([f"{path}: a document has at most {MAX_BYTES:,} bytes"])
+        raise ProfileError([f"{path}: the document is larger than {MAX_BYTES:,} bytes"])
     try:
         loader, root = _compose(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -74,10 +74,10 @@ def read(path: Path) -> Document:
 
 
 def read_value(text: str) -> Any:
-    """Read one YAML value under the rules of a document.
+    """Read one YAML value by the same rules as a document.
 
     Raises:
-        ValueError: it is no YAML value; the message says why.
+        ValueError: it is not a valid YAML value; the message says why.
     """
     try:
         loader, root = _compose(text)
@@ -161,13 +161,13 @@ class _Walker:
             found = self.loader.construct_object(node)
         except yaml.MarkedYAMLError as error:
             what = error.problem or error.context or "not valid YAML"
-        except ValueError as error:  # a month of 13, or more digits than Python counts
-            what = "a number of too many digits" if "digits" in str(error) else str(error)
+        except ValueError as error:  # month 13, or more digits than Python's limit
+            what = "a number with too many digits" if "digits" in str(error) else str(error)
         except (LookupError, AttributeError):  # what PyYAML raises for !!bool x, !!timestamp x
             what = f"{str(node.value)[:40]!r} does not fit its tag {node.tag}"
         else:
             if not isinstance(found, int) or found.bit_length() <= _MAX_BITS:
                 return found
-            what = f"a number of {found.bit_length()} bits; {_MAX_BITS} at most"
+            what = f"a number with {found.bit_length()} bits; at most {_MAX_BITS} are allowed"
         self.problems.append(f"{self.path}:{line}: {what}")
         return None

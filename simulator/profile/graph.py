@@ -1,4 +1,4 @@
-"""How the network's graph is changed on its way to the runtime, one class an axis."""
+"""How the network's graph is changed before the runtime loads it; one class per axis."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Pooling(Section):
     )
     auto_pad: Literal["keep", "symmetric", "same_upper", "same_lower"] = Field(
         "keep",
-        description="where a padded pool pads: half on each side, rounded up, as PyTorch; or "
-        "TensorFlow's SAME with the odd pixel at the end or at the beginning",
+        description="where a padded pool pads: half on each side, rounded up, as PyTorch does; or "
+        "TensorFlow's SAME, with the odd pixel at the end or at the beginning",
     )
     on_shape_change: Literal["error", "crop"] = Field(
         "error",
-        description="where a layer of fixed size meets a map that has grown: refuse, or cut "
-        "the map back to its old size just before",
+        description="what to do if a feature map is now too large for a layer of "
+        "fixed size: refuse, or crop the map to its old size before that layer",
     )
 
 
 class Upsample(Section):
-    """Resize and Upsample; ConvTranspose stays as it is."""
+    """Resize and Upsample; ConvTranspose does not change."""
 
     mode: Literal["keep", "nearest", "linear", "cubic"] = "keep"
     coordinate_transformation_mode: Literal[
@@ -43,34 +43,40 @@ class Upsample(Section):
 
 
 class Table(Section):
-    """A lookup table that stands in for a function."""
+    """A lookup table that replaces a function."""
 
     entries: Annotated[int, Field(ge=2, le=65536)]
-    limit: Above0 = Field(description="it spans -limit to limit; beyond, its ends hold")
+    limit: Above0 = Field(
+        description="it spans -limit to limit; outside, the value at its end is used"
+    )
     interpolation: Literal["nearest", "linear"]
 
 
 class Activation(Section):
-    """Approximations of activations met on NPUs."""
+    """Approximations of activation functions found on NPUs."""
 
     gelu: Literal["keep", "erf", "tanh"] = "keep"
     sigmoid: Literal["keep", "table", "hard"] = Field(
-        "keep", description="of every Sigmoid; hard: clip(x / 6 + 1 / 2, 0, 1)"
+        "keep", description="for every Sigmoid; hard: clip(x / 6 + 1 / 2, 0, 1)"
     )
     swish: Literal["keep", "hard"] = Field(
-        "keep", description="of x * sigmoid(x) only; hard: x * clip(x / 6 + 1 / 2, 0, 1)"
+        "keep", description="only for x * sigmoid(x); hard: x * clip(x / 6 + 1 / 2, 0, 1)"
     )
-    exp: Literal["keep", "table"] = Field("keep", description="of Exp, and within Softmax")
+    exp: Literal["keep", "table"] = Field("keep", description="for Exp, also inside Softmax")
     softmax: Literal["keep", "fp16", "bf16"] = Field(
-        "keep", description="the type to which each of its steps is rounded"
+        "keep", description="the type to which each step of Softmax is rounded"
     )
-    table: Table | None = Field(None, description="of sigmoid and exp, where they are table")
+    table: Table | None = Field(
+        None, description="the table of sigmoid and exp, if they are set to table"
+    )
 
     @model_validator(mode="after")
     def _table_where_one_is_used(self) -> Activation:
         used = "table" in (self.sigmoid, self.exp)
         if used and self.table is None:
-            raise ValueError("sigmoid or exp by table needs table: {entries, limit, interpolation}")
+            raise ValueError(
+                "sigmoid: table and exp: table need table: {entries, limit, interpolation}"
+            )
         if self.table and not used:
             raise ValueError("table is used only where sigmoid or exp is table")
         return self
@@ -90,18 +96,19 @@ class Accumulation(Section):
 
     dtype: Literal["keep", "fp16"] = "keep"
     block: Positive | None = Field(
-        None, description="products summed in the model's own type between two roundings"
+        None,
+        description="the number of products summed in the model's own type between two roundings",
     )
 
     @model_validator(mode="after")
     def _block_where_one_is_used(self) -> Accumulation:
         if (self.dtype == "keep") != (self.block is None):
-            raise ValueError("dtype fp16 needs a block, and keep has none")
+            raise ValueError("dtype: fp16 needs a block, and dtype: keep takes none")
         return self
 
 
 class Graph(Section):
-    """How the network's graph is changed on its way to the runtime; ``keep`` is the model's own."""
+    """How the network's graph is changed before the runtime loads it; ``keep`` changes nothing."""
 
     pooling: Pooling = Pooling()
     upsample: Upsample = Upsample()

@@ -1,4 +1,4 @@
-"""Type annotations of pydantic models, read for messages to the person who wrote a document."""
+"""Type annotations of pydantic models, read to write messages to the author of a document."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic.fields import FieldInfo
 
 
 class Hint:
-    """What an annotation allows; ``Annotated`` and ``| None`` are taken off.
+    """What an annotation allows; ``Annotated`` and ``| None`` are removed.
 
     Attributes:
-        bare: the type that is left.
+        bare: the remaining type.
         origin: of ``bare``: ``list``, ``tuple``, ``dict``, ``Literal``, ``Union``; else itself.
         args: of ``bare``.
 
@@ -37,14 +37,14 @@ class Hint:
 
     @cached_property
     def options(self) -> list[Hint]:
-        """The branches of a union; of anything else, itself."""
+        """The branches of a union; any other type has one, itself."""
         if self.origin in (Union, UnionType):
             return [Hint(arg) for arg in self.args if arg is not NoneType]
         return [self]
 
     @property
     def tag(self) -> str | None:
-        """The key whose word tells the branches of a union from each other, if there is one."""
+        """The key whose value selects the branch of a union; None without one."""
         return next((str(note.discriminator) for note in self._notes if note.discriminator), None)
 
     @property
@@ -54,7 +54,7 @@ class Hint:
 
     @cached_property
     def keys(self) -> dict[str, Hint]:
-        """The keys of a section as they are written; of a union, those of every branch."""
+        """The keys of a section as they are written; for a union, the keys of all branches."""
         if len(self.options) > 1:
             first, *others = self.options
             return {k: v for k, v in first.keys.items() if all(k in o.keys for o in others)}
@@ -65,12 +65,12 @@ class Hint:
 
     @property
     def fixed(self) -> bool:
-        """Whether it is a tuple whose items have a type each."""
+        """Whether it is a tuple with a type for each item."""
         return self.origin is tuple and ... not in self.args
 
     @property
     def lengths(self) -> tuple[int, int | None]:
-        """The least and the greatest number of items of a list."""
+        """The minimum and maximum number of items of a list."""
         if self.fixed:
             return len(self.args), len(self.args)
         rules = [rule for note in self._notes for rule in note.metadata]
@@ -87,9 +87,9 @@ class Hint:
         return self.keys.get(str(part), Hint(Any))
 
     def branch(self, name: str | int) -> Hint:
-        """Return the branch of a union that pydantic calls so: by its tag, or by its type.
+        """Return the branch of a union that has this name in pydantic: its tag, or its type.
 
-        The latter is for example ``constrained-float``, ``literal['model']``, ``tuple[int, int]``.
+        A type is named for example ``constrained-float`` or ``literal['model']``.
         """
         if self.tag:
             return next(o for o in self.options if name in o.keys[self.tag].words)

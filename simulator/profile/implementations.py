@@ -1,4 +1,4 @@
-"""Valid means it will run: every section is held against the backend that it names."""
+"""Check every section of a profile against the backend that it names: a valid profile can run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from simulator.profile.modality import at, extra_specs, filled
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One implementation, with every option that it needs.
+    """One implementation with all its options.
 
     Attributes:
-        stage: the place that it fills.
-        backend: who offers it.
-        offer: which of the backend's offers it is.
+        stage: the stage that it implements.
+        backend: the backend that offers it.
+        offer: the chosen offer of that backend.
         options: every field of the offer with its value.
-        facts: the fields that were not written, because the offer has one value for them.
+        facts: the fields that the profile omits because the offer has only one value for them.
     """
 
     stage: str
@@ -38,16 +38,16 @@ class Choice:
     facts: tuple[str, ...]
 
     def make(self, *args: Any) -> Any:
-        """Build the implementation; its library is imported here at the latest."""
+        """Build the implementation; this imports its library."""
         return registry.make(self.backend, self.offer, *args, self.options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel by name: another process has its own libraries."""
+        """Pickle by name, because another process has its own libraries."""
         number = self.backend.of(self.stage).index(self.offer)
         return _again, (self.stage, self.backend.name, number, dict(self.options), self.facts)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this choice from another, for keys and digests."""
+        """Return what distinguishes this choice from others, for cache keys and digests."""
         return {
             "stage": self.stage,
             "backend": self.backend.name,
@@ -60,7 +60,7 @@ class Choice:
 def _again(
     stage: str, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...]
 ) -> Choice:
-    """Find in this process the offer that a choice was made of in another."""
+    """Rebuild a choice that was pickled in another process."""
     backend = registry.backend(name)
     return Choice(stage, backend, backend.of(stage)[number], options, facts)
 
@@ -68,14 +68,15 @@ def _again(
 Choices = Mapping[str, Choice]
 Where = Callable[[Key], str]
 Lines = list[tuple[Key, str]]
-"""What is wrong, each with the key that it is about."""
+"""Problems, each with the key that it is about."""
 
 
 def choose(profile: Profile) -> Choices:
     """Find the implementation of every section of a profile.
 
     Raises:
-        ProfileError: a backend is unknown, or does not offer what is written; all at once.
+        ProfileError: a backend is unknown, or does not offer what the profile says; it lists
+            all problems.
     """
     choices: dict[str, Choice] = {}
     problems: list[str] = []
@@ -106,24 +107,24 @@ def choose(profile: Profile) -> Choices:
 def extra_stages(profile: Profile, choices: Choices) -> list[tuple[StageSpec, Choice]]:
     """Return the stages of other packages that a profile has, in pipeline order.
 
-    The step ``after`` which each runs is in its spec; ``getattr(choice.make(), spec.calls[0])``
-    takes what that step gave and returns its own value.
+    Each runs after the step ``spec.after``; ``getattr(choice.make(), spec.calls[0])`` takes that
+    step's value and returns its own.
     """
     specs = extra_specs(profile.spec.modality)
     return [(spec, choices[spec.name]) for spec in specs if spec.name in choices]
 
 
 def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: list[Key]) -> Lines:
-    """Hold the sections of a document that is not well-formed against their backends.
+    """Check the sections of a document that failed validation against their backends.
 
     Args:
         modality: of the document.
         values: the merged document.
         where: gives ``file:line`` of a key.
-        skip: the keys that are known to be wrong.
+        skip: the keys that are already known to be wrong.
 
     Returns:
-        One line a mistake.
+        One line per problem.
     """
     lines: Lines = []
     for spec in filled(modality):
@@ -156,13 +157,13 @@ def _get(values: Any, key: Key) -> Any:
 
 
 def _overlap(key: Key, section: Key) -> bool:
-    """Whether a key lies in a section, or holds it."""
+    """Whether one key is inside the other."""
     length = min(len(key), len(section))
     return key[:length] == section[:length]
 
 
 def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice:
-    """Hold one section against its backend; see :func:`implementation`."""
+    """Check one section against its backend; see :func:`implementation`."""
     values = section.model_dump(exclude={"backend", *spec.own})
     written = {name: value for name, value in values.items() if value is not None}
     backend: str = section.backend  # type: ignore[attr-defined]
@@ -170,7 +171,7 @@ def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice
 
 
 def _lines(spec: StageSpec, error: UserError, where: Where, leave: Sequence[str] = ()) -> Lines:
-    """What is wrong with a section, a line a field, but for the fields to leave out."""
+    """Return what is wrong with a section, one line per field, without the fields in *leave*."""
     lines: Lines = []
     for problem in str(error).splitlines():
         field, _, what = problem.rpartition("\t")
@@ -181,7 +182,7 @@ def _lines(spec: StageSpec, error: UserError, where: Where, leave: Sequence[str]
 
 
 def _formats(profile: Profile, choices: Choices) -> list[str]:
-    """Follow the model file from the exporter to the runtime: each must take what it is given."""
+    """Check that each tool from the exporter to the runtime accepts the format it receives."""
     if Stage.RUNTIME not in choices or choices[Stage.RUNTIME].offer.make.takes == "recording":
         return []
     runtime, problems = choices[Stage.RUNTIME].offer.make, []
@@ -195,23 +196,24 @@ def _formats(profile: Profile, choices: Choices) -> list[str]:
             key = ("precision", part, "backend")
             problems.append(
                 f"{profile.where(key)}: {'.'.join(key)}: {maker.backend.name} works on "
-                f"{maker.offer.make.format} files, and here the model is {format}"
+                f"{maker.offer.make.format} files, but here the model is {format}"
             )
         format = getattr(maker.offer.make, "gives", None) or format
     if not problems and format not in (runtime.takes, getattr(runtime, "also_takes", None)):
         place = ("runtime", "exporter" if exporter else "backend")
         problems.append(
             f"{profile.where(place)}: {'.'.join(place)}: {profile.spec.runtime.backend} opens "
-            f"{runtime.takes} files, and the profile makes a {format} file"
+            f"{runtime.takes} files, but the profile makes a {format} file"
         )
     return problems
 
 
 def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:
-    """Find the offer of a backend that obeys every field.
+    """Find the offer of a backend that supports the values of all fields.
 
     Raises:
-        UserError: there is none; a line per problem of the nearest one, field first, then a tab.
+        UserError: there is none; the message has one line per problem of the closest offer, each
+            with the field, a tab, and the problem.
     """
     offers = backend.of(stage)
     if not offers:
@@ -258,7 +260,7 @@ def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> li
 
 
 def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
-    """Say what was probably meant, or that another backend has this field."""
+    """Return a message that suggests a similar field, or another backend with this field."""
     spec = STAGES[offer.stage]
     has = {field for other in backend.of(offer.stage) for field in other.options}
     has = {"backend", *spec.own, *has} - {key[-1] for key in spec.shared}
@@ -268,14 +270,14 @@ def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
 
 
 def _admitted(value: Any, admits: Admits) -> bool:
-    """Whether a value is obeyed; true and 1 are two values."""
+    """Whether a value is supported; true and 1 are different values."""
     alike = [one for one in admits if one == value] if isinstance(admits, tuple) else []
     kinds = {isinstance(one, bool) for one in alike}
     return value in admits and (not kinds or isinstance(value, bool) in kinds)
 
 
 def _only(admits: Admits) -> Any:
-    """What a field is when it is not written: the one value there is; else None."""
+    """Return the only value of a field, which a profile may omit; None if it has several."""
     if isinstance(admits, Pairs):
         return {}
     if isinstance(admits, KeepList):

@@ -1,4 +1,4 @@
-"""Profiles that other installed packages bring: ``PACKAGE/NAME`` is a name like a built-in one."""
+"""Profiles of other installed packages; they are called ``PACKAGE/NAME``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def folders() -> dict[str, Path]:
     """Return every package's folder of profiles by the name of its entry point.
 
     The entry point names the folder as a module, for example ``acme = "acme_npu.profiles"``.
-    Nothing is imported; a folder that is not there is left out.
+    Nothing is imported; a missing folder is skipped.
 
     Raises:
         UserError: two installed packages use the same name.
@@ -25,7 +25,7 @@ def folders() -> dict[str, Path]:
         known = found.setdefault(point.name, point.value)
         if known != point.value:
             raise UserError(
-                f"two packages bring profiles called {point.name!r}: {known} and {point.value}; "
+                f"two packages have profiles called {point.name!r}: {known} and {point.value}; "
                 "uninstall one of them"
             )
     places = {name: _place(value) for name, value in sorted(found.items())}
@@ -42,14 +42,14 @@ def names() -> list[str]:
 
 
 def place(name: str) -> Path | None:
-    """Return where the profile ``PACKAGE/NAME`` would be; None where no package is called so."""
+    """Return the path that the profile ``PACKAGE/NAME`` would have; None without such a package."""
     package, slash, rest = name.partition("/")
     folder = folders().get(package) if slash else None
     return folder / f"{rest}.yaml" if folder else None
 
 
 def _place(module: str) -> Path | None:
-    """The folder of a module; only its outermost package is looked for, and not imported."""
+    """Return the folder of a module; nothing is imported, only its top package is searched."""
     outermost, *inner = module.split(".")
     try:
         spec = importlib.util.find_spec(outermost)

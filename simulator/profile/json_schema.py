@@ -1,11 +1,11 @@
-"""The JSON Schema of profile documents, by which editors complete and check them.
+"""The JSON Schema of profile documents, with which editors complete and check them.
 
-It is made of the vocabulary and of what every registered backend offers: in a section that a
-backend fills, the name of the backend decides which fields there are and which values they take.
+It combines the schema of the sections with the offers of every registered backend: in a section
+with a backend, the backend's name decides which fields and values are allowed.
 
-A document is not yet a profile: with ``extends`` it may leave out whatever it inherits, take a
-field away with ``null``, and ``resize`` may be one of the paper's short names. So a section that
-does not name its backend may hold what any backend takes.
+A document may be incomplete: with ``extends`` it may omit what it inherits and remove a field with
+``null``, and ``resize`` may be one of the paper's short names. So a section that does not name its
+backend may contain the fields of any backend.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def document_schema(modality: str = IMAGE) -> Schema:
 
 
 def _by_backend(spec: StageSpec, section: Schema) -> Schema:
-    """A section's schema: its backends, and for each the fields and values of its offers."""
+    """Return a section's schema: its backends, and for each the fields and values of its offers."""
     backends = [backend for backend in registry.backends() if backend.of(spec.name)]
     typed = section["properties"]
     own = {name: typed[name] for name in spec.own}
@@ -97,7 +97,7 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
 
 
 def _offered(backend: Backend, spec: StageSpec) -> dict[str, list[Admits]]:
-    """What a backend admits for each field that stands in the section; of all its offers."""
+    """Return the values that a backend's offers support, by field of the section."""
     elsewhere = {key[-1] for key in spec.shared}
     found: dict[str, list[Admits]] = {}
     for offer in backend.of(spec.name):
@@ -108,7 +108,7 @@ def _offered(backend: Backend, spec: StageSpec) -> dict[str, list[Admits]]:
 
 
 def _field(admits: Iterable[Admits], typed: Schema, said: str | None = None) -> Schema:
-    """The schema of one field: whatever one of *admits* takes."""
+    """Return the schema of one field: the union of *admits*."""
     words: dict[str, Any] = {}
     others: list[Schema] = []
     for one in admits:
@@ -142,7 +142,7 @@ def _about(schema: Schema) -> Schema:
 
 
 def _plain(node: Any) -> Any:
-    """Leave out what pydantic adds: titles made from names, and defaults, which are all null."""
+    """Remove what pydantic adds: titles made from names, and defaults, which are all null."""
     if isinstance(node, list):
         return [_plain(inner) for inner in node]
     if not isinstance(node, dict):
@@ -163,7 +163,7 @@ def _or_nothing(schema: Schema) -> Schema:
 
 
 def _or(schema: Schema, other: Schema) -> Schema:
-    """A schema that also takes *other*; the description stays outside."""
+    """Return a schema that also allows *other*; the description stays outside."""
     bare = {key: value for key, value in schema.items() if key != "description"}
     options = bare["anyOf"] if set(bare) == {"anyOf"} else [bare]
     return {"anyOf": options if other in options else [*options, other], **_about(schema)}

@@ -1,4 +1,4 @@
-"""Profile documents: found, merged along ``extends``, validated, all problems at once."""
+"""Find profile documents, merge them along ``extends``, and validate them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FIXED = ("schema", "extends")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A document that is complete and well-formed.
+    """A complete and valid profile.
 
     Attributes:
         name: its name.
         spec: the merged values.
-        origins: for every leaf, where its value was written: ``file:line`` or ``--set``.
+        origins: where each value was written: ``file:line`` or ``--set``.
         overrides: the ``KEY=VALUE`` of every ``--set``.
     """
 
@@ -39,14 +39,14 @@ class Profile:
     overrides: tuple[str, ...] = ()
 
     def where(self, key: Key) -> str:
-        """Return the origin of *key*, or of the nearest section that holds it."""
+        """Return the origin of *key*, or of the innermost section around it that has one."""
         while key and key not in self.origins:
             key = key[:-1]
         return self.origins.get(key, self.name)
 
 
 def shipped_folder(name: str) -> Path:
-    """Return the folder of built-in documents: in the wheel, or in the checkout."""
+    """Return a folder of built-in documents, in the wheel or in the checkout."""
     package = Path(str(resources.files("simulator")))
     shipped = package / f"builtin_{name}"
     return shipped if shipped.is_dir() else package.parent / name
@@ -58,18 +58,18 @@ def builtin_folder() -> Path:
 
 
 def builtin_names() -> list[str]:
-    """Return the names of the built-in profiles; a vendor's folder is part of the name."""
+    """Return the names of the built-in profiles, with their vendor's folder."""
     folder = builtin_folder()
     return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.yaml"))
 
 
 def names() -> list[str]:
-    """Return the names of the built-in profiles, and of those that other packages bring."""
+    """Return the names of the built-in profiles and of those in other packages."""
     return [*builtin_names(), *installed.names()]
 
 
 def name_of(path: Path) -> str | None:
-    """Return the name by which a file can be called from anywhere; None where it has none."""
+    """Return the profile name of a file, which works from any folder; None if it has none."""
     folders = {"": builtin_folder(), **installed.folders()}
     for package, folder in folders.items():
         if path.resolve().is_relative_to(folder.resolve()):
@@ -79,13 +79,13 @@ def name_of(path: Path) -> str | None:
 
 
 def find(reference: str, base: Path | None = None) -> Path:
-    """Resolve what a person wrote: a path with or without ``.yaml``, or a name.
+    """Find the file for a path, with or without ``.yaml``, or a profile name.
 
-    A path comes before a built-in name, and that before one of another package's.
+    A path wins over a built-in name, and a built-in name over one of another package.
 
     Args:
         reference: what was written.
-        base: the folder that relative paths start from; the current one by default.
+        base: the folder for relative paths; the current one by default.
 
     Raises:
         ProfileError: there is no such file and no such profile.
@@ -96,7 +96,7 @@ def find(reference: str, base: Path | None = None) -> Path:
     if name.parts[:1] == ("profiles",):
         name = name.relative_to("profiles")
     for candidate in (written, Path(f"{written}.yaml"), builtin / f"{name}.yaml", builtin / name):
-        if os.path.isfile(candidate):  # unlike Path.is_file, no error where a name is too long
+        if os.path.isfile(candidate):  # unlike Path.is_file, no error if a name is too long
             return candidate
     brought = installed.place(reference)
     if brought is not None and os.path.isfile(brought):
@@ -115,7 +115,7 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
         side: ``train`` or ``deploy`` where the profile is one of a pair, for messages.
 
     Raises:
-        ProfileError: with every problem found.
+        ProfileError: it lists every problem found.
     """
     values, origins = _merged(find(reference), ())
     for override in overrides:
@@ -130,7 +130,7 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
 
 def _merged(path: Path, chain: tuple[Path, ...]) -> tuple[dict[str, Any], dict[Key, str]]:
     if path.resolve() in chain:
-        raise ProfileError([f"{path}: extends itself by way of {chain[-1]}"])
+        raise ProfileError([f"{path}: extends itself through {chain[-1]}"])
     document = read(path)
     problems = _alias_problems(document)
     if problems:
@@ -158,7 +158,7 @@ def _merged(path: Path, chain: tuple[Path, ...]) -> tuple[dict[str, Any], dict[K
 def _inherit(
     values: dict[str, Any], origins: dict[Key, str], new: dict[str, Any], document: Document
 ) -> None:
-    """Lay *new* over *values*; a claim about a section that changed is not inherited."""
+    """Merge *new* into *values*; evidence claims about changed sections are not inherited."""
     claims = values.get("evidence")
     if not isinstance(claims, dict):
         claims = {}
@@ -179,7 +179,7 @@ def _alias_problems(document: Document) -> list[str]:
 
 
 def _paper(name: str) -> dict[str, Any]:
-    """Spell a short name out; it names the whole kernel, so no inherited antialias is left."""
+    """Expand a short name. It describes the whole kernel, so an inherited antialias is removed."""
     return {**RESIZE[name], "antialias": None}
 
 
@@ -213,7 +213,7 @@ def _forget(origins: dict[Key, str], key: Key) -> None:
 
 def _override(values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str) -> None:
     text = prefix + override
-    if not text.isprintable():  # a message has one line, and no control characters
+    if not text.isprintable():  # messages are one line without control characters
         text = repr(text)[1:-1]
     dotted, equals, written = override.partition("=")
     names = dotted.split(".")
@@ -241,7 +241,7 @@ class _Override(Document):
 
 
 def _modality(values: dict[str, Any], origins: dict[Key, str]) -> str:
-    """The modality that a document names; images where it names none."""
+    """Return the modality of a document; images by default."""
     name = values.get("modality", modality.IMAGE)
     try:
         modality.SCHEMAS.require(name)
@@ -255,7 +255,7 @@ def _modality(values: dict[str, Any], origins: dict[Key, str]) -> str:
 def _problems(
     error: ValidationError, kind: str, values: dict[str, Any], origins: dict[Key, str]
 ) -> list[str]:
-    """All that is wrong, in the order of a profile: what is not well-formed, what nobody offers."""
+    """Return all problems, invalid values and missing offers, in the order of the sections."""
     from simulator.profile.implementations import problems_of
 
     where = partial(_nearest, origins=origins)

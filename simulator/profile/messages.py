@@ -1,8 +1,8 @@
-"""What pydantic found wrong, in words for the person who wrote the document.
+"""Turn pydantic's validation errors into messages for the author of a document.
 
-Pydantic's ``loc`` is not the key in the document: it also holds the tag or the name of each branch
-of a union that was tried. So we walk the model along it, and of such a union tell only what is
-wrong with the branch that was meant: the one that has the type of the value.
+Pydantic's ``loc`` is not the key in the document: it also contains the tag or the name of each
+union branch that was tried. So we follow it through the model, and for a union report only the
+branch that was probably meant: the one that has the type of the value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = {
     int: ("a whole number", "whole numbers"),
     str: ("text", "texts"),
 }
-"""What a value is called, and what several are."""
+"""The name of a type, in the singular and in the plural."""
 
 
 def problems(
@@ -39,16 +39,16 @@ def problems(
     reason: str = "",
     never: Collection[str] = (),
 ) -> list[str]:
-    """Say all that is wrong with a document, one line a mistake: ``where: dotted.key: what``.
+    """Return all problems of a document, one line each: ``where: dotted.key: what``.
 
     Args:
         error: what pydantic raised.
         model: the model that was validated.
         where: gives ``file:line`` of a key of the document.
-        root: what the document itself is called, for example ``card``.
-        place: the key of the section that was validated, where it is not the whole document.
-        reason: why a key that is not there must be.
-        never: words that are not offered, though the model has them.
+        root: the name of the document itself in messages, for example ``card``.
+        place: the key of the validated section, if it is not the whole document.
+        reason: why a missing key is required.
+        never: values that messages do not suggest although the model allows them.
     """
     found = keyed(error, model, where, root, place=place, reason=reason, never=never)
     return [line for _, line in found]
@@ -64,7 +64,7 @@ def keyed(
     reason: str = "",
     never: Collection[str] = (),
 ) -> list[tuple[Key, str]]:
-    """Say all that is wrong, each line with the key that it is about; see :func:`problems`."""
+    """Return all problems, each line with its key; see :func:`problems`."""
     hint = Hint(model)
     walked = [_walk(detail, hint) for detail in error.errors()]
     found = [one for one in walked if not one.is_of_items()]
@@ -83,15 +83,15 @@ def keyed(
 
 @dataclass(slots=True)
 class _Problem:
-    """One of pydantic's, and where in the document it is.
+    """One of pydantic's errors, with its place in the document.
 
     Attributes:
-        kind, got, message: the type of the problem, the value, pydantic's own words.
+        kind, got, message: the type of the error, the value, pydantic's own message.
         key: as it is written in the document.
         hint: what is allowed there.
-        branch: the branch of it that was tried, where it is a union.
-        holder: the section or list that holds it.
-        tried: the branches of unions on the way, each by the key of the union.
+        branch: the branch that was tried, if it is a union.
+        holder: the section or list that contains it.
+        tried: the union branches on the way, each with the key of the union.
     """
 
     kind: str
@@ -104,7 +104,7 @@ class _Problem:
     tried: dict[Key, str]
 
     def is_of_items(self) -> bool:
-        """Whether a list is only too short because some of its items were refused."""
+        """Whether a list is too short only because some of its items were refused."""
         return self.kind == "too_short" and len(self.got) >= self.branch.lengths[0]
 
     def is_of_another_type(self) -> bool:
@@ -175,7 +175,7 @@ def _what(problem: _Problem, reason: str, never: Collection[str]) -> str:
 
 
 def _words(hint: Hint, never: Collection[str]) -> list[str]:
-    """What can be written: the words, or for example ``a list of 3 numbers``."""
+    """Return what is allowed: the values, or for example ``a list of 3 numbers``."""
     if hint.words:
         return [str(word) for word in hint.words if word not in never]
     if hint.origin in (list, tuple):
@@ -194,7 +194,7 @@ def _several(hint: Hint) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is text that somebody may have meant as a number."""
+    """Whether it is text that may have been meant as a number."""
     with contextlib.suppress(ValueError):
         return isinstance(value, str) and float(value) is not None
     return False

@@ -1,7 +1,7 @@
-"""What the profiles of a modality consist of: sections, axes, the sections that backends fill.
+"""The parts of a modality's profiles: sections, axes, and the sections that name a backend.
 
-A modality brings its sections (entry points ``simulator.modalities``), a stage of another package
-one more each (``simulator.stages``); nothing here lists any.
+A modality provides its sections (entry points ``simulator.modalities``), and each stage of another
+package adds one (``simulator.stages``). This module lists none by name.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SCHEMAS: Table[HasSpec] = Table(
 
 @cache
 def schema_of(modality: str) -> type[ProfileSpec]:
-    """Return the schema of a modality's profiles, the sections of other packages' stages included.
+    """Return the schema of a modality's profiles, including the sections of other packages' stages.
 
     Raises:
-        UserError: there is no such modality, or a stage's section cannot be used.
+        UserError: there is no such modality, or a stage's section is not valid.
     """
     base: type[ProfileSpec] = SCHEMAS[modality].Spec
     extra = {spec.section[0]: _optional(spec) for spec in extra_specs(modality)}
@@ -63,7 +63,7 @@ def schema_of(modality: str) -> type[ProfileSpec]:
 
 @cache
 def graph_schema() -> type[Graph]:
-    """Return the section ``graph``, the passes of other packages included.
+    """Return the schema of ``graph``, including the passes of other packages.
 
     Raises:
         UserError: one of them does not load.
@@ -93,22 +93,22 @@ def _order(one: GraphPass) -> int:
 
 @cache
 def sections(modality: str) -> tuple[str, ...]:
-    """Return the names of a profile's sections in pipeline order, but for ``evidence``."""
+    """Return the names of a profile's sections in pipeline order, without ``evidence``."""
     return tuple(dict.fromkeys(spec.section[0] for spec in stages(modality) if spec.section))
 
 
 @cache
 def filled(modality: str) -> tuple[StageSpec, ...]:
-    """Return the stages that a section's backend implements, in pipeline order."""
+    """Return the stages whose section names a backend, in pipeline order."""
     return tuple(spec for spec in stages(modality) if spec.is_filled)
 
 
 @cache
 def extra_specs(modality: str) -> tuple[StageSpec, ...]:
-    """Return the stages of which the modality's own schema has no section.
+    """Return the stages without a section in the modality's own schema.
 
     Raises:
-        UserError: one of them has no section, axis, step or call of its own.
+        UserError: one of them does not define its section, axis, step or calls.
     """
     own = SCHEMAS[modality].Spec.model_fields
     found = [spec for spec in filled(modality) if spec.section[0] not in own]
@@ -122,7 +122,7 @@ def extra_specs(modality: str) -> tuple[StageSpec, ...]:
         }
         if missing := [name for name, there in wanted.items() if not there]:
             raise UserError(
-                f"the stage {spec.name!r} does not say its {', '.join(missing)}; "
+                f"the stage {spec.name!r} does not define its {', '.join(missing)}; "
                 "fix the package that brings it"
             )
     return tuple(found)
@@ -130,7 +130,7 @@ def extra_specs(modality: str) -> tuple[StageSpec, ...]:
 
 @cache
 def places(modality: str) -> dict[str, Key]:
-    """Return where each axis stands in a profile, in pipeline order."""
+    """Return the key of each axis in a profile, in pipeline order."""
     found: dict[str, Key] = {}
     fields = schema_of(modality).model_fields
     for spec in stages(modality):
@@ -144,9 +144,9 @@ def places(modality: str) -> dict[str, Key]:
 
 
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
-    """Return the axes of some profiles, each with where it stands; pipeline order.
+    """Return the axes of some profiles, each with its key, in pipeline order.
 
-    The axis of another package's stage is among them where one of the profiles has that stage.
+    The axis of another package's stage is included if one of the profiles has that stage.
     """
     known: dict[str, Key] = {}
     for modality in dict.fromkeys(spec.modality for spec in specs):
@@ -160,7 +160,7 @@ def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
 
 
 def front_axes(modality: str) -> tuple[str, ...]:
-    """Return the axes of the way to the network's input; pipeline order."""
+    """Return the axes that lead to the network's input, in pipeline order."""
     found: list[str] = []
     for spec in stages(modality):
         if spec.section == ("graph",):
@@ -171,14 +171,14 @@ def front_axes(modality: str) -> tuple[str, ...]:
 
 
 def at(spec: Any, key: Iterable[str | int]) -> Any:
-    """Return what a profile says under a key; None where a part of it is not there."""
+    """Return the value at a key of a profile; None if a part of the key is missing."""
     for part in key:
         spec = getattr(spec, str(part), None)
     return spec
 
 
 def forget() -> None:
-    """Look again which packages are installed; for tests that install one."""
+    """Forget which packages are installed; for tests that install one."""
     stage.forget()
     SCHEMAS.forget()
     PASSES.forget()
@@ -187,13 +187,13 @@ def forget() -> None:
 
 
 def _optional(spec: StageSpec) -> tuple[Any, Any]:
-    """A field for the section of another package's stage."""
+    """Return the type and default of the field for another package's stage."""
     model = named(spec.model) if spec.model else None
     if model is None:
         model = create_model(spec.name, __base__=OpenSection, __doc__=f"{spec.about}.")
     if not (isinstance(model, type) and "backend" in getattr(model, "model_fields", ())):
         raise UserError(
-            f"the stage {spec.name!r}: {spec.model} is no pydantic model with a field 'backend'; "
-            "fix the package that brings it"
+            f"the stage {spec.name!r}: {spec.model} is not a pydantic model with a field "
+            "'backend'; fix the package that brings it"
         )
     return model | None, Field(None, description=spec.about)

@@ -1,4 +1,4 @@
-"""The short names of SysNoise's resizers (MLSys 2023, Table 1) for ``resize``."""
+"""SysNoise's short names of resizers (MLSys 2023, Table 1), which ``resize`` also accepts."""
 
 from __future__ import annotations
 

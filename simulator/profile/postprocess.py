@@ -1,6 +1,6 @@
-"""From the network's outputs to boxes and masks: every step that differs between stacks.
+"""From the network's outputs to boxes and masks: every step that can differ between stacks.
 
-``model`` is what the model card says. A field that a task has no use for changes nothing there.
+``model`` stands for the model card's value. A field that a task does not use has no effect.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ Offset = Literal["model", 0, 1]
 
 
 class BoxOffset(Section):
-    """Whether a box from 2 to 5 is 3 or 4 wide: SysNoise's ``ALIGNED_FLAG.offset``."""
+    """Whether a box from 2 to 5 is 3 or 4 pixels wide: SysNoise's ``ALIGNED_FLAG.offset``."""
 
     anchors: Offset = Field("model", description="an anchor's width is x2 - x1 + offset")
-    corners: Offset = Field("model", description="x2 and y2 of a decoded box are less by offset")
+    corners: Offset = Field("model", description="x2 and y2 of a decoded box are reduced by offset")
     extent: Offset = Field("model", description="a reported width is x2 - x1 + offset")
 
 
 class BoxRounding(Section):
-    """Boxes on whole pixels."""
+    """Rounding of boxes to whole pixels."""
 
     mode: Literal["model", "none", "floor", "ceil", "nearest"] = "model"
     at: Literal["model", "network", "image"] = Field(
-        "model", description="in the network's pixels before NMS, or in the image's at the end"
+        "model",
+        description="in pixels of the network's input before NMS, or in pixels "
+        "of the image at the end",
     )
 
 
@@ -37,35 +39,37 @@ class Nms(Section):
 
     kind: Literal["model", "none", "greedy", "soft_linear", "soft_gaussian"] = "model"
     iou_threshold: Literal["model"] | Fraction = Field(
-        "model", description="a box that overlaps a better one by more is suppressed or softened"
+        "model",
+        description="a box that overlaps a better one by more than this is suppressed or softened",
     )
     class_aware: Literal["model"] | bool = Field(
-        "model", description="boxes of different classes do not suppress each other"
+        "model", description="whether only boxes of the same class suppress each other"
     )
     offset: Offset = Field("model", description="widths in the IoU are x2 - x1 + offset")
-    sigma: Literal["model"] | Above0 = Field("model", description="of soft_gaussian")
+    sigma: Literal["model"] | Above0 = Field("model", description="the sigma of soft_gaussian")
     score_threshold: Literal["model"] | Fraction = Field(
-        "model", description="only boxes with a larger score go on, before and after soft-NMS"
+        "model", description="only boxes with a larger score are kept, before and after soft-NMS"
     )
     top_k_before: Literal["model", "all"] | Positive = "model"
     top_k_after: Literal["model", "all"] | Positive = "model"
 
 
 class Unletterbox(Section):
-    """How boxes and masks are brought back from the network's pixels to the image's."""
+    """How boxes and masks are mapped from pixels of the network's input to pixels of the image."""
 
     scale: Literal["model", "resized", "ratio"] = Field(
         "model",
-        description="resized: by the sides that the image really had after its resize; ratio: by "
-        "the one factor min(network / image), as if nothing had been rounded",
+        description="resized: by the real size of the image after its resize; ratio: by the one "
+        "factor min(network / image), without rounding",
     )
     offset: Literal["model", "integer", "exact"] = Field(
-        "model", description="of centered padding: whole pixels as it was made, or halves as well"
+        "model",
+        description="for centered padding: whole pixels as it was done, or also half pixels",
     )
 
 
 class LogitsUpsample(Section):
-    """From the network's score maps to the resolution at which classes are chosen."""
+    """Upsampling of score maps to the resolution at which classes are chosen."""
 
     mode: Literal["model", "nearest", "bilinear"] = "model"
     coordinate_transformation_mode: Literal[
@@ -74,10 +78,10 @@ class LogitsUpsample(Section):
 
 
 class MaskResize(Section):
-    """From the network's resolution back to the image's."""
+    """Resizing of masks from the network's resolution to that of the image."""
 
     of: Literal["model", "labels", "logits"] = Field(
-        "model", description="resize the chosen classes, or the scores and choose afterwards"
+        "model", description="resize the chosen classes; or resize the scores and choose afterwards"
     )
     mode: Literal["model", "nearest", "bilinear"] = Field(
         "model", description="labels can only be resized by nearest"
@@ -94,13 +98,13 @@ class MaskResize(Section):
 
 
 class Postprocess(Section):
-    """From the network's outputs to answers."""
+    """How the network's outputs become answers."""
 
     unletterbox: Unletterbox = Unletterbox()
     box_offset: BoxOffset = BoxOffset()
     box_rounding: BoxRounding = BoxRounding()
     box_precision: Literal["model", "fp32", "fp16"] = Field(
-        "model", description="the type in which anchors, deltas and boxes are computed"
+        "model", description="the type for computing anchors, deltas and boxes"
     )
     exp_clamp: Literal["model", "none"] | Above0 = Field(
         "model", description="the largest argument of exp in a width or height"
@@ -108,10 +112,10 @@ class Postprocess(Section):
     nms: Nms = Nms()
     logits_upsample: LogitsUpsample = LogitsUpsample()
     argmax: Literal["model", "before", "after"] = Field(
-        "model", description="choose the class before the logits are upsampled, or after"
+        "model", description="choose the class before or after the logits are upsampled"
     )
     output_stride: Literal["model"] | Positive = Field(
-        "model", description="pixels of the network's input per mask pixel where classes are chosen"
+        "model", description="pixels of the network's input per mask pixel when classes are chosen"
     )
     mask_resize: MaskResize = MaskResize()
 
@@ -119,7 +123,9 @@ class Postprocess(Section):
     def _logits_that_are_gone(self) -> Postprocess:
         if self.argmax == "before":
             if self.mask_resize.of == "logits":
-                raise ValueError("mask_resize.of: logits: argmax: before leaves labels only")
+                raise ValueError("mask_resize.of: logits: argmax: before leaves only labels")
             if self.logits_upsample.mode == "bilinear":
-                raise ValueError("logits_upsample.mode: argmax: before leaves labels; only nearest")
+                raise ValueError(
+                    "logits_upsample.mode: argmax: before leaves only labels; write nearest"
+                )
         return self

@@ -1,4 +1,4 @@
-"""What the weights are stored in, what the arithmetic runs in, and who makes it so."""
+"""The types of stored weights and of arithmetic, and the tools that produce them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Calibration(Section):
 
     samples: Positive
     through: Literal["train", "deploy"] = Field(
-        description="the side whose preprocessing makes the calibration tensors"
+        description="the stack whose preprocessing makes the calibration tensors"
     )
-    source: str = Field(description="data: drawn from the evaluated images; else a folder")
+    source: str = Field(description="data: drawn from the evaluated images; otherwise a folder")
 
 
 class Keep(Section):
-    """What stays in FP32, by operator type or by node of the ONNX model, and why."""
+    """Operator types and nodes of the ONNX model that stay in FP32, with the reason."""
 
     op_types: list[str] = Field(default_factory=list)
     nodes: list[str] = Field(default_factory=list)
@@ -34,34 +34,38 @@ class Keep(Section):
 
 
 class Cast(OpenSection):
-    """Who stores the weights in another type; the arithmetic stays what ``compute`` says."""
+    """The tool that stores the weights in another type; ``compute`` sets the arithmetic."""
 
     granularity: str | None = Field(
-        None, description="how many weights share a scale; integer storage only"
+        None, description="which weights share a scale; only for integer storage"
     )
     block_size: Positive | None = Field(
-        None, description="weights that share a scale; granularity block only"
+        None, description="the number of weights that share a scale; only for granularity: block"
     )
-    symmetric: bool | None = Field(None, description="weight ranges symmetric around zero")
+    symmetric: bool | None = Field(
+        None, description="whether weight ranges are symmetric around zero"
+    )
     keep: Keep | None = Field(None, description="what stays in FP32")
 
 
 class Quantizer(OpenSection):
     """Post-training static quantization of weights and activations to INT8."""
 
-    weights: str | None = Field(None, description="how many weights share a scale")
+    weights: str | None = Field(None, description="which weights share a scale")
     activations: str | None = Field(None, description="the type of activations")
-    symmetric: bool | None = Field(None, description="activation ranges symmetric around zero")
-    method: str | None = Field(None, description="how ranges follow from what calibration sees")
+    symmetric: bool | None = Field(
+        None, description="whether activation ranges are symmetric around zero"
+    )
+    method: str | None = Field(None, description="how calibration computes the ranges")
     bias_correction: bool | None = Field(
-        None, description="correct the mean error that quantized weights bring"
+        None, description="whether to correct the mean error caused by quantized weights"
     )
     keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
 
 
 class Precision(Section):
-    """What the weights are stored in, and what the arithmetic is asked to run in."""
+    """The type of the stored weights, and the requested type of the arithmetic."""
 
     storage: Literal["fp32", "fp16", "bf16", "int8", "int6", "int4", "int2"]
     compute: Literal["fp32", "fp16", "bf16", "int8"]
@@ -71,7 +75,7 @@ class Precision(Section):
     @model_validator(mode="after")
     def _storage_says_how(self) -> Precision:
         if self.cast and self.quantizer:
-            raise ValueError("a cast or a quantizer, not both")
+            raise ValueError("write a cast or a quantizer, not both")
         if self.storage == "fp32" and self.cast:
             raise ValueError("storage fp32 needs no cast")
         if self.quantizer and (self.storage, self.compute) != ("int8", "int8"):

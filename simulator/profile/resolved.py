@@ -1,4 +1,4 @@
-"""A profile as resolved: one whole document, with where each value comes from if that is asked."""
+"""A resolved profile: one complete document, optionally with the origin of each value."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from simulator.profile.text import Line, flow, render
 
 
 def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
-    """Return a profile as one document that extends nothing and means the same.
+    """Return a profile as one equivalent document without ``extends``.
 
-    What a backend implies stands there as a comment.
+    Values that a backend implies are comments.
 
     Args:
         profile: the profile.
-        choices: the implementations behind it.
-        origins: behind every value, where it was written.
+        choices: its implementations.
+        origins: whether to add after each value where it was written.
     """
     lines = [
         _written(profile, (name,), origins, getattr(profile.spec, name))
@@ -46,26 +46,26 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
 
 
 def fields(section: BaseModel) -> dict[str, Any]:
-    """Return the fields of a section with their values, those of its backend's own included."""
+    """Return the fields of a section with their values, including its backend's own fields."""
     own = {name: getattr(section, name) for name in type(section).model_fields}
     return {**own, **(section.model_extra or {})}
 
 
 def behind(profile: Profile, choices: Choices, key: Key) -> Choice | None:
-    """Return the implementation that fills the section at a key; None where nobody does."""
+    """Return the implementation of the section at a key; None if it has none."""
     specs = filled(profile.spec.modality)
     return next((choices.get(spec.name) for spec in specs if spec.section == key), None)
 
 
 def is_written(profile: Profile, key: Key) -> bool:
-    """Whether some document, or ``--set``, says what *key* or a part of it is."""
+    """Whether a document or ``--set`` writes *key* or a part of it."""
     return any(known[: len(key)] == key for known in profile.origins)
 
 
 def _section(
     profile: Profile, choices: Choices, key: Key, section: BaseModel, origins: bool
 ) -> Iterator[Line]:
-    """The lines of a section: what is written, then what its backend implies."""
+    """Yield the lines of a section: the written values, then those that its backend implies."""
     for name, value in fields(section).items():
         here = (*key, name)
         if value is None or not is_written(profile, here):
@@ -91,6 +91,6 @@ def _written(profile: Profile, key: Key, origins: bool, value: Any) -> Line:
 
 
 def _near(origin: str) -> str:
-    """An origin by the shorter path: from here, where the file lies below."""
+    """Return an origin with a path relative to the current folder, if the file is below it."""
     here = f"{Path.cwd()}{os.sep}"
     return origin.removeprefix(here)

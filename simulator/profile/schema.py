@@ -1,8 +1,8 @@
-"""What every profile says, whatever its samples are.
+"""The sections that profiles of every modality have.
 
-Each modality adds its sections, for example :mod:`simulator.modalities.image.sections`, and each
-stage of another package its own (:mod:`simulator.profile.modality`). A field that is ``None`` here
-was not written. Whether it had to be is for the chosen backend's offer to say (see
+Each modality adds its own sections, for example :mod:`simulator.modalities.image.sections`, and so
+does each stage of another package (:mod:`simulator.profile.modality`). ``None`` means that a field
+is not written. The offer of the chosen backend decides whether it is required (see
 :mod:`simulator.profile.implementations`): nothing that changes a pixel or a logit has a default.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Exporter(OpenSection):
-    """Who converts the model to the format that the runtime takes."""
+    """The tool that converts the model to the format that the runtime takes."""
 
 
 class Runtime(OpenSection):
-    """Who runs the network, and with which options; further fields are the runtime's own."""
+    """The runtime of the network and its options; a runtime may add fields of its own."""
 
     device: str
     threads: Threads
@@ -36,14 +36,14 @@ class Runtime(OpenSection):
 
 
 class Claim(Section):
-    """How the profile's author knows that a section describes the stack."""
+    """Evidence that a section of the profile describes the real stack."""
 
     kind: Literal["native", "vendor_simulator", "emulated", "recorded", "assumed"]
     source: str
 
 
 class ProfileSpec(Section):
-    """One stack: from the source of a sample to the outputs of the network, and to an answer."""
+    """One stack, from the source of a sample to the outputs of the network and the answer."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
@@ -58,14 +58,14 @@ class ProfileSpec(Section):
 
     @classmethod
     def problems(cls, profile: Profile, choices: Choices) -> list[str]:
-        """Return what does not fit together in a profile, each as ``file:line: key: what``.
+        """Return the conflicts between sections of a profile, each as ``file:line: key: what``.
 
         Args:
             profile: a stack of this modality.
-            choices: the implementations behind it; those that were not found are missing.
+            choices: its implementations; those that were not found are missing.
         """
         return []
 
     def settled(self) -> ProfileSpec:
-        """Return it with the sections made to fit each other, after an axis was swapped."""
+        """Return the profile, after an axis was swapped, with conflicts resolved."""
         return self

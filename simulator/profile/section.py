@@ -1,4 +1,4 @@
-"""What the sections of a profile are made of."""
+"""The base classes of profile sections."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Deviations = Annotated[list[Above0], Field(min_length=3, max_length=3)]
 
 
 class Section(BaseModel):
-    """A part of a document: no unknown keys, no coercion of types."""
+    """A section of a document, without unknown keys and without conversion of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class OpenSection(Section):
-    """A part that a backend fills: the field's words are typed, the rest is for its offers to say.
+    """A section that names a backend; the backend's offers check the fields without a type here.
 
     Attributes:
-        backend: who fills it; further fields are held against what it offers.
+        backend: the name of the backend; its offers decide which other fields are allowed.
     """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)

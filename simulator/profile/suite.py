@@ -1,4 +1,4 @@
-"""Suites: a training stack, and the options that each axis is tried with."""
+"""Suites: a training stack, and the options to try for each axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.profile.document import read
 from simulator.profile.load import shipped_folder
 
 Option = Mapping[str, Any]
-"""Dotted profile keys and their values: what ``--set`` would be given."""
+"""Dotted profile keys and their values, as for ``--set``."""
 
 
 class SuiteSpec(BaseModel):
@@ -45,14 +45,14 @@ class Suite:
     path: Path
 
     def options(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield column, option, and the overrides that make the option."""
+        """Yield the column, the name of the option, and the option's overrides."""
         for column, options in self.spec.columns.items():
             for name, option in options.items():
                 yield column, name, overrides(option)
 
 
 def overrides(option: Option) -> list[str]:
-    """Spell an option as ``KEY=VALUE`` overrides."""
+    """Return an option as ``KEY=VALUE`` overrides."""
     return [f"{key}={json.dumps(value)}" for key, value in option.items()]
 
 
@@ -65,7 +65,7 @@ def load_suite(reference: str) -> Suite:
     """Load a suite: a path with or without ``.yaml``, or a built-in name.
 
     Raises:
-        ProfileError: there is none, or it is malformed; each problem as ``file:line: key: what``.
+        ProfileError: it does not exist, or is malformed; each problem as ``file:line: key: what``.
     """
     folder = shipped_folder("suites")
     places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
@@ -81,5 +81,5 @@ def load_suite(reference: str) -> Suite:
     empty = [column for column, options in spec.columns.items() if not options]
     if not spec.columns or empty:
         where = document.where(("columns", *empty[:1]))
-        raise ProfileError([f"{where}: columns: each needs at least one option"])
+        raise ProfileError([f"{where}: columns: each column needs at least one option"])
     return Suite(spec, path)

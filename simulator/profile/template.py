@@ -1,7 +1,7 @@
-"""A new profile to be filled in: all that its nearest says, and what else could be written there.
+"""A template for a new profile: all values of the profile it extends, and the other options.
 
-A commented field has the value that stands behind it. So a fresh document describes the very stack
-that it extends, whatever is uncommented; only its evidence is its own, and that is ``assumed``.
+A commented field has the value that is in effect. So a new document describes exactly the stack
+that it extends, whichever fields are uncommented; only its evidence differs: it is ``assumed``.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.resolved import behind, fields, is_written
 from simulator.profile.text import Line, flow, render, write_new
 
-_SOURCE = f"{TODO}: the document, call or measurement that says so"
+_SOURCE = f"{TODO}: the document, call or measurement that shows it"
 _SUMMARY = f"{TODO}: one line that says which hardware and software this is"
 _HEAD = """\
-As it stands this is {nearest} in every field, and its evidence claims nothing.
-1. Write what your stack does otherwise. Remove "# " before a field to write another value.
-2. Delete what it does not do otherwise, claims included: that is inherited, with its evidence.
-   A field that your backend does not have is taken away by null.
-3. Cite a source for what is left, and say what kind of evidence that is.
+This profile still equals {nearest} in every field, and it claims no evidence.
+1. Change what your stack does differently. Remove "# " before a field to write another value.
+2. Delete everything that is the same, with its claim: it is inherited, with its evidence.
+   Set a field that your backend does not have to null.
+3. Cite a source for each remaining section, and say what kind of evidence it is.
 4. Run: simulate profiles check {file}
-The fields in full: docs/profiles.md; the way into the library: docs/contributing-a-profile.md"""
+All fields: docs/profiles.md. How to contribute a profile: docs/contributing-a-profile.md"""
 _KINDS = """\
 How you know each section; a claim stronger than the backend's own is refused. Strongest first:
-  native            the very library or device, run here
+  native            the library or device itself, run here
   vendor_simulator  the vendor's own arithmetic, run without the device
-  emulated          rebuilt from a public source, or by a library that stands in
-  recorded          dumped on the device and replayed
-  assumed           nobody has said so"""
+    emulated          rebuilt from a public source, or by a substitute library
+    recorded          dumped on the device and replayed
+    assumed           not confirmed by any source"""
 _PAGES = {
     "decode": "decoders", "resize": "resizers", "graph": "graph", "precision": "profiles",
     "runtime": "runtimes", "color": "profiles", "postprocess": "profiles",
@@ -52,24 +52,24 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def write(name: str, nearest: str, out: str | None) -> Path:
-    """Write a new document.
+    """Write a new profile document and return its path.
 
     Args:
-        name: of the new profile.
+        name: the name of the new profile.
         nearest: the profile that it extends: a path or a name.
-        out: the file; by default the name with ``.yaml``, here.
+        out: the file; by default the name with ``.yaml``, in the current folder.
 
     Raises:
-        UserError: the name cannot be one or is taken, or the file is there.
-        ProfileError: the nearest profile is none, or is not well-formed.
+        UserError: the name is not valid or already used, or the file exists.
+        ProfileError: the profile to extend does not exist, or is not valid.
     """
     if not _NAME.fullmatch(name) or name.endswith((".yaml", ".yml")):
         raise UserError(
-            f"{name!r} cannot be a profile's name: letters, digits, '_', '-' and '.' are taken, "
-            "and no folder or ending"
+            f"{name!r} is not a valid profile name: use letters, digits, '_', '-' and '.', without "
+            "a folder or suffix"
         )
     if name in names():
-        raise UserError(f"{name} is a profile already: simulate profiles show {name}")
+        raise UserError(f"a profile {name} already exists: simulate profiles show {name}")
     path = Path(out or f"{name}.yaml")
     text = document(name, nearest, path)
     write_new(path, text)
@@ -80,12 +80,12 @@ def document(name: str, nearest: str, path: Path) -> str:
     """Return the text of a new document.
 
     Args:
-        name: of the new profile.
+        name: the name of the new profile.
         nearest: the profile that it extends: a path or a name.
-        path: where the document will lie.
+        path: the path of the new document.
 
     Raises:
-        UserError: the nearest profile is none, is not well-formed, or replays a recording.
+        UserError: the profile to extend does not exist, is not valid, or replays a recording.
     """
     profile = load(nearest)
     choices = choose(profile)
@@ -115,7 +115,7 @@ def document(name: str, nearest: str, path: Path) -> str:
 
 
 def unfinished(profile: Profile) -> dict[str, str]:
-    """Return the keys of a profile that are still to be written, each with where that is."""
+    """Return the keys of a profile that still have to be written, each with its place."""
     texts: dict[Key, str] = {("summary",): profile.spec.summary}
     for section, claim in profile.spec.evidence.items():
         texts["evidence", section] = claim.source
@@ -126,7 +126,7 @@ def unfinished(profile: Profile) -> dict[str, str]:
 def _section(
     profile: Profile, choices: Choices, key: Key, section: BaseModel, off: int | None
 ) -> Iterator[Line]:
-    """The lines of one section: what is written, what is implied, what could be written."""
+    """Yield the lines of one section: values that are written, implied, and possible."""
     choice, spec = behind(profile, choices, key), _spec(profile, key)
     offered = admitted.fields_of(choice) if choice else {}
     own = ("backend", *spec.own) if spec else ()
@@ -150,7 +150,7 @@ def _section(
 
 
 def _absent(profile: Profile, name: str) -> Iterator[Line]:
-    """The line of a stage that the stack lacks."""
+    """Yield the line of a stage that the stack does not have."""
     spec = _spec(profile, (name,))
     if spec is not None:
         yield from (Line(0, ""), *_words(f"{spec.about}."))
@@ -158,7 +158,7 @@ def _absent(profile: Profile, name: str) -> Iterator[Line]:
 
 
 def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> str:
-    """What can be written in a field, in brackets, and what it says."""
+    """Return a field's allowed values in brackets, and its description."""
     *above, name = key
     info = type(section).model_fields.get(str(name))
     around, inside = _spec(profile, tuple(above)), _spec(profile, key)
@@ -179,12 +179,12 @@ def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> s
 
 
 def _spec(profile: Profile, key: Key) -> StageSpec | None:
-    """The stage whose backend fills the section at a key."""
+    """Return the stage whose backend is named in the section at a key."""
     return next((spec for spec in filled(profile.spec.modality) if spec.section == key), None)
 
 
 def _evidence(profile: Profile, choices: Choices, section: str) -> str:
-    """What the backends of a section say of themselves: a claim cannot be stronger."""
+    """Return the evidence of a section's backends; a claim cannot be stronger."""
     specs = (spec for spec in filled(profile.spec.modality) if spec.section[0] == section)
     own = [choices[spec.name] for spec in specs if spec.name in choices]
     made = dict.fromkeys((choice.backend.name, choice.offer.evidence) for choice in own)
@@ -192,7 +192,7 @@ def _evidence(profile: Profile, choices: Choices, section: str) -> str:
 
 
 def _about(section: Any) -> str:
-    """The first sentence of what a section is."""
+    """Return the first sentence of a section's docstring."""
     return str(section.__doc__).partition(";")[0].partition("\n")[0].rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Documents as text: a line a field, its value in YAML, a note beside it."""
+"""Documents as text: one line per field, with its value in YAML and a note."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import yaml
 from simulator.errors import UserError
 
 _NOTES = 44
-"""The column that notes start at, at the latest, where a line is not longer than that."""
+"""The rightmost column at which notes start, unless a line is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One field, or the head of a section.
+    """One field, or the first line of a section.
 
     Attributes:
-        depth: how many sections it stands in.
-        key: its name; empty where the line is words alone.
-        value: in YAML; empty for the head of a section.
-        note: words behind it, or the words.
-        off: the depth at which it is commented out; None where it is written.
+        depth: the number of sections around it.
+        key: its name; empty for a line with only a note.
+        value: in YAML; empty for the first line of a section.
+        note: the comment after the value, or the whole line if the key is empty.
+        off: the depth at which it is commented out; None if it is not commented out.
     """
 
     depth: int
@@ -60,27 +60,27 @@ def flow(value: Any) -> str:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a document where there is none yet.
+    """Write a document to a new file.
 
     Raises:
-        UserError: the file is there, or cannot be written.
+        UserError: the file exists already, or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UserError(f"{path} is there already; give another --out, or remove it") from None
+        raise UserError(f"{path} exists already; choose another --out, or remove it") from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def render(lines: Sequence[Line]) -> str:
-    """Return the text; notes of neighbouring lines are in one column."""
+    """Return the text; notes of neighbouring lines are aligned."""
     return "".join(f"{line}\n" for block in _blocks(lines) for line in _aligned(block))
 
 
 def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """What stands between words and empty lines."""
+    """Yield the blocks of lines to align: fields between notes and empty lines."""
     block: list[Line] = []
     for line in lines:
         if line.key:

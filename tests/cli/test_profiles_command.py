@@ -77,7 +77,7 @@ def test_a_claim_without_a_source_is_refused(here, check):
 
     assert code == 2
     assert not any("valid" in line for line in lines)
-    assert "evidence.resize: claims native, and its source is still to be written" in err
+    assert "evidence.resize: claims native, but its source is missing" in err
 
 
 def test_out_says_where(here, capsys):
@@ -89,21 +89,21 @@ def test_new_overwrites_nothing(here, capsys):
     written(here, "mine")
 
     assert main(["profiles", "new", "mine", "--from", "opencv_fp32"]) == 2
-    assert "mine.yaml is there already" in capsys.readouterr().err
+    assert "mine.yaml exists already" in capsys.readouterr().err
     assert (here / "mine.yaml").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("acme/board", "cannot be a profile's name"),
-        ("../board", "cannot be a profile's name"),
-        ("board.yaml", "cannot be a profile's name"),
-        ("", "cannot be a profile's name"),
+        ("acme/board", "is not a valid profile name"),
+        ("../board", "is not a valid profile name"),
+        ("board.yaml", "is not a valid profile name"),
+        ("", "is not a valid profile name"),
         ("-x", "required"),
-        ("a b", "cannot be a profile's name"),
-        ("board\n", "cannot be a profile's name"),
-        ("nv12_fp32", "nv12_fp32 is a profile already"),
+        ("a b", "is not a valid profile name"),
+        ("board\n", "is not a valid profile name"),
+        ("nv12_fp32", "a profile nv12_fp32 already exists"),
     ],
 )
 def test_names_that_cannot_be(here, capsys, name, said):
@@ -291,7 +291,7 @@ def test_import_prints_or_writes(here, capsys, check):
     assert "simulate profiles check mine.yaml" in capsys.readouterr().out
 
     assert main([*order, "--out", "mine.yaml"]) == 2
-    assert "mine.yaml is there already" in capsys.readouterr().err
+    assert "mine.yaml exists already" in capsys.readouterr().err
     assert check("mine.yaml")[0] == 0
 
 

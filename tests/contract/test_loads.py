@@ -17,15 +17,19 @@ SERVER = {**USUAL, "qps": 100.0, "deadline_ns": 10**7}
 @pytest.mark.parametrize(
     ("scenario", "fields", "said"),
     [
-        (Scenario.SERVER, SERVER | {"qps": None}, "Server: qps: it must be said how many samples"),
+        (
+            Scenario.SERVER,
+            SERVER | {"qps": None},
+            "Server: qps: required (samples per second",
+        ),
         (Scenario.SERVER, SERVER | {"qps": 0.0}, "qps: samples per second above 0 expected, got 0"),
         (Scenario.SERVER, SERVER | {"qps": -3.0}, "qps: samples per second above 0 expected"),
         (Scenario.SERVER, SERVER | {"qps": float("nan")}, "qps: samples per second above 0"),
         (Scenario.SERVER, SERVER | {"qps": float("inf")}, "qps: samples per second above 0"),
         (Scenario.SERVER, SERVER | {"deadline_ns": None}, "deadline_ns: at least 1 expected"),
         (Scenario.SERVER, SERVER | {"percentile": 1.0}, "percentile: a share between 0 and 1"),
-        (Scenario.OFFLINE, USUAL | {"samples": 0}, "samples: there must be one to ask for, got 0"),
-        (Scenario.OFFLINE, USUAL | {"seconds": 60}, "qps: it must be said how fast answers will"),
+        (Scenario.OFFLINE, USUAL | {"samples": 0}, "samples: at least 1 expected, got 0"),
+        (Scenario.OFFLINE, USUAL | {"seconds": 60}, "qps: required (expected answers"),
         (Scenario.OFFLINE, USUAL | {"queries": 0}, "queries: at least 1 expected, got 0"),
         (Scenario.SINGLE_STREAM, USUAL | {"seconds": -1}, "seconds: 0 or more expected, got -1"),
         (Scenario.SINGLE_STREAM, USUAL | {"seed": -1}, "seed: 0 or more expected, got -1"),

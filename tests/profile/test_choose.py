@@ -1,4 +1,4 @@
-"""Valid means it will run: every section is held against the backend that it names."""
+"""A valid profile can run: every section is checked against the backend that it names."""
 
 import pytest
 
@@ -134,15 +134,15 @@ def test_a_claim_stronger_than_the_backends_own_is_refused(tmp_path):
     ("base", "runtime", "problem"),
     [
         ("pillow_fp32", "{exporter: {backend: litert_torch}}",
-         "onnxruntime opens onnx files, and the profile makes a tflite file"),
+         "onnxruntime opens onnx files, but the profile makes a tflite file"),
         ("ort_int8", "{backend: litert, exporter: {backend: litert_torch}, kernels: xnnpack, "
          "graph_optimization_level: null}",
-         "onnxruntime works on onnx files, and here the model is tflite"),
+         "onnxruntime works on onnx files, but here the model is tflite"),
         ("ort_int8", "{backend: litert, kernels: xnnpack, graph_optimization_level: null}",
-         "onnxruntime works on onnx files, and here the model is tflite"),
+         "onnxruntime works on onnx files, but here the model is tflite"),
         ("pillow_fp32", "{backend: pytorch, mode: eager, memory_format: contiguous, "
          "exporter: {backend: litert_torch}, graph_optimization_level: null}",
-         "pytorch opens torch_export files, and the profile makes a tflite file"),
+         "pytorch opens torch_export files, but the profile makes a tflite file"),
     ],
 )  # fmt: skip
 def test_a_model_file_that_the_next_one_cannot_take_is_refused(base, runtime, problem):

@@ -104,7 +104,7 @@ def test_repeated_keys_come_all_at_once_with_their_sections(refused):
         ("a: !!timestamp soon\n", ":1: 'soon' does not fit its tag tag:yaml.org,2002:timestamp"),
         ("a: !!bool maybe\n", ":1: 'maybe' does not fit its tag tag:yaml.org,2002:bool"),
         ("a: !!int ''\n", ":1: '' does not fit its tag tag:yaml.org,2002:int"),
-        ("a: 0x" + "f" * 50 + "\n", ":1: a number of 200 bits; 64 at most"),
+        ("a: 0x" + "f" * 50 + "\n", ":1: a number with 200 bits; at most 64 are allowed"),
         ("a: " + "9" * 5000 + "\n", ":1: a number of too many digits"),
         ("? [a, b]\n: 1\n", ":1: a key must be a plain word"),
         ('"a\\nb": 1\n', ":1: a key must be a plain word"),
@@ -159,7 +159,7 @@ def test_a_huge_file_is_refused_without_being_parsed(refused, monkeypatch):
 
     (problem,) = refused(b"a: [\n" + b"1,\n" * 3_000_000)
 
-    assert problem == ": a document has at most 100,000 bytes"
+    assert problem == ": the document is larger than 100,000 bytes"
 
 
 def test_an_endless_file_is_refused():

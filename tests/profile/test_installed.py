@@ -88,7 +88,7 @@ def test_two_packages_of_one_name(bring):
     bring()
     bring("other_npu", "acme = other_npu.profiles")
 
-    with pytest.raises(UserError, match="two packages bring profiles called 'acme'"):
+    with pytest.raises(UserError, match="two packages have profiles called 'acme'"):
         names()
 
 

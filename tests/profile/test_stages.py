@@ -208,12 +208,12 @@ def broken_stage(tmp_path, monkeypatch, words):
     ("words", "line"),
     [
         ("StageSpec('odd', 'it is odd', after='dekode')",
-         "the stage 'odd' follows 'dekode', and these steps are there: decode, color, resize"),
+         "the stage 'odd' follows 'dekode', which is not a step (steps: decode, color, resize"),
         ("StageSpec('odd', 'it is odd', after='decode', section=('odd',), base=Denoiser)",
-         "the stage 'odd' does not say its axis, step, calls; fix the package that brings it"),
+         "the stage 'odd' does not define its axis, step, calls; fix the package that brings it"),
         ("StageSpec('odd', 'it is odd', after='decode', section=('odd',), base=Denoiser, axis='odd'"
          ", step='odd', calls=('denoise',), model='odd_stage:StageSpec')",
-         "the stage 'odd': odd_stage:StageSpec is no pydantic model with a field 'backend'"),
+         "the stage 'odd': odd_stage:StageSpec is not a pydantic model with a field 'backend'"),
         ("5", "the entry point 'odd' (odd_stage:ODD) is not a stage of that name"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``simulate profiles check``: runs a profile on one sample and prints what it claims."""
+"""Check that a profile runs here, and show what it claims: one screen."""
 
 from __future__ import annotations
 

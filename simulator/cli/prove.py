@@ -142,7 +142,7 @@ def _told(name: str, lines: Iterable[Line]) -> int:
         counts[mark] += 1
         print(f"{mark:<7} {words}", flush=True)
     if not counts:
-        print(f"{name} offers nothing that the suite proves")
+        print(f"{name} offers nothing that the suite can check")
         return cli.PASS
     print(f"{name}: " + ", ".join(f"{counts[mark]} {mark}" for mark in Mark))
     if counts[Mark.FAILED]:

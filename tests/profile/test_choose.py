@@ -64,7 +64,7 @@ def test_the_exact_meaning_of_pillow_fp32():
         ),
         (
             "ascend_nv12_int8", ["resize.backend=tensorflow", "resize.antialias=false"],
-            "resize.domain", "tensorflow gives float32 and YUV planes are uint8; use domain: rgb",
+            "resize.domain", "tensorflow gives float32, but YUV planes are uint8; use domain: rgb",
         ),
     ],
 )  # fmt: skip

@@ -460,7 +460,7 @@ def test_a_file_that_is_not_onnx_is_refused(convolved):
         finish(card, Artifact(convolved, "key", "tflite"), choices, [request(0)])
 
     assert str(caught.value) == (
-        "flip_weight_bit changes onnx files only, and onnxruntime opens a file of the format tflite"
+        "flip_weight_bit changes only onnx files, but onnxruntime opens a file of the format tflite"
     )
 
 

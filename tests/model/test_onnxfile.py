@@ -198,7 +198,7 @@ def test_external_data_outside_the_folder(tmp_path, location):
     message = refused(external(tmp_path, location))
 
     assert message.endswith(
-        f"tensor 'w' keeps its data in {location!r}, outside the model's folder; refused"
+        f"tensor 'w' keeps its data in {location!r}, outside the model's folder; this is refused"
     )
 
 
@@ -207,7 +207,7 @@ def test_external_data_through_a_link(tmp_path):
     (path.parent / "weights.bin").unlink()
     (path.parent / "weights.bin").symlink_to(tmp_path / "outside.bin")
 
-    assert "outside the model's folder; refused" in refused(path)
+    assert "outside the model's folder; this is refused" in refused(path)
 
 
 def test_external_data_in_a_constant_node(tmp_path):

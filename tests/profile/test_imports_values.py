@@ -347,7 +347,7 @@ def test_one_of_several_models(imports):
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
     assert not profile.spec.runtime.model_extra
-    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: there are 2 models in the file"]
+    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 models"]
 
 
 def test_deepstream_values(imports):

@@ -127,7 +127,7 @@ def exif_is_obeyed(subject: Subject) -> None:
 
 
 def planes_are_as_claimed(subject: Subject) -> None:
-    """With ``gives_planes`` the planes are the JPEG's own, within a level; else they are refused."""
+    """With ``gives_planes`` planes are the JPEG's own, within a level; else they are refused."""
     decoder = subject.make()
     claimed = bool(getattr(subject.offer.make, "gives_planes", False))
     image = files.jpeg(files.picture(17, 11), (2, 2))

@@ -343,7 +343,7 @@ def test_one_of_several_models(imports):
     two = CHECKER + CHECKER.partition("\n")[2].replace("onnx_runtime", "openvino")
 
     (problem,) = imports.refused(two, "a.yml")
-    assert "say which entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
+    assert "choose one with entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
     assert not profile.spec.runtime.model_extra

@@ -22,6 +22,7 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/schema.py --check
+	$(BIN)/python tools/result_schemas.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 
 bench: install

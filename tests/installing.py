@@ -1,11 +1,19 @@
 """Packages that are really installed, by their metadata, for the time of a test."""
 
+import os
 import sys
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
 from simulator import registry
+from simulator.conditions.condition import CONDITIONS
+from simulator.data.format import FORMATS
+from simulator.modalities.modality import MODALITIES
+from simulator.pipeline.executor import EXECUTORS
 from simulator.profile import modality
+from simulator.report.sections.section import PARTS
+from simulator.tasks.task import TASKS
 
 HERE = Path(__file__).parent
 DENOISE = {
@@ -19,19 +27,14 @@ def forget():
     for known in (registry.entry_points, registry.backend, registry.package, registry._worker):
         known.cache_clear()
     modality.forget()
+    for table in (CONDITIONS, EXECUTORS, FORMATS, MODALITIES, PARTS, TASKS):
+        table.forget()
 
 
 @contextmanager
 def installed(monkeypatch, folder, points, *paths, name="acme-dsp"):
     """Install a package of some entry points; its modules lie in *paths*."""
-    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    groups = (
-        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in named.items())
-        for group, named in points.items()
-    )
-    (info / "entry_points.txt").write_text("\n".join(groups))
+    metadata(folder, name, points)
     for path in (*paths, folder):
         monkeypatch.syspath_prepend(str(path))
     forget()
@@ -51,4 +54,40 @@ def installed(monkeypatch, folder, points, *paths, name="acme-dsp"):
 def denoising(monkeypatch, folder):
     """Install a package with a stage between decode and color, and a backend that fills it."""
     with installed(monkeypatch, folder, DENOISE, HERE / "vendor_stage"):
+        yield
+
+
+def metadata(folder, name, points):
+    """Write a package's metadata into a folder that is on the path, as an installer does."""
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in named.items())
+        for group, named in points.items()
+    )
+    (info / "entry_points.txt").write_text("\n".join(groups))
+
+
+VENDOR = HERE / "vendor_example"
+
+
+def vendor_points():
+    """The entry points of the example vendor's package: group, name, value."""
+    project = tomllib.loads((VENDOR / "pyproject.toml").read_text())["project"]
+    return project["name"], project["entry-points"]
+
+
+def with_vendor(folder):
+    """Install the example vendor's package for other processes; return their environment."""
+    metadata(folder, *vendor_points())
+    paths = [str(folder), str(VENDOR), str(HERE.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@contextmanager
+def vendor(monkeypatch, folder):
+    """Install the example vendor's package in this process, for the time of a test."""
+    name, points = vendor_points()
+    with installed(monkeypatch, folder, points, VENDOR, name=name):
         yield

@@ -13,6 +13,7 @@ from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.inference import Answered
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.walk import Opened
 from simulator.tasks.classification.answer import Answer
 
 ANSWER = Answer(0, 1.0, 1.0)
@@ -61,6 +62,11 @@ def merged(*chains, **options):
 def executor(workers=1, **options):
     """The local executor over images, with no runtime open."""
     return LocalExecutor(IMAGE, RuntimePool(), workers, **options)
+
+
+def opened(plan):
+    """A plan that is opened here."""
+    return Opened(plan, RuntimePool())
 
 
 def run(plan, items, workers=1):

@@ -220,7 +220,7 @@ def test_tensors_of_another_shape(cache, tmp_path, card, data):
 
     line = refused(card, data, manifest, tmp_path / "run", side=side)
 
-    assert "its tensors are float32 (1, 3, 32, 32), as the card makes them" in line
+    assert "the model card expects float32 tensors of shape (1, 3, 32, 32)" in line
 
 
 def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, data):

@@ -109,7 +109,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
 
     with pytest.raises(RunError, match="is not empty"):
         write(tmp_path)
-    with pytest.raises(RunError, match="holds something that is no run"):
+    with pytest.raises(RunError, match="holds files that are not a run"):
         write(tmp_path, overwrite=True)
 
     assert (tmp_path / "thesis.txt").read_text() == "mine"

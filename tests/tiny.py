@@ -54,6 +54,19 @@ def classifier(size=32, **options):
     return model(nodes, {"x": [1, 3, size, size]}, constants=weights, **options)
 
 
+def pooled(kind="MaxPool", **options):
+    """A pool before a Relu and the classifier."""
+    options = {"kernel_shape": [3, 3], "strides": [2, 2]} | options
+    nodes = [
+        helper.make_node(kind, ["x"], ["p"], name="pool", **options),
+        helper.make_node("Relu", ["p"], ["r"], name="last"),
+        helper.make_node("GlobalAveragePool", ["r"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w"], ["y"]),
+    ]
+    return model(nodes, constants={"w": np.eye(3, dtype=np.float32)})
+
+
 def card(folder: Path, proto: onnx.ModelProto | None = None, **fields: Any) -> Path:
     """Write a model, its labels and its card; *fields* replace those of the card."""
     folder.mkdir(parents=True, exist_ok=True)

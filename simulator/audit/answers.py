@@ -1,4 +1,4 @@
-"""What the stacks of a pair have said, read from its records."""
+"""The answers of the stacks of a pair, read from its records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = ("sample", "side", "condition", "trial", "digest", "skipped", "ns")
 
 @dataclass(frozen=True, slots=True)
 class SideAnswers:
-    """What one stack of a pair has said.
+    """The answers of one stack of a pair.
 
     Attributes:
         digests: of the network's outputs, by sample; None where the sample was skipped.
@@ -49,5 +49,5 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
             one.digests[sample] = None if row["skipped"] is not None else str(row["digest"])
             one.records[sample] = {name: row[name] for name in names}
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise RunError(f"{where}: no records of ours: {one_line(error, 100)}") from error
+        raise RunError(f"{where}: not records of a pair: {one_line(error, 100)}") from error
     return found

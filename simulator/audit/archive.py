@@ -70,7 +70,9 @@ class Archive:
         try:
             self._packed = zipfile.ZipFile(path)
         except _BROKEN as error:
-            raise RunError(f"{path}: no bundle, or one that was cut off: {_why(error)}") from error
+            raise RunError(
+                f"{path}: not a bundle, or one that was cut off: {_why(error)}"
+            ) from error
         try:
             self._members = {one.filename: one for one in self._checked(self._packed.infolist())}
         except BaseException:
@@ -148,9 +150,9 @@ def _problem(member: zipfile.ZipInfo, known: set[str]) -> str:
     if name.lower() in known:
         return "is there twice"
     if not _PLAIN.fullmatch(name) or any(part in ("", ".", "..") for part in parts):
-        return "is no path below a folder"
+        return "is not a path below a folder"
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):  # many tools write no type
-        return "is no regular file" + (" but a link" if stat.S_ISLNK(mode) else "")
+        return "is a link" if stat.S_ISLNK(mode) else "is not a regular file"
     if member.flag_bits & 1:
         return "is encrypted"
     if member.file_size > max(SMALL, MOST_RATIO * member.compress_size):

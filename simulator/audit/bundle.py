@@ -17,10 +17,18 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
-from simulator.results.store import AUDITED, MANIFEST, NESTED, PAIRS, RECORDS, SUMMARY, TAILS
+from simulator.results.store import (
+    BUNDLE,
+    CARDS_FOLDER,
+    DOCUMENT,
+    MANIFEST,
+    PAIRS_FOLDER,
+    PROFILES_FOLDER,
+    RECORDS,
+    SUMMARY,
+    TAILS_FOLDER,
+)
 
-DOCUMENT, MARKDOWN, JUNIT, FILE = AUDITED
-_, _, PROFILES, CARDS = NESTED
 DIGESTS = "digests.json"
 SCHEMA = 1
 REQUIRED = (DOCUMENT, MANIFEST, SUMMARY)
@@ -28,10 +36,10 @@ MOST_TEXT = 2**28
 """Bytes of a JSON or YAML member: the manifest of a million images."""
 _ALGORITHM = "sha256"
 _TAKEN = {
-    PROFILES: (".yaml",),
-    CARDS: (".yaml",),
-    PAIRS: (MANIFEST, SUMMARY, RECORDS),
-    TAILS: (MANIFEST, SUMMARY, RECORDS),
+    PROFILES_FOLDER: (".yaml",),
+    CARDS_FOLDER: (".yaml",),
+    PAIRS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
+    TAILS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
 }
 """By folder, how the names end of those files that a bundle has."""
 
@@ -61,8 +69,8 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
     Raises:
         RunError: it cannot be written.
     """
-    place = folder / FILE
-    draft = place.with_name(f".{FILE}.part")
+    place = folder / BUNDLE
+    draft = place.with_name(f".{BUNDLE}.part")
     try:
         names = sorted({*REQUIRED, *_below(folder)} - set(own))
         digests = {name: _sha256(folder / name) for name in names}
@@ -130,8 +138,8 @@ def _digests(packed: Archive) -> Mapping[str, str]:
         raise RunError(f"{packed.path}: {DIGESTS} is not of schema {SCHEMA} with {_ALGORITHM}")
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
         raise RunError(f"{packed.path}: {DIGESTS} has no digest of each member")
-    if absent := [name for name in REQUIRED if name not in found]:
-        raise RunError(f"{packed.path}: {DIGESTS} lacks {', '.join(absent)}, as no audit's does")
+    if lost := [name for name in REQUIRED if name not in found]:
+        raise RunError(f"{packed.path}: {DIGESTS} lacks {', '.join(lost)}, which every audit has")
     return found
 
 
@@ -153,9 +161,9 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise RunError(f"{where}: no JSON: {one_line(error, 100)}") from error
+        raise RunError(f"{where}: not JSON: {one_line(error, 100)}") from error
     if not isinstance(found, dict):
-        raise RunError(f"{where}: no JSON object")
+        raise RunError(f"{where}: not a JSON object")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Whether what an audit's summary states follows from its own pairs and document."""
+"""Whether an audit's summary follows from its own pairs and document."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from simulator.audit.figures import PAIR
 from simulator.errors import UserError, one_line
 from simulator.pipeline.stack import Chosen
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import PAIRS, finite
+from simulator.results.store import PAIRS_FOLDER, finite
 
 Read = Callable[[str], Summary]
 Key = tuple[str, str]
 
-_HELD = ("train", "stacks", "pairs", "gate")
-_NEEDED = frozenset(
+_COMPARED = ("train", "stacks", "pairs", "gate")
+_REQUIRED = frozenset(
     {
-        *_HELD, "profile", "evidence", "model", "deploy", "samples", "skipped", "value", "delta",
-        "flips", "differing", "passed", "rules", "rule", "limit", "failed", "because", "of",
+        *_COMPARED, "profile", "evidence", "model", "deploy", "samples", "skipped", "value",
+        "delta", "flips", "differing", "passed", "rules", "rule", "limit", "failed", "because",
+        "of",
     }
 )  # fmt: skip
 """Fields that an audit must state; of others, what it states is held against what follows."""
@@ -29,13 +30,13 @@ _WORDS = "reason"
 """How a rule that has no figure is explained: words of the version that wrote them."""
 
 
-def misstated(
-    stated: Mapping[str, Any], read: Read, audit: Audit, chosen: Mapping[str, Chosen]
+def contradictions(
+    reported: Mapping[str, Any], read: Read, audit: Audit, chosen: Mapping[str, Chosen]
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
 
     Args:
-        stated: the content of ``summary.json``.
+        reported: the content of ``summary.json``.
         read: the summary of a pair or of its rounds, from its place in the bundle.
         audit: the document.
         chosen: the stacks, as the bundle has them.
@@ -45,16 +46,16 @@ def misstated(
     """
     found: dict[Key, list[str]] = {}
     try:
-        expected = finite(figures.collect(_judged(read, audit), audit, chosen))
+        expected = finite(figures.collect(_evaluated_again(read, audit), audit, chosen))
         _spell_overrides(expected, read)
         judged = _gates(expected, read)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return {}, [f"{PAIRS}: no summaries of ours: {one_line(error, 100)}"]
+        return {}, [f"{PAIRS_FOLDER}: not summaries of pairs: {one_line(error, 100)}"]
     except UserError as error:
         return {}, [one_line(error)]
     others: list[str] = []
-    for field in _HELD:
-        for path in _unlike(stated.get(field), expected[field], (field,)):
+    for field in _COMPARED:
+        for path in _differing(reported.get(field), expected[field], (field,)):
             key = _pair_of(path, expected)
             (others if key is None else found.setdefault(key, [])).append(".".join(path))
     for key, lines in judged.items():
@@ -62,12 +63,12 @@ def misstated(
     return found, others
 
 
-def _judged(read: Read, audit: Audit) -> Read:
+def _evaluated_again(read: Read, audit: Audit) -> Read:
     """Return a reader that has every rule judged anew, by the figures of the summary."""
 
     def judged(place: str) -> Summary:
         of, model, deploy = place.split("/")
-        asked = audit.rules if of == PAIRS else audit.tail_rules
+        asked = audit.rules if of == PAIRS_FOLDER else audit.tail_rules
         rules = [one.rule for one in asked if one.is_for(model, deploy)]
         found = read(place)
         outcome = Gate.model_validate(gate.evaluate(rules, found))
@@ -77,7 +78,7 @@ def _judged(read: Read, audit: Audit) -> Read:
 
 
 def _spell_overrides(expected: dict[str, Any], read: Read) -> None:
-    """A bundle's profiles are resolved: what was set otherwise, its pairs say."""
+    """A bundle's profiles are resolved; which fields were overridden is in its pairs."""
     for pair in expected["pairs"]:
         found = read(pair["folder"])
         for side, name in (("train", "train"), ("deploy", pair["deploy"])):
@@ -85,7 +86,7 @@ def _spell_overrides(expected: dict[str, Any], read: Read) -> None:
 
 
 def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
-    """What the gate of a pair's own summary says otherwise than its figures."""
+    """Where the gate of a pair's own summary differs from its figures."""
     found: dict[Key, list[str]] = {}
     for pair in expected["pairs"]:
         key = pair["model"], pair["deploy"]
@@ -98,7 +99,7 @@ def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
                 if (one["model"], one["deploy"], one["of"]) == (*key, of)
             ]
             own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
-            paths = _unlike(finite(read(place).gate), own, (place, "gate"))
+            paths = _differing(finite(read(place).gate), own, (place, "gate"))
             found.setdefault(key, []).extend(map(".".join, paths))
     return found
 
@@ -113,18 +114,18 @@ def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:
     return one["model"], one["deploy"]
 
 
-def _unlike(stated: Any, expected: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The paths of what is stated otherwise, or left out though it is needed."""
-    if isinstance(stated, Mapping) and isinstance(expected, Mapping):
-        found = [(*path, key) for key in expected if key in _NEEDED and key not in stated]
+def _differing(reported: Any, expected: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The paths of values that differ, or are missing though they are required."""
+    if isinstance(reported, Mapping) and isinstance(expected, Mapping):
+        found = [(*path, key) for key in expected if key in _REQUIRED and key not in reported]
         for key in expected:
-            if key in stated and key != _WORDS:
-                found += _unlike(stated[key], expected[key], (*path, key))
+            if key in reported and key != _WORDS:
+                found += _differing(reported[key], expected[key], (*path, key))
         return found
-    both = isinstance(stated, list) and isinstance(expected, list)
-    if both and len(stated) == len(expected):
-        pairs = enumerate(zip(stated, expected, strict=True))
+    both = isinstance(reported, list) and isinstance(expected, list)
+    if both and len(reported) == len(expected):
+        pairs = enumerate(zip(reported, expected, strict=True))
         return [
-            line for at, (one, other) in pairs for line in _unlike(one, other, (*path, str(at)))
+            line for at, (one, other) in pairs for line in _differing(one, other, (*path, str(at)))
         ]
-    return [] if stated == expected else [path]
+    return [] if reported == expected else [path]

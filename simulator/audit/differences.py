@@ -1,4 +1,4 @@
-"""What is not as it was: two manifests of one pair, line by line."""
+"""What changed between two manifests of one pair, line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SILENT = re.compile(
 """Parts of a stack that are told elsewhere, or that no answer depends on: of a recording, where it
 lies."""
 _NAMED = 5
-"""Of more names than these, only so many are told."""
+"""Name at most this many."""
 _MOST = 80
 """Characters of a value."""
 _ABSENT = object()
@@ -30,8 +30,8 @@ class Differences:
     """What changed, a line each.
 
     Attributes:
-        inputs: model, images, labels, profiles, recordings: with others it is no replay of the
-            same audit.
+        inputs: model, images, labels, profiles, recordings: with other inputs it is not a replay
+            of the same audit.
         surroundings: versions, processor, what was made of the model, what a runtime has in force.
     """
 

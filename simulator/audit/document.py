@@ -31,7 +31,7 @@ Names = Annotated[list[str], Field(min_length=1)]
 
 
 class StackSpec(Section):
-    """A profile, and fields of it that are set otherwise: dotted keys and their values."""
+    """A profile, and fields of it that are overridden: dotted keys and their values."""
 
     profile: str
     set: dict[str, Any] = Field(default_factory=dict)
@@ -81,7 +81,7 @@ class AuditSpec(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DocumentRule:
     """A gate rule of the document.
 
     Attributes:
@@ -119,8 +119,8 @@ class Audit:
 
     path: Path
     spec: AuditSpec
-    rules: tuple[Asked, ...]
-    tail_rules: tuple[Asked, ...]
+    rules: tuple[DocumentRule, ...]
+    tail_rules: tuple[DocumentRule, ...]
     document: Document
 
     def stacks(self) -> Iterator[tuple[str, StackSpec, Key]]:
@@ -176,7 +176,7 @@ def load_audit(path: Path) -> Audit:
     try:
         spec = AuditSpec.model_validate(values)
     except ValidationError as error:
-        reason = "an audit says what it audits, and a rule why it is there"
+        reason = "an audit names what it audits, and every rule its reason"
         lines = messages.problems(error, AuditSpec, document.where, "audit", reason=reason)
         raise ProfileError(lines) from error
     problems = [*_names(spec, document)]
@@ -216,7 +216,7 @@ def _names(spec: AuditSpec, document: Document) -> Iterator[str]:
             if not _NAME.fullmatch(name):
                 yield f"{where}: a name has letters, digits, _ and -, at most 64, and no - in front"
             elif name == TRAIN:
-                yield f"{where}: so is the training stack called; choose another name"
+                yield f"{where}: 'train' is reserved for the training stack; choose another name"
             elif folded.setdefault(name.lower(), name) != name:
                 yield f"{where}: differs from {folded[name.lower()]} in upper and lower case only"
 
@@ -227,7 +227,7 @@ def _rules(
     spec: AuditSpec,
     document: Document,
     problems: list[str],
-) -> tuple[Asked, ...]:
+) -> tuple[DocumentRule, ...]:
     """Parse rules; what is wrong with them goes to *problems*."""
     found = []
     for number, one in enumerate(written):
@@ -240,7 +240,7 @@ def _rules(
         except UserError as error:
             problems.append(f"{where}: {error}")
         else:
-            found.append(Asked(rule, one.because, where, one.deploy, one.models))
+            found.append(DocumentRule(rule, one.because, where, one.deploy, one.models))
     return tuple(found)
 
 
@@ -270,7 +270,7 @@ def _dotted(key: Key) -> str:
 
 
 def check(
-    rules: Sequence[Asked], shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]]
+    rules: Sequence[DocumentRule], shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]]
 ) -> None:
     """Hold rules against what a run will have; see :func:`simulator.analysis.gate.check`.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from simulator.audit.document import TRAIN, Asked, Audit
+from simulator.audit.document import TRAIN, Audit, DocumentRule
 from simulator.errors import RunError
 from simulator.experiments.summary import SIDES, TOTAL
 from simulator.pipeline.stack import Chosen
@@ -24,7 +24,7 @@ from simulator.results.audits import (
 )
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Summary
-from simulator.results.store import PAIRS, TAILS, read_summary
+from simulator.results.store import PAIRS_FOLDER, TAILS_FOLDER, read_summary
 from simulator.results.timed import TailSummary
 from simulator.typed import plain
 
@@ -69,13 +69,13 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
     rules: list[AuditedRule] = []
     for model in spec.models:
         for deploy in spec.deploy:
-            place = f"{PAIRS}/{model}/{deploy}"
+            place = f"{PAIRS_FOLDER}/{model}/{deploy}"
             found = _of(read(place), PairSummary, place)
             asked = [one for one in audit.rules if one.is_for(model, deploy)]
             own = _outcomes(found, asked, model, deploy, PAIR)
             timed = None
             if audit.timed(deploy):
-                place = f"{TAILS}/{model}/{deploy}"
+                place = f"{TAILS_FOLDER}/{model}/{deploy}"
                 timed = _of(read(place), TailSummary, place)
                 asked = [one for one in audit.tail_rules if one.is_for(model, deploy)]
                 own += _outcomes(timed, asked, model, deploy, TAIL)
@@ -111,7 +111,11 @@ def _of(found: Summary, shape: type[S], place: str) -> S:
 
 
 def _outcomes(
-    found: Summary, asked: Sequence[Asked], model: str, deploy: str, of: Literal["pair", "tail"]
+    found: Summary,
+    asked: Sequence[DocumentRule],
+    model: str,
+    deploy: str,
+    of: Literal["pair", "tail"],
 ) -> list[AuditedRule]:
     outcomes = found.gate.rules
     if [one.rule for one in outcomes] != [one.rule.text for one in asked]:
@@ -132,8 +136,8 @@ def _pair(
     return AuditedPair(
         model=model,
         deploy=deploy,
-        folder=f"{PAIRS}/{model}/{deploy}",
-        tail=f"{TAILS}/{model}/{deploy}" if timed else None,
+        folder=f"{PAIRS_FOLDER}/{model}/{deploy}",
+        tail=f"{TAILS_FOLDER}/{model}/{deploy}" if timed else None,
         card=found.model,
         task=found.task,
         unit=found.unit,

@@ -1,4 +1,4 @@
-"""Where in an audit's document something stands that only shows when it is opened."""
+"""Where in an audit's document a problem is that only shows when files are opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.profile.document import Key
 from simulator.profile.suite import overrides
 
 
-def missing(audit: Audit) -> Iterator[str]:
+def missing_files(audit: Audit) -> Iterator[str]:
     """Name the model cards and images that are not there, each as ``file:line: key: what``."""
     for model, spec in audit.spec.models.items():
         card, data = audit.card(model), audit.data(model)
@@ -21,7 +21,7 @@ def missing(audit: Audit) -> Iterator[str]:
             yield _line(audit, key, f"there is no file or folder {data}")
 
 
-def placed(audit: Audit, problem: str) -> str:
+def located(audit: Audit, problem: str) -> str:
     """Say where in the document a value stands, of which a message says ``--set STACK.KEY=``."""
     for name, stack, key in audit.stacks():
         for field, override in zip(stack.set, overrides(stack.set), strict=True):

@@ -92,7 +92,7 @@ def _head(summary: AuditSummary) -> list[str]:
     pairs = summary.pairs
     stuck = sum(not pair.passed for pair in pairs)
     if summary.gate.passed:
-        said = "no rule was asked for: nothing was judged"
+        said = "there are no rules: nothing was judged"
         if rules:
             said = f"✅ **passed**: all {len(rules)} rules hold"
     else:

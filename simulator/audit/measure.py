@@ -91,4 +91,4 @@ class Measure:
         return Counted(finite(summary), spread)
 
     def _odd(self, error: Exception) -> RunError:
-        return RunError(f"{self.where}: no records of ours: {one_line(error, 100)}")
+        return RunError(f"{self.where}: not records of a pair: {one_line(error, 100)}")

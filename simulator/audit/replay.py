@@ -11,11 +11,11 @@ from typing import Any, Unpack
 from simulator.audit import bundle, verdict
 from simulator.audit.answers import read_answers
 from simulator.audit.archive import Archive
-from simulator.audit.bundle import DOCUMENT, MOST_TEXT, PROFILES
-from simulator.audit.consistency import Key, misstated
+from simulator.audit.bundle import MOST_TEXT
+from simulator.audit.consistency import Key, contradictions
 from simulator.audit.document import TRAIN, Audit, load_audit
 from simulator.audit.measure import Measure
-from simulator.audit.run import Sitting, refuse_said, run_all
+from simulator.audit.run import OngoingAudit, refuse_document_options, run_all
 from simulator.audit.verdict import PairRun
 from simulator.contract import Stage
 from simulator.errors import DataError, ProfileError, RunError, UserError, one_line, unknown
@@ -26,7 +26,15 @@ from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import MANIFEST, PAIRS, RECORDS, SUMMARY, write_json
+from simulator.results.store import (
+    DOCUMENT,
+    MANIFEST,
+    PAIRS_FOLDER,
+    PROFILES_FOLDER,
+    RECORDS,
+    SUMMARY,
+    write_json,
+)
 from simulator.results.summaries import parse, refuse_other_version
 
 MOST_RECORDS = 2**31
@@ -41,7 +49,7 @@ def replay(
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> Result[ReplaySummary]:
-    """Run the pairs of a bundle again and say what came out otherwise, and why.
+    """Run the pairs of a bundle again, and say what changed and why.
 
     Rounds are not gone through again: latencies are those of the machine.
 
@@ -62,14 +70,14 @@ def replay(
     """
     place = Path(file)
     job = Job("replay", None, options)
-    refuse_said(options)
+    refuse_document_options(options)
     with Archive(place) as packed, tempfile.TemporaryDirectory(prefix="replay-") as scratch:
         sha256 = _intact(packed)
         audit = _unpack(packed, Path(scratch))
         recorded = _models(packed, audit)
         doubts = _doubts(packed, audit, Path(scratch))
         options = _under(packed, options)
-        sitting = _sitting(job, audit, recorded, Path(scratch), options, models, images, overrides)
+        ongoing = _ongoing(job, audit, recorded, Path(scratch), options, models, images, overrides)
         request = {
             "command": "replay",
             "arguments": {
@@ -78,17 +86,17 @@ def replay(
                 "overrides": list(overrides),
             },
         }  # fmt: skip
-        with sitting.sessions() as sessions, sitting.writing(request, sessions) as begun:
+        with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as begun:
             source = begun.document.model_copy(update={"path": str(place.resolve())})
             start = begun.model_copy(update={"document": source})
-            write_json(sitting.folder / MANIFEST, start)
-            sitting.copy_inputs(sessions)
-            run_all(job, sitting, sessions)
-            found = _summary(packed, sitting, sha256, sessions, doubts)
+            write_json(ongoing.folder / MANIFEST, start)
+            ongoing.copy_inputs(sessions)
+            run_all(job, ongoing, sessions)
+            found = _summary(packed, ongoing, sha256, sessions, doubts)
             summary = found.model_copy(update={"seconds": job.seconds()})
-            write_json(sitting.folder / SUMMARY, summary)
-            write_json(sitting.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
-    return Result(summary, sitting.folder)
+            write_json(ongoing.folder / SUMMARY, summary)
+            write_json(ongoing.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
+    return Result(summary, ongoing.folder)
 
 
 def _under(packed: Archive, options: Options) -> Options:
@@ -124,10 +132,10 @@ def _unpack(packed: Archive, scratch: Path) -> Audit:
     except ProfileError as error:
         lines = [line.replace(f"{scratch}/", f"{packed.path}: ") for line in error.problems]
         raise RunError("\n".join(lines)) from error
-    (scratch / PROFILES).mkdir()
+    (scratch / PROFILES_FOLDER).mkdir()
     for name in (TRAIN, *audit.spec.deploy):
-        content = packed.read(f"{PROFILES}/{name}.yaml", MOST_TEXT)
-        (scratch / PROFILES / f"{name}.yaml").write_bytes(content)
+        content = packed.read(f"{PROFILES_FOLDER}/{name}.yaml", MOST_TEXT)
+        (scratch / PROFILES_FOLDER / f"{name}.yaml").write_bytes(content)
     return audit
 
 
@@ -145,7 +153,7 @@ def _models(packed: Archive, audit: Audit) -> dict[str, Mapping[str, Any]]:
     return dict(found)
 
 
-def _sitting(
+def _ongoing(
     job: Job,
     audit: Audit,
     recorded: Mapping[str, Mapping[str, Any]],
@@ -154,7 +162,7 @@ def _sitting(
     models: Sequence[str],
     images: Sequence[str],
     overrides: Sequence[str],
-) -> Sitting:
+) -> OngoingAudit:
     cards = _given("--model", models, audit)
     data = _given("--data", images, audit)
     missing = []
@@ -171,10 +179,10 @@ def _sitting(
     _refuse_lost(chosen)
     folder = job.folder(f"replay-{audit.spec.name}", {})
     references: dict[str, tuple[str, list[str]]] = {
-        n: (str((folder / PROFILES / f"{n}.yaml").resolve()), []) for n in chosen
+        n: (str((folder / PROFILES_FOLDER / f"{n}.yaml").resolve()), []) for n in chosen
     }
     sources = {model: (cards.get(model), data.get(model)) for model in audit.spec.models}
-    return Sitting(audit, chosen, references, sources, folder, options)
+    return OngoingAudit(audit, chosen, references, sources, folder, options)
 
 
 def _given(option: str, written: Sequence[str], audit: Audit) -> dict[str, Path]:
@@ -205,7 +213,7 @@ def _parted(written: str) -> tuple[str | None, str]:
 
 def _stacks(audit: Audit, scratch: Path, overrides: Sequence[str] = ()) -> dict[str, Chosen]:
     names = (TRAIN, *audit.spec.deploy)
-    return stacks_of({n: str(scratch / PROFILES / f"{n}.yaml") for n in names}, overrides)
+    return stacks_of({n: str(scratch / PROFILES_FOLDER / f"{n}.yaml") for n in names}, overrides)
 
 
 def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
@@ -232,25 +240,25 @@ def _doubts(packed: Archive, audit: Audit, scratch: Path) -> tuple[dict[Key, lis
         name = f"{place}/{SUMMARY}"
         return parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
 
-    stated = bundle.read_json(packed, SUMMARY)
-    refuse_other_version(stated, f"{packed.path}: {SUMMARY}")
-    return misstated(stated, read, audit, _stacks(audit, scratch))
+    reported = bundle.read_json(packed, SUMMARY)
+    refuse_other_version(reported, f"{packed.path}: {SUMMARY}")
+    return contradictions(reported, read, audit, _stacks(audit, scratch))
 
 
 def _summary(
     packed: Archive,
-    sitting: Sitting,
+    ongoing: OngoingAudit,
     sha256: str,
     sessions: Mapping[str, Session],
     doubts: tuple[Mapping[Key, Sequence[str]], Sequence[str]],
 ) -> ReplaySummary:
-    spec, (of_pairs, others) = sitting.audit.spec, doubts
+    spec, (of_pairs, others) = ongoing.audit.spec, doubts
     pairs = []
     for model, session in sessions.items():
         truths = {item.name: item.truth for item in session.dataset.items}
         for deploy in spec.deploy:
-            place = f"{PAIRS}/{model}/{deploy}"
-            folder, where = sitting.folder / place, f"{packed.path}: {place}"
+            place = f"{PAIRS_FOLDER}/{model}/{deploy}"
+            folder, where = ongoing.folder / place, f"{packed.path}: {place}"
             files = {name: (folder / name).read_bytes() for name in (MANIFEST, SUMMARY, RECORDS)}
             new = _pair(files, place)
             old = _pair(
@@ -270,7 +278,7 @@ def _summary(
         name=spec.name,
         bundle=Bundle(path=str(packed.path), sha256=sha256),
         pairs=pairs,
-        not_replayed=[one.rule.text for one in sitting.audit.tail_rules],
+        not_replayed=[one.rule.text for one in ongoing.audit.tail_rules],
         contradictions=[
             f"the audit's summary does not follow from its pairs and document: {one}"
             for one in others

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import yaml
 
 from simulator.audit import bundle, document, figures, junit, locations, markdown
-from simulator.audit.document import TRAIN, Asked, Audit, load_audit
+from simulator.audit.document import TRAIN, Audit, DocumentRule, load_audit
 from simulator.audit.manifest import check_same, manifest, resolved
 from simulator.conditions.condition import under
 from simulator.errors import ProfileError, RunError, UserError
@@ -28,10 +28,15 @@ from simulator.results.audits import AuditSummary
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
 from simulator.results.store import (
+    CARDS_FOLDER,
+    DOCUMENT,
+    JUNIT,
     MANIFEST,
-    PAIRS,
+    MARKDOWN,
+    PAIRS_FOLDER,
+    PROFILES_FOLDER,
     SUMMARY,
-    TAILS,
+    TAILS_FOLDER,
     check_free,
     clear,
     finite,
@@ -39,7 +44,7 @@ from simulator.results.store import (
 )
 from simulator.results.timed import TailSummary
 
-SAID = ("data", "limit", "seed")
+IN_DOCUMENT = ("data", "limit", "seed")
 """Options that an audit's document says."""
 
 
@@ -58,12 +63,12 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         UserError: anything that the caller can fix; the message says how.
     """
     job = Job("audit", None, options)
-    refuse_said(options)
+    refuse_document_options(options)
     asked = load_audit(Path(document))
     references = {name: (str(path), own) for name, (path, own) in asked.profiles().items()}
     chosen = _opened(asked, references)
     refuse_missing(chosen.values())
-    sitting = Sitting(
+    ongoing = OngoingAudit(
         asked,
         chosen,
         references,
@@ -75,45 +80,45 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         "command": "audit",
         "arguments": {"document": str(asked.path.resolve()), **job.condition()},
     }
-    with sitting.sessions() as sessions, sitting.writing(request, sessions) as start:
-        sitting.copy_inputs(sessions)
-        run_all(job, sitting, sessions)
-        times(sitting)
-        found = figures.summary(sitting.folder, asked, chosen)
+    with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as start:
+        ongoing.copy_inputs(sessions)
+        run_all(job, ongoing, sessions)
+        times(ongoing)
+        found = figures.summary(ongoing.folder, asked, chosen)
         summary = found.model_copy(update={"seconds": job.seconds()})
-        finish(sitting.folder, start, summary)
-    return Result(summary, sitting.folder)
+        finish(ongoing.folder, start, summary)
+    return Result(summary, ongoing.folder)
 
 
-def refuse_said(options: Options) -> None:
+def refuse_document_options(options: Options) -> None:
     """Refuse options that the document says."""
-    for name in SAID:
+    for name in IN_DOCUMENT:
         if options.get(name) is not None:
-            raise UserError(f"{name}: an audit's document says it; change it there")
+            raise UserError(f"{name}: it is set in the audit's document; change it there")
 
 
 def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> dict[str, Chosen]:
     """Load every stack, and find the cards and images; all mistakes at once, in their locations."""
-    problems = [*locations.missing(asked)]
+    problems = [*locations.missing_files(asked)]
     chosen: dict[str, Chosen] = {}
     for name, (reference, own) in references.items():
         try:
             chosen |= stacks_of({name: reference}, [f"{name}.{one}" for one in own])
         except UserError as error:
-            problems += [locations.placed(asked, line) for line in str(error).splitlines()]
+            problems += [locations.located(asked, line) for line in str(error).splitlines()]
     if problems:
         raise ProfileError(list(dict.fromkeys(problems)))
     return chosen
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class OngoingAudit:
     """An audit that is going on.
 
     Attributes:
         audit: what was asked.
         chosen: the stacks; the training stack is called ``train``.
-        references: for each stack its profile and the ``KEY=VALUE`` that are set otherwise.
+        references: for each stack its profile and the overrides, as ``KEY=VALUE``.
         sources: for each model its card and its images; None are the built-in ones.
         folder: where the run goes.
         options: what the caller gave.
@@ -152,7 +157,7 @@ class Sitting:
         stacks = [name for name in spec.deploy if self.audit.timed(name)]
         rules = [one for one in self.audit.rules if one.models is None or model in one.models]
         task = session.card.task
-        document.check(rules, pair_summary(task.Flips), vocabulary(task))
+        document.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         if spec.tail and stacks:
             session.require_truth()
             deadlines = spec.tail.deadlines_ms
@@ -193,7 +198,7 @@ class Sitting:
             for model, session in sessions.items():
                 runs = (
                     (self.folder / kind / model / deploy, self.sides(deploy))
-                    for kind in (PAIRS, TAILS)
+                    for kind in (PAIRS_FOLDER, TAILS_FOLDER)
                     for deploy in self.audit.spec.deploy
                 )
                 refuse_changed(session, [one for one in runs if is_complete(one[0])])
@@ -210,19 +215,19 @@ class Sitting:
 
     def copy_inputs(self, sessions: Mapping[str, Session]) -> None:
         """Put the document, the profiles as resolved and the model cards into the run."""
-        for inner in (bundle.PROFILES, bundle.CARDS):
+        for inner in (PROFILES_FOLDER, CARDS_FOLDER):
             (self.folder / inner).mkdir(exist_ok=True)
-        target = self.folder / bundle.DOCUMENT
+        target = self.folder / DOCUMENT
         if self.audit.path.resolve() != target.resolve():
             shutil.copyfile(self.audit.path, target)
         for name, chosen in self.chosen.items():
             text = yaml.safe_dump(resolved(chosen), sort_keys=False, allow_unicode=True)
-            place = self.folder / bundle.PROFILES / f"{name}.yaml"
+            place = self.folder / PROFILES_FOLDER / f"{name}.yaml"
             place.write_text(text, encoding="utf-8", newline="\n")
         for model, session in sessions.items():
-            shutil.copyfile(session.card.path, self.folder / bundle.CARDS / f"{model}.yaml")
+            shutil.copyfile(session.card.path, self.folder / CARDS_FOLDER / f"{model}.yaml")
 
-    def rules(self, model: str, deploy: str) -> list[Asked]:
+    def rules(self, model: str, deploy: str) -> list[DocumentRule]:
         """Return the rules on a pair."""
         return [one for one in self.audit.rules if one.is_for(model, deploy)]
 
@@ -239,46 +244,46 @@ class Sitting:
         }
 
 
-def run_all(job: Job, sitting: Sitting, sessions: Mapping[str, Session]) -> None:
+def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) -> None:
     """Run every pair that is not finished: for each model one plan."""
     for model, session in sessions.items():
-        card, data = sitting.sources[model]
-        spec = sitting.audit.spec
+        card, data = ongoing.sources[model]
+        spec = ongoing.audit.spec
         inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
         if session.under:
             inner |= {"under": session.under.condition.text, "trial": session.under.trial}
         alone = Job("run", card, inner)
         wanted = []
         for deploy in spec.deploy:
-            rules = [one.rule for one in sitting.rules(model, deploy)]
+            rules = [one.rule for one in ongoing.rules(model, deploy)]
             request = alone.request(
-                **sitting.pair(deploy), fail_on=[rule.text for rule in rules], strict=False
+                **ongoing.pair(deploy), fail_on=[rule.text for rule in rules], strict=False
             )
             wanted.append(
                 Wanted(
-                    sitting.sides(deploy),
-                    sitting.pair(deploy)["overrides"],
+                    ongoing.sides(deploy),
+                    ongoing.pair(deploy)["overrides"],
                     rules,
-                    sitting.folder / PAIRS / model / deploy,
+                    ongoing.folder / PAIRS_FOLDER / model / deploy,
                     request,
                 )
             )
         run_pairs(job, session, wanted)
 
 
-def times(sitting: Sitting) -> None:
+def times(ongoing: OngoingAudit) -> None:
     """Go through the rounds of every stack that has a tail, one after another."""
-    spec, given = sitting.audit.spec, sitting.options
+    spec, given = ongoing.audit.spec, ongoing.options
     if spec.tail is None:
         return
-    for model, (card, data) in sitting.sources.items():
-        for deploy in filter(sitting.audit.timed, spec.deploy):
-            folder = sitting.folder / TAILS / model / deploy
+    for model, (card, data) in ongoing.sources.items():
+        for deploy in filter(ongoing.audit.timed, spec.deploy):
+            folder = ongoing.folder / TAILS_FOLDER / model / deploy
             if is_complete(folder):
                 continue
-            rules = [one for one in sitting.audit.tail_rules if one.is_for(model, deploy)]
+            rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
             tail.tail(
-                **sitting.pair(deploy),
+                **ongoing.pair(deploy),
                 model=card,
                 deadlines_ms=spec.tail.deadlines_ms,
                 under=given.get("under"),
@@ -297,8 +302,8 @@ def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
     """Write what an audit leaves besides the runs of its pairs, and mark it complete."""
     whole = start.model_copy(update={"status": "complete", "seconds": summary.seconds})
     write_json(folder / SUMMARY, summary)
-    (folder / bundle.JUNIT).write_bytes(junit.document(summary, start.created))
+    (folder / JUNIT).write_bytes(junit.document(summary, start.created))
     digest = bundle.write(folder, {MANIFEST: (json.dumps(finite(whole), indent=2) + "\n").encode()})
     text = markdown.comment(summary, digest)
-    (folder / bundle.MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
+    (folder / MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
     write_json(folder / MANIFEST, whole)

@@ -44,7 +44,7 @@ def audit(summary: AuditSummary, folder: str, console: Console) -> None:
     for note in notes(summary.pairs, strict=True):
         console.print(f"[yellow]note[/] {escape(note)}", highlight=False, soft_wrap=True)
     word = "[bold green]PASSED" if summary.gate.passed else "[bold red]FAILED"
-    judged = f"gate {word}[/]" if summary.gate.rules else "no rule: nothing was judged"
+    judged = f"gate {word}[/]" if summary.gate.rules else "no rules: nothing was judged"
     console.print(judged)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
@@ -79,7 +79,7 @@ def replay(summary: ReplaySummary, folder: str, console: Console) -> None:
     _changes(summary.pairs, console)
     if summary.not_replayed:
         console.print(
-            "not run again, for latencies are the machine's: rules on rounds: "
+            "not run again, because latencies depend on the machine: rules on rounds: "
             f"{escape('; '.join(summary.not_replayed))}",
             highlight=False,
         )

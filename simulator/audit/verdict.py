@@ -1,4 +1,4 @@
-"""Whether a replay came out as it was recorded: bit by bit, within the stated noise, or not."""
+"""Whether a replay gives the recorded result: bit by bit, within the stated noise, or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BIT_EQUAL, WITHIN, DIFFERENT = "bit-equal", "equal within stated noise", "differ
 _FIGURES = ("samples", "labelled", "flips", "delta", "train.metric", "deploy.metric")
 """What of a pair's summary follows from its records alone."""
 _NAMED = 10
-"""Of more fields than these, only so many are named."""
+"""Name at most this many fields."""
 _ROUNDING = 1e-6
 """How far libraries may round such a figure differently."""
 _SLACK = 1e-12
@@ -33,13 +33,13 @@ class PairRun:
         manifest: the content of ``manifest.json``.
         summary: the content of ``summary.json``.
         answers: by side.
-        misstated: fields of the audit's own summary that do not follow from those of its pairs.
+        contradictions: fields of the audit's own summary that do not follow from its pairs.
     """
 
     manifest: Mapping[str, Any]
     summary: Mapping[str, Any]
     answers: Mapping[str, SideAnswers]
-    misstated: Sequence[str] = ()
+    contradictions: Sequence[str] = ()
 
 
 def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     Returns:
         ``verdict``; ``reason``, it in words; for each of ``sides`` of how many ``samples`` the
         ``outputs`` and the ``answers`` are the same; ``figures``: each with its recorded value and
-        interval, its replayed value and whether that is ``inside``; ``rules`` that come out
-        otherwise; ``changed``, see :func:`simulator.audit.differences.differences`.
+        interval, its replayed value and whether that is ``inside``; ``rules`` with
+        another outcome; ``changed``, see :func:`simulator.audit.differences.differences`.
 
     Raises:
         RunError: the recorded answers are none of this task's.
@@ -72,17 +72,17 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     rules = _rules(old.summary, new.summary)
     changed = differences(old.manifest, new.manifest)
     if _all(sides, "outputs"):
-        verdict, reason = _same(_contradictions(old.summary, new.summary), rules)
+        verdict, reason = _same(_mismatches(old.summary, new.summary), rules)
     elif why := _incomparable(sides, changed):
         verdict, reason = DIFFERENT, why
     else:
         counted = measure.count(old.answers)
         figures += _metrics(new.summary, counted)
-        stated = _contradictions(old.summary, counted.summary)
+        mismatched = _mismatches(old.summary, counted.summary)
         explained = bool(changed.surroundings) or not _bit_equal_to_itself(old.summary)
-        verdict, reason = _judge(sides, figures, rules, stated, explained)
-    if old.misstated:
-        verdict, other = DIFFERENT, _some(old.misstated)
+        verdict, reason = _judge(sides, figures, rules, mismatched, explained)
+    if old.contradictions:
+        verdict, other = DIFFERENT, _some(old.contradictions)
         reason += f"; the audit's summary does not follow from its pairs and document: {other}"
     return {
         "verdict": verdict, "reason": reason, "sides": sides, "figures": figures, "rules": rules,
@@ -116,11 +116,11 @@ def _all(sides: Mapping[str, Mapping[str, int]], key: str) -> bool:
     return all(side[key] == side["samples"] for side in sides.values())
 
 
-def _same(stated: Sequence[str], rules: Sequence[str]) -> tuple[str, str]:
+def _same(mismatched: Sequence[str], rules: Sequence[str]) -> tuple[str, str]:
     """The verdict where every record is the same: then every figure must be, too."""
-    if stated or rules:
-        other = _some([*stated, *rules])
-        return DIFFERENT, f"every record is the same, and the bundle states otherwise of: {other}"
+    if mismatched or rules:
+        other = _some([*mismatched, *rules])
+        return DIFFERENT, f"every record is the same, but the bundle has other values for: {other}"
     return BIT_EQUAL, "every output, every record and every figure is the same"
 
 
@@ -129,26 +129,29 @@ def _incomparable(sides: Mapping[str, Mapping[str, int]], changed: Differences) 
     if not _all(sides, "matched"):
         most = max(side["samples"] - side["matched"] for side in sides.values())
         return f"{most:,} samples went through in one of the two runs only"
-    return "outputs differ, and so does what went in" if changed.inputs else ""
+    return "outputs differ, and so do the inputs" if changed.inputs else ""
 
 
 def _judge(
     sides: Mapping[str, Mapping[str, int]],
     figures: Sequence[Mapping[str, Any]],
     rules: Sequence[str],
-    stated: Sequence[str],
+    mismatched: Sequence[str],
     explained: bool,
 ) -> tuple[str, str]:
     same = _all(sides, "answers")
     other = max(side["samples"] - side["answers"] for side in sides.values())
-    words = "outputs differ, and not one answer does" if same else f"{other:,} answers differ"
-    if stated:
-        return DIFFERENT, f"{words}; the bundle's own records say otherwise of: {_some(stated)}"
+    words = "outputs differ, but no answer does" if same else f"{other:,} answers differ"
+    if mismatched:
+        return (
+            DIFFERENT,
+            f"{words}; the bundle's own records give other values for: {_some(mismatched)}",
+        )
     if against := _against(figures, rules, same or explained):
         return DIFFERENT, f"{words}, {against}"
     return WITHIN, (
-        f"{words}; every figure is within its recorded 95 % interval, and every rule comes out as "
-        "it did"
+        f"{words}; every figure is within its recorded 95 % interval, and every rule has the "
+        "same outcome"
     )
 
 
@@ -156,12 +159,12 @@ def _against(figures: Sequence[Mapping[str, Any]], rules: Sequence[str], explain
     """Why answers that differ are no noise; empty: they may be."""
     outside = [str(one["name"]) for one in figures if not one["inside"]]
     if not explained:
-        return "though nothing around changed and the recorded run was bit-equal to itself"
+        return "although nothing else changed and the recorded run was bit-equal to itself"
     if outside:
         return f"and outside the recorded interval: {', '.join(outside)}"
     if rules:
-        return f"and rules come out otherwise: {'; '.join(rules)}"
-    return "" if figures else "and the bundle states no interval that they could be within"
+        return f"and rules have another outcome: {'; '.join(rules)}"
+    return "" if figures else "and the bundle has no interval to compare them with"
 
 
 def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -219,7 +222,7 @@ def _is_interval(found: Any) -> bool:
     )
 
 
-def _contradictions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _mismatches(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The figures of answers, by their paths, that are not the same in two summaries."""
     found = []
     for path in _FIGURES:
@@ -246,7 +249,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def _rules(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The rules that come out otherwise; of latencies none, for those are the machine's."""
+    """Rules with another outcome; not those on latencies, which depend on the machine."""
     before, after = _outcomes(old), _outcomes(new)
     return [rule for rule in after if before.get(rule) != after[rule]]
 

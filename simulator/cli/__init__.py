@@ -15,15 +15,16 @@ PASS, GATE_FAILED, USER_ERROR = 0, 1, 2
 COMMANDS = {
     "explain": "blame every axis on which two stacks differ",
     "sweep": "try every option of a suite, for one model or several",
-    "worst": "the combination of options that loses most",
+    "worst": "find the combination of options that loses most",
     "latency": "time stacks one sample at a time, side by side",
-    "tail": "accuracy when late answers count as wrong",
-    "audit": "several stacks and models against rules with reasons, in one document",
-    "verify": "whether the bundle of an audit was changed; nothing is run",
-    "replay": "run the bundle of an audit again, and say what came out otherwise and why",
-    "report": "write the report of a run anew",
-    "resume": "go on with a run that was interrupted",
-    "profiles": "list, show, begin, import and prove profiles",
+    "tail": "measure accuracy when late answers count as wrong",
+    "audit": "check several stacks and models against the rules of one document",
+    "verify": "check whether the bundle of an audit was changed; runs nothing",
+    "replay": "run the bundle of an audit again, and say what changed and why",
+    "report": "write the report of a run again",
+    "resume": "continue an interrupted run",
+    "profiles": "list, show, create, import and check profiles",
+    "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
 
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USER_ERROR
     except KeyboardInterrupt:
         print(
-            "interrupted; a run that had begun goes on with: simulate resume RUN", file=sys.stderr
+            "interrupted; continue a run that had begun with: simulate resume RUN", file=sys.stderr
         )
         return USER_ERROR
     except BrokenPipeError:

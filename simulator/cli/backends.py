@@ -87,7 +87,7 @@ def _check(options: argparse.Namespace) -> int:
 def _prove(options: argparse.Namespace) -> int:
     from simulator.cli import prove
 
-    return prove.run(options.name)
+    return prove.backend(options.name)
 
 
 def _install(options: argparse.Namespace) -> int:

@@ -124,7 +124,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
 
 @contextmanager
 def unread() -> Iterator[None]:
-    """Let whoever reads our output go away, as head does, without losing the exit code."""
+    """Keep the exit code when the reader of our output goes away, as head does."""
     try:
         yield
         sys.stdout.flush()
@@ -188,5 +188,11 @@ def console() -> Console:
     """Return the terminal, or a plain console of 120 columns where there is none."""
     from rich.console import Console
 
-    found = Console()
-    return found if found.is_terminal else Console(width=120)
+    class Ours(Console):
+        """Leaves it to :func:`unread` what happens when the reader has gone away."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    found = Ours()
+    return found if found.is_terminal else Ours(width=120)

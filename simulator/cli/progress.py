@@ -21,7 +21,7 @@ REFRESH = 0.1
 
 
 class Bar:
-    """Shows the stage, images per second and time left; nothing where there is no terminal.
+    """Shows the stage, samples per second and time left; nothing where there is no terminal.
 
     It draws when it is told something, never from a thread of its own: that would disturb what is
     being timed.
@@ -65,7 +65,7 @@ class Bar:
         if task.total != total:
             what = "running" if task.total is None else task.description
             self._bar.reset(self._task, total=total, description=what)
-        rate = f"{task.speed:.0f} images/s" if task.speed else ""
+        rate = f"{task.speed:.0f} samples/s" if task.speed else ""
         self._bar.update(self._task, completed=done, rate=rate)
         if time.monotonic() > self._shown + REFRESH:
             self._bar.refresh()

@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay and print what came out otherwise."""
+    """Replay, and print what changed."""
     from simulator.audit.replay import replay
     from simulator.cli.progress import Bar
 

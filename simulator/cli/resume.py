@@ -1,4 +1,4 @@
-"""Go on with a run that was interrupted; what it had finished is kept.
+"""Continue an interrupted run; what it had finished is kept.
 
 simulate resume runs/NAME
 """

@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
     found = bundle.verify(Path(options.bundle))
     problems = list(found.problems)
     if digest and digest != found.sha256:
-        problems.insert(0, f"another bundle: {options.digest} was expected")
+        problems.insert(0, f"the digest differs: {options.digest} was expected")
     for problem in problems:
         print(problem)
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-    word = f"not as it was, {count}" if problems else f"intact, {found.members} members"
+    word = f"changed, {count}" if problems else f"intact, {found.members} members"
     print(f"{options.bundle}: {word}; SHA-256 {found.sha256}")
     return cli.GATE_FAILED if problems else cli.PASS

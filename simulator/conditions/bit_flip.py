@@ -24,6 +24,7 @@ class BitFlip(Condition):
     summary = "one bit of one stored weight is flipped"
     acts_on: ClassVar[str] = WEIGHTS
     has_chance: ClassVar[bool] = True
+    examples: ClassVar[tuple[str, ...]] = ("30", "22")
 
     @classmethod
     def parse(cls, parameters: str) -> BitFlip:

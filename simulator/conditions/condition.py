@@ -34,6 +34,8 @@ class Condition(ABC):
         acts_on: a boundary between the steps of a chain, or ``weights``.
         modality: whose values it disturbs; None: those of any.
         has_chance: whether trials differ.
+        examples: parameters as people write them, for the conformance suite to try; more than one
+            where there are any.
     """
 
     name: ClassVar[str]
@@ -41,6 +43,7 @@ class Condition(ABC):
     acts_on: ClassVar[Boundary | str]
     modality: ClassVar[str | None] = None
     has_chance: ClassVar[bool] = False
+    examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -107,6 +110,11 @@ class Disturbance(Recipe):
             return disturb(value, generator(context.sample, text, trial))
 
         return apply
+
+    def words(self) -> str:
+        """Return the condition, and the trial where there is chance in it."""
+        trial = f" trial {self.trial}" if self.condition.has_chance else ""
+        return f"{self.condition.text}{trial}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Jpeg(Condition):
     summary = "the file is saved again as JPEG of a lower quality"
     acts_on: ClassVar[Boundary] = Boundary.SOURCE
     modality: ClassVar[str | None] = "image"
+    examples: ClassVar[tuple[str, ...]] = ("30", "90")
 
     @classmethod
     def parse(cls, parameters: str) -> Jpeg:

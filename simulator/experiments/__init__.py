@@ -1,1 +1,1 @@
-"""What can be asked of stacks, one file a command."""
+"""The experiments behind the commands: compare, explain, sweep, worst, check a profile."""

@@ -1,4 +1,4 @@
-"""The proof that a profile runs here: one sample, or none, through every stage of its stack."""
+"""Proves that a profile runs here: one sample goes through every stage of its stack."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from simulator.profile.implementations import Choices
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of one sample.
+    """The result of one sample.
 
     Attributes:
         card: the model's name.
         sample: the sample's name.
-        gave: each stage with what it gave, in words.
-        stack: the stack, closed again; what is in force and what to know about it.
+        gave: each stage with a description of its value, for example ``("decode", "640x480 rgb")``.
+        stack: the stack, whose runtime is closed again; for its settings in force and its notices.
     """
 
     card: str
@@ -46,7 +46,10 @@ class Proof:
 
 
 def absent(choices: Choices) -> list[str]:
-    """Return what is not installed, a line a backend with its remedy; nothing is imported."""
+    """Return a line for each backend that is not installed: how to install it.
+
+    No library is imported.
+    """
     lines = []
     for choice in choices.values():
         backend = choice.backend
@@ -58,39 +61,40 @@ def absent(choices: Choices) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def is_recorded(own: Chosen) -> bool:
-    """Whether a part of a stack is a recording, which has no answer for an image of ours.
+def is_recorded(chosen: Chosen) -> bool:
+    """Return whether a part of a stack is a recording, which knows no other images.
 
     Raises:
         DataError: the recording cannot be used.
     """
-    found = [recorded.recording(*own, stage) for stage in (Stage.DECODE, Stage.RUNTIME)]
+    found = [recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)]
     return any(recording is not None for recording in found)
 
 
-def prove(own: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
+def prove(chosen: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
     """Run one built-in image, or one specimen of another modality, through every stage.
 
-    INT8 is calibrated on that one sample: that it can be made is proved, not how good it is.
+    INT8 is calibrated on that one sample: this proves that the artifact can be made, and says
+    nothing of its accuracy.
 
     Args:
-        own: the profile and its implementations.
+        chosen: the profile and its implementations.
         model: a model card; by default the built-in model, or that of the specimen.
-        say: told what is being made.
+        say: called with a line of text when a slow step begins.
 
     Raises:
-        MissingLibrary: a library, a device or the built-in example is not here.
-        UserError: a stage refuses, with the reason.
+        MissingLibrary: a library, a device or the built-in example is missing.
+        UserError: a stage failed, with the reason.
     """
-    for choice in own[1].values():
+    for choice in chosen[1].values():
         registry.require(choice.backend)
     with tempfile.TemporaryDirectory() as folder:
-        own_card, item = _sample(own[0].spec.modality, model is None, Path(folder))
-        return _proved(own, Card(Path(model) if model else own_card), item, say)
+        default_card, item = _sample(chosen[0].spec.modality, model is None, Path(folder))
+        return _proved(chosen, Card(Path(model) if model else default_card), item, say)
 
 
 def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:
-    """A model card, where one is wanted, and a sample of a modality."""
+    """A model card (for images only if *with_model*) and a sample of a modality."""
     if kind == DEFAULT:
         first = example.images().items[0]
         return example.model_card() if with_model else folder, replace(first, truth=None)
@@ -98,23 +102,23 @@ def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:
     return made.card, Item(made.files[0].name, made.files[0], None)
 
 
-def _proved(own: Chosen, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
+def _proved(chosen: Chosen, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
     builder = StackBuilder(card, check(card), Dataset(item.path.parent, (item,)), 0, say)
     try:
-        stack = builder.stack("here", own, {"train": own, "deploy": own})
+        stack = builder.stack("here", chosen, {"train": chosen, "deploy": chosen})
         executor = LocalExecutor(card.modality, builder.runtimes, workers=1)
-        return Proof(card.spec.name, item.name, tuple(_through(executor, stack, item)), stack)
+        return Proof(card.spec.name, item.name, tuple(_run(executor, stack, item)), stack)
     finally:
         builder.close()
 
 
-def _through(executor: Executor, stack: Stack, item: Item) -> list[tuple[str, str]]:
+def _run(executor: Executor, stack: Stack, item: Item) -> list[tuple[str, str]]:
     gave = []
 
     def say(recipe: Recipe, value: Any) -> None:
         if isinstance(value, Inferred):
-            _refuse_nonsense(value)
-        gave.append((recipe.stage, _words(value)))
+            _refuse_not_finite(value)
+        gave.append((recipe.stage, _described(value)))
 
     try:
         opened = executor.open(plan({Arm(stack.side): stack.chain}))
@@ -126,17 +130,17 @@ def _through(executor: Executor, stack: Stack, item: Item) -> list[tuple[str, st
 
 def _outputs(found: Inferred) -> list[tuple[str, Array]]:
     """Every output of every inference."""
-    all_of = found.outputs if isinstance(found.outputs, tuple) else (found.outputs,)
-    return [pair for one in all_of for pair in one.items()]
+    inferences = found.outputs if isinstance(found.outputs, tuple) else (found.outputs,)
+    return [pair for one in inferences for pair in one.items()]
 
 
-def _refuse_nonsense(found: Inferred) -> None:
+def _refuse_not_finite(found: Inferred) -> None:
     bad = [name for name, array in _outputs(found) if not np.isfinite(array).all()]
     if bad:
-        raise ModelError(f"infer: {', '.join(bad)} of the sample is not finite")
+        raise ModelError(f"infer: output {', '.join(bad)} has values that are not finite")
 
 
-def _words(value: Any) -> str:
+def _described(value: Any) -> str:
     if isinstance(value, Frame):
         return f"{value.width}x{value.height} {value.format}"
     if isinstance(value, Inferred):

@@ -59,7 +59,7 @@ def simulate(
     job.refuse_taken(folder)
     with job.session() as session:
         task = session.card.task
-        gate.check(rules, pair_summary(task.Flips), vocabulary(task))
+        gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
@@ -124,6 +124,6 @@ def differing(stacks: Sequence[Stack]) -> list[str]:
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:
-    told = told_once(notice for stack in stacks for notice in stack.told)
+    told = told_once(notice for stack in stacks for notice in stack.labelled_notices)
     if lines := [notice for notice in told if notice.is_strict]:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))

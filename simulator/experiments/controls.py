@@ -16,6 +16,7 @@ from simulator.contract.recipe import Boundary, Chain
 from simulator.data.tally import counted
 from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
+from simulator.modalities.modality import Modality
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.pipeline.executor import Outcome
@@ -120,14 +121,12 @@ class AxisEffects:
 
         Returns:
             Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` as a share,
-            ``mean`` and ``max`` absolute difference in levels of 0-255, ``null`` true when
+            ``mean`` and ``max`` absolute difference with their ``unit``, ``null`` true when
             nothing changed, or ``why`` it was not measured.
         """
         found = dict(self.known)
         for axis in self.pixels:
-            found[axis] = _effect(
-                [one[axis] for one in seen if axis in one], self.card.modality.unit
-            )
+            found[axis] = _effect([one[axis] for one in seen if axis in one], self.card.modality)
         for axis in self.answers:
             found[axis] = self._words([one[axis] for one in seen if axis in one])
         return {axis: found[axis] for axis in self.axes if axis in found}
@@ -187,9 +186,9 @@ def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
     return chains
 
 
-def _effect(found: Sequence[tuple[float, float, float]], unit: str) -> dict[str, Any]:
+def _effect(found: Sequence[tuple[float, float, float]], modality: Modality) -> dict[str, Any]:
     if not found:
-        return {"null": False, "why": f"no {unit} could go through this axis alone"}
+        return {"null": False, "why": f"no {modality.unit} could go through this axis alone"}
     shares, means, peaks = zip(*found, strict=True)
     return {
         "samples": len(found),
@@ -198,6 +197,7 @@ def _effect(found: Sequence[tuple[float, float, float]], unit: str) -> dict[str,
         "mean": float(np.mean(means)),
         "max": float(max(peaks)),
         "null": max(peaks) == 0,
+        "unit": modality.levels,
     }
 
 
@@ -215,7 +215,7 @@ def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
         levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale
         return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
     if isinstance(a, np.ndarray):
-        return 1.0, np.nan, np.nan
+        return 1.0, np.inf, np.inf
     parts = range(min(len(a), len(b))) if isinstance(a, tuple) else a
     found = [difference(a[part], b[part], scale) for part in parts]
     shares, means, peaks = zip(*found, strict=True)

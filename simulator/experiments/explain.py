@@ -86,13 +86,17 @@ def explain(
                 train=_profile(pair["train"]),
                 deploy=_profile(pair["deploy"]),
                 samples=len(found.items),
+                sample_unit=session.card.modality.unit,
                 skipped=found.skipped,
                 axes=names,
                 null=[name for name in names if _same(found, name, names)],
                 blame=blame,
                 stacks=len(variants),
                 unique_steps=len(whole.nodes),
-                warnings=[*merged(told for s in sides for told in s.told), *session.notes],
+                warnings=[
+                    *merged(notice for s in sides for notice in s.labelled_notices),
+                    *session.notes,
+                ],
                 seconds=job.seconds(),
                 under=session.condition,
             )

@@ -1,4 +1,4 @@
-"""One call of a job: what it was asked, where its run goes, and what it found."""
+"""One call of a job: its request, its run folder, and its result."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Job:
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:
-        """Return what was asked for, in a form that another process can ask again.
+        """Return the request, in a form that another process can repeat.
 
         Args:
             own: the arguments that only this job has.
@@ -194,7 +194,7 @@ class Job:
 
 
 def safe_name(name: str) -> str:
-    """Make a folder name of what a document calls itself."""
+    """Make a folder name of a document's name."""
     return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:80] or "unnamed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from simulator.statistics.percentiles import (
     name,
     samples_needed,
 )
+from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
@@ -65,13 +67,16 @@ def summarize(
         task.score(deploy, truths),
         Resamples(len(ran), seed, task.resamples),
     )
-    times, missing = latency([[d.outcomes[i].ns for d in ran] for i in range(2)])
+    times, missing = latency(
+        [[d.outcomes[i].ns for d in ran] for i in range(2)], card.modality.name
+    )
     summary: dict[str, Any] = {
         "task": task.name,
         "metric": task.headline,
         "unit": task.unit,
         "model": card.spec.name,
         "samples": len(ran),
+        "sample_unit": card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
             {"sample": d.item.name, "why": d.skipped} for d in skipped[:SKIPPED_LISTED]
@@ -95,19 +100,21 @@ def summarize(
             **stack.effective.options,
         }
     summary["warnings"] = [
-        *merged(told for stack in stacks for told in stack.told),
+        *merged(notice for stack in stacks for notice in stack.labelled_notices),
         *notes,
         *_findings(task, summary),
     ]
     return summary
 
 
-def vocabulary(task: Task) -> dict[str, Sequence[str]]:
+def vocabulary(card: Card) -> dict[str, Sequence[str]]:
     """Return the names of a pair's figures, to check gate rules before it is run."""
-    return {**task.vocabulary(), "stage": (TOTAL, *timed_steps())}
+    return {**card.task.vocabulary(), "stage": (TOTAL, *timed_steps(card.modality.name))}
 
 
-def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any], dict[str, str]]:
+def latency(
+    sides: Sequence[Sequence[Mapping[str, int]]], modality: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``latency_ms`` per side and stage, and why figures of it are None, by their paths.
 
     See :func:`simulator.statistics.percentiles.figures`.
@@ -116,7 +123,7 @@ def latency(sides: Sequence[Sequence[Mapping[str, int]]]) -> tuple[dict[str, Any
     why: dict[str, str] = {}
     for side, samples in zip(SIDES, sides, strict=True):
         columns = {TOTAL: [sum(times.values()) for times in samples if "infer" in times]}
-        for stage in timed_steps():
+        for stage in timed_steps(modality):
             columns[stage] = [times[stage] for times in samples if stage in times]
         table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
         for stage, ns in columns.items():
@@ -138,10 +145,16 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     return entry
 
 
+def severity(task: Task, train: Record, deploy: Record) -> float:
+    """Return how bad a change is; where nobody knows, it is the least."""
+    found = task.severity(train, deploy)
+    return -math.inf if math.isnan(found) else found
+
+
 def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
-    """Return what is to be said of the changed answers that are worst, the worst one first."""
+    """Describe the worst changed answers, the worst one first."""
     flips = [d for d in ran if d.outcomes[1].record["changed"]]
-    flips.sort(key=lambda d: -task.severity(*(o.record for o in d.outcomes)))
+    flips.sort(key=lambda d: -severity(task, *(o.record for o in d.outcomes)))
     return [
         {"sample": d.item.name, **task.flip(*(o.record for o in d.outcomes))} for d in flips[:WORST]
     ]

@@ -111,7 +111,7 @@ class _Sweep:
             self.session.show.say("working out the figures")
             card = self.session.card.spec.name
             found = answers(self.session.card.task, names, done)
-            told = merged(told for stack in stacks for told in stack.told)
+            told = merged(notice for stack in stacks for notice in stack.labelled_notices)
             summary = SweepSummary(
                 **table(found, kept, self.session.seed),
                 suite=self.suite.spec.name,
@@ -123,6 +123,7 @@ class _Sweep:
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
+                sample_unit=self.session.card.modality.unit,
             )
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)
@@ -157,7 +158,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     train = found.score(TRAIN)
     trained = train.metrics[metric]
     if trained is None:
-        raise UserError(f"a sweep's table is made of {metric}; give images with labels")
+        raise UserError(f"a sweep's table is made of {metric}; give data with labels")
     for key in keys:
         column, option = key
         compared = task.compare(train, found.score("/".join(key)), draws)

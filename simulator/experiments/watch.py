@@ -8,7 +8,7 @@ is kept while it may still be one of them.
 from __future__ import annotations
 
 import threading
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -16,12 +16,14 @@ from typing import Any
 
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
+from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, flip_pictures, writer
 from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
+from simulator.experiments.summary import severity
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.plan import Plan
@@ -61,21 +63,28 @@ class Ranking:
     """The flips seen so far, the worst first; of equally bad ones the earlier sample."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[float, int]] = []
+        self._order: list[tuple[float, int]] = []
+        self._known: dict[int, tuple[float, int]] = {}
         self._lock = threading.Lock()
 
     def place(self, severity: float, index: int) -> int:
         """Add a flip and return its place among those seen so far, from 0."""
         with self._lock:
-            entry = (-severity, index)
-            if entry not in self._known:
-                insort(self._known, entry)
-            return self._known.index(entry)
+            if index not in self._known:
+                self._known[index] = (-severity, index)
+                insort(self._order, self._known[index])
+            return bisect_left(self._order, self._known[index])
+
+    def forget(self, index: int) -> None:
+        """Take a sample out that is left out of the run after all."""
+        with self._lock:
+            if (entry := self._known.pop(index, None)) is not None:
+                self._order.remove(entry)
 
     def top(self, count: int) -> set[int]:
         """Return the samples of the worst flips so far."""
         with self._lock:
-            return {index for _, index in self._known[:count]}
+            return {index for _, index in self._order[:count]}
 
 
 @dataclass(slots=True)
@@ -141,8 +150,10 @@ class PairWatch:
 
     def keep(self, done: Done, seen: Seen | None) -> None:
         """Keep what was seen of a sample, and forget flips that are no longer the worst."""
-        if done.skipped is None and done.outcomes:
+        if done.skipped is None:
             self._placed(done.item.name, [done.outcomes[arm] for arm in self.arms])
+        else:
+            self._ranking.forget(self._index[done.item.name])
         if seen is not None:
             self.seen[done.item.name] = seen
             drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
@@ -161,9 +172,13 @@ class PairWatch:
         opened = None
         for item, parts in self._lacking(done):
             opened = opened or self.session.executor.open(plan)
-            walk = opened.walk(self.session.executor.context(item))
-            own = [outcomes_of(plan, walk)[arm] for arm in self.arms]
-            found = self.look(plan, walk, own, parts) or Seen()
+            try:
+                walk = opened.walk(self.session.executor.context(item))
+                own = [outcomes_of(plan, walk)[arm] for arm in self.arms]
+                found = self.look(plan, walk, own, parts) or Seen()
+            except SampleError as error:  # it went through before: it is gone, or not the same
+                why = [f"not shown further: {one_line(error)}"]
+                found = Seen(Repeat(False, 0) if parts.repeat else None, {}, None, Look(notes=why))
             known = self.seen.get(item.name, Seen())
             self.seen[item.name] = Seen(
                 known.repeat or found.repeat,
@@ -198,8 +213,8 @@ class PairWatch:
         train, deploy = (outcome.record for outcome in own)
         if not deploy["changed"]:
             return None
-        severity = self.session.card.task.severity(train, deploy)
-        return self._ranking.place(severity, self._index[name])
+        worse = severity(self.session.card.task, train, deploy)
+        return self._ranking.place(worse, self._index[name])
 
     def draw(self, summary: dict[str, Any], done: Sequence[Done], run: RunWriter) -> None:
         """Draw the worst flips and what the networks saw, and say in the summary where."""

@@ -79,6 +79,7 @@ def worst(
         model=session.card.spec.name,
         train=Profile(profile=first[0].name),
         samples=search.samples,
+        sample_unit=session.card.modality.unit,
         task=session.card.spec.task,
         metric=task.headline,
         **{task.headline: search.trained},
@@ -190,7 +191,7 @@ class _Search:
             values = [self._headline(found, name) for name in names]
             found_values = dict(zip(names, values, strict=True))
             run.finish(StepSummary(metric=task.headline, values=found_values), {})
-        self.notices += [told for stack in stacks for told in stack.told]
+        self.notices += [notice for stack in stacks for notice in stack.labelled_notices]
         self.skipped = max(self.skipped, found.skipped)
         self.samples, self.trained = len(found.items), values[0]
         return dict(zip(candidates, values[1:], strict=True))
@@ -200,7 +201,7 @@ class _Search:
         value = found.score(name).metrics[found.task.headline]
         if value is None:
             raise UserError(
-                f"the worst case is the largest loss of {found.task.headline}; give images with "
+                f"the worst case is the largest loss of {found.task.headline}; give data with "
                 "labels"
             )
         return value

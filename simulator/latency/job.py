@@ -27,7 +27,7 @@ LOCATIONS = ("profiles", "train", "deploy", "times")
 LARGEST = 1e9
 """Milliseconds (11 days), seconds, minutes or arrivals a second."""
 ONLY = SIDES[1]
-"""What a run of one profile calls its stack: it is the one to be deployed."""
+"""The name of the stack in a run of one profile."""
 
 
 def named(
@@ -56,7 +56,7 @@ def named(
 
 
 def positive(option: str, value: float) -> None:
-    """Refuse what is no length of time, and no rate.
+    """Refuse a length of time or a rate that makes no sense.
 
     Raises:
         UserError: it is not above 0, or too large for a clock of nanoseconds.
@@ -75,7 +75,7 @@ def logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
 
     Raises:
         UserError: a stack is not one of the run's, or none is named where there are several.
-        DataError: a file is no such table.
+        DataError: a file is not such a table.
     """
     found: dict[str, Path] = {}
     for one in given:

@@ -96,7 +96,7 @@ def _load(
         if missing := [option for option in ("--qps", "--deadline-ms") if given[option] is None]:
             raise UserError(f"Server needs {' and '.join(missing)}")
     elif deadline_ms is not None:
-        raise UserError("--deadline-ms is for Server: in Offline all samples are asked for at once")
+        raise UserError("--deadline-ms is for Server: Offline sends all samples at once")
     elif seconds and qps is None:
         raise UserError("Offline with --seconds needs --qps, the rate that is expected")
     deadline = None if deadline_ms is None else max(1, round(deadline_ms * MS))

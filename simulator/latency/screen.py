@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING, gate, skipped, table
-from simulator.report.words import count, leads, share, title
+from simulator.report.words import count, leads, run_on, share, title
 from simulator.results.shared import Latency, Running
 from simulator.results.timed import (
     Forecast,
@@ -75,10 +75,8 @@ def served(summary: LoadSummary, folder: str, console: Console) -> None:
 
 
 def _head(summary: LatencySummary | LoadSummary, console: Console) -> None:
-    left_out = f", {summary.skipped} skipped" if summary.skipped else ""
     console.print(
-        f"\n[bold]{summary.scenario}[/]   {escape(summary.model)}, "
-        f"{summary.samples:,} images{left_out}",
+        f"\n[bold]{summary.scenario}[/]   {escape(summary.model)}, {run_on(summary)}",
         highlight=False,
     )
     rows = _facts_table()
@@ -150,7 +148,7 @@ def _pair(row: Latency | None) -> str:
 
 
 def _quality(summary: TailSummary, console: Console) -> None:
-    _title(f"{title(summary.metric)} when late answers are wrong", console)
+    _title(f"{title(summary.task, summary.metric)} when late answers are wrong", console)
     console.print(
         "by chance: the worst of as many rounds (95 %) if answers were late one by one",
         highlight=False,

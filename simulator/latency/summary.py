@@ -75,7 +75,7 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
         "inputs": influence(times, timed.inputs),
         "missing": figures.missing(times),
         "warnings": [
-            *merged(told for stack in stacks for told in stack.told),
+            *merged(notice for stack in stacks for notice in stack.labelled_notices),
             *session.notes,
             *_findings(timed),
         ],
@@ -90,6 +90,7 @@ def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
         "metric": session.card.task.headline,
         "model": session.card.spec.name,
         "samples": len(done) - len(skipped),
+        "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
             {"sample": one.item.name, "why": one.skipped} for one in skipped[:SKIPPED_LISTED]

@@ -89,7 +89,7 @@ class UnderLoad:
         items = answers(session.card.task, names, done).items
         served = {stack.side: self._served(session, stack, items, run.folder) for stack in stacks}
         notices = [
-            *merged(line for stack in stacks for line in stack.told),
+            *merged(notice for stack in stacks for notice in stack.labelled_notices),
             *session.notes,
             *_findings(served),
         ]

@@ -1,1 +1,1 @@
-"""Stacks as chains of steps, merged into a plan and walked."""
+"""Stacks as chains of steps; chains are merged into a plan, which runs sample by sample."""

@@ -1,4 +1,4 @@
-"""Calibration inputs for INT8 quantizers: samples taken through a stack's front end."""
+"""Calibration inputs for INT8 quantizers: samples after a stack's preprocessing."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ def calibration(
     dataset: Dataset,
     seed: int,
 ) -> tuple[Feeds, list[str]]:
-    """Return the calibration inputs of a quantizer, and what the person should know of them.
+    """Return the calibration inputs of a quantizer, and warnings about them.
 
     Args:
-        wanted: what the profile says.
-        through: the steps up to the network's input of the stack that it names.
+        wanted: the profile's ``calibration`` section.
+        through: the preprocessing steps of the stack that this section names.
         modality: of the samples.
-        only_input: the name of the network's input, where it has one.
+        only_input: the name of the network's first input; an array from *through* is fed to it.
         dataset: the evaluated samples.
-        seed: draws the calibration samples.
+        seed: of the random choice of calibration samples.
+
+    Raises:
+        DataError: the calibration folder cannot be read.
     """
     shared = wanted.source == "data"
     images = dataset if shared else load_unlabelled(Path(wanted.source), Files.of(modality))
@@ -46,12 +49,12 @@ def calibration(
     if len(chosen) < wanted.samples:
         warnings.append(
             f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
-            f"{wanted.samples}; calibration.source: FOLDER names others"
+            f"{wanted.samples}; set calibration.source to a folder with more images"
         )
     if shared:
         warnings.append("INT8 is calibrated on images that are also evaluated")
     elif {item.path.resolve() for item in chosen} & {item.path.resolve() for item in dataset.items}:
-        warnings.append("INT8 is calibrated on images some of which are also evaluated")
+        warnings.append("some of the images that INT8 is calibrated on are also evaluated")
     identity = [
         [sha256(item.path) for item in chosen],
         [recipe.identity() for recipe in through.recipes],
@@ -62,7 +65,7 @@ def calibration(
 def _tensors(
     through: Chain, modality: Modality, only_input: str, items: Sequence[Item]
 ) -> Iterator[Mapping[str, Array]]:
-    """Take samples through the front end; those that cannot go through are left out."""
+    """Preprocess samples and yield the network's inputs; samples that fail are left out."""
     made = 0
     with RuntimePool() as runtimes:
         executor = LocalExecutor(modality, runtimes, workers=1)
@@ -75,7 +78,7 @@ def _tensors(
             made += 1
             yield from _feeds(value, only_input)
     if not made:
-        raise DataError("INT8 calibration: no calibration image got through the stack")
+        raise DataError("INT8 calibration: the stack could not preprocess any calibration image")
 
 
 def _feeds(value: Any, only_input: str) -> Iterator[Mapping[str, Array]]:

@@ -1,4 +1,4 @@
-"""Executors: who takes the samples down a plan. The local one uses threads of this process."""
+"""Executors run a plan on samples. The local one uses threads of this process."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
 
 DEFAULT_MEMORY = 2**31
+"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one arm made of one sample: the content of a cell's record.
+    """The result of one arm for one sample: the content of a cell's record.
 
     Attributes:
-        record: what the task keeps of the prediction; see :mod:`simulator.tasks.task`.
-        digest: BLAKE2b of the bytes of the network's outputs.
-        ns: wall-clock time of each stage, in nanoseconds; a shared stage counts for each
-            stack that uses it.
+        record: what the task stores of the prediction; see :mod:`simulator.tasks.task`.
+        digest: BLAKE2b of the bytes of the network's outputs, in hexadecimal.
+        ns: wall-clock time of each stage in nanoseconds, by stage. The time of a shared stage is
+            given to each stack that uses it.
     """
 
     record: Mapping[str, Any]
@@ -42,13 +43,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A sample that went through every arm, or did not.
+    """A sample that is finished: it went through every arm, or it was skipped.
 
     Attributes:
         item: the sample.
-        outcomes: one per arm, in the plan's order; empty if it was skipped.
-        skipped: why it was skipped, stage first; None if it was not.
-        seen: what the watch returned of it; None where nobody watched.
+        outcomes: one per arm, in the plan's order; empty if the sample was skipped.
+        skipped: the stage that failed and why; None if the sample was not skipped.
+        seen: what the watch function returned for this sample; None without one.
     """
 
     item: Item
@@ -58,13 +59,13 @@ class Done:
 
 
 class Executor(ABC):
-    """Takes samples down a plan. A class is found by entry point, group ``simulator.executors``.
+    """Runs a plan on samples. Classes are found by entry point, group ``simulator.executors``.
 
     Args:
         modality: reads the samples.
         runtimes: opened runtimes of this process; the caller closes them.
-        workers: samples in flight.
-        memory: bytes that the samples in flight may need together, see :meth:`Plan.memory`.
+        workers: how many samples are processed at once.
+        memory: bytes that these samples may need together, see :meth:`Plan.memory`.
     """
 
     def __init__(
@@ -75,12 +76,12 @@ class Executor(ABC):
 
     @abstractmethod
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
-        """Take every sample down every arm.
+        """Run every arm on every sample.
 
         Args:
             plan: the DAG.
             items: the samples.
-            watch: looks at every sample that went through all arms, where it was walked.
+            watch: called for every sample that went through all arms, in the process that ran it.
 
         Yields:
             One result per sample, in the order of *items*, whatever the number of workers.
@@ -94,7 +95,7 @@ class Executor(ABC):
         """Read a sample.
 
         Raises:
-            StageError: it cannot be read; the run carries on without it.
+            StageError: it cannot be read; the run goes on without it.
         """
         try:
             source = self.modality.read(item.name, item.path)
@@ -104,12 +105,12 @@ class Executor(ABC):
 
 
 class LocalExecutor(Executor):
-    """Threads of this process; the libraries release the interpreter while they work."""
+    """Threads of this process; the libraries release Python's global lock while they compute."""
 
     name = "local"
 
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
-        """Take every sample down every arm; at most twice as many samples as workers are held."""
+        """Run every arm on every sample; at most twice as many samples as workers are queued."""
         budget, opened = Budget(self.memory), self.open(plan)
         with ThreadPoolExecutor(self.workers, thread_name_prefix="sample") as pool:
             pending: deque[Future[Done]] = deque()
@@ -121,14 +122,14 @@ class LocalExecutor(Executor):
                 while pending:
                     yield pending.popleft().result()
             except KeyboardInterrupt:
-                registry.interrupt()  # a sample may be waiting for a worker
+                registry.interrupt()  # a sample may be waiting for a worker process
                 raise
             finally:
                 for future in pending:
                     future.cancel()
 
     def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
-        """Take one sample down; if it cannot go through, say at which stage and why."""
+        """Run one sample; if a stage fails, the result says which stage and why."""
         try:
             context = self.context(item)
             with budget.take(self.need(opened.plan, context.source)):
@@ -137,15 +138,15 @@ class LocalExecutor(Executor):
             return Done(item, (), str(error))
 
     def need(self, plan: Plan, source: Any) -> int:
-        """Return about how many bytes a sample holds at most."""
+        """Return about how many bytes a sample needs at most."""
         return self.modality.memory(source) + plan.memory(source)
 
 
 def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -> Done:
-    """Take one sample down every arm and let somebody look.
+    """Run every arm on one sample, and call *watch* with the result.
 
     Raises:
-        StageError: it cannot go through.
+        StageError: a stage failed on it.
     """
     walk = opened.walk(context)
     outcomes = outcomes_of(opened.plan, walk)
@@ -153,10 +154,10 @@ def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -
 
 
 def outcomes_of(plan: Plan, walk: Walk) -> tuple[Outcome, ...]:
-    """Return what every arm made of a sample.
+    """Return the result of every arm for a sample.
 
     Raises:
-        StageError: the sample's truth cannot be used.
+        StageError: the sample's ground truth cannot be used.
     """
     answers = walk.answers()
     try:
@@ -172,7 +173,7 @@ def outcomes_of(plan: Plan, walk: Walk) -> tuple[Outcome, ...]:
 
 
 class Budget:
-    """Lets samples start while the memory that they may need is free.
+    """Limits the memory of the samples that are processed at once.
 
     Args:
         total: bytes; a sample that needs more runs alone.
@@ -185,7 +186,7 @@ class Budget:
 
     @contextmanager
     def take(self, amount: int) -> Iterator[None]:
-        """Wait until *amount* bytes are free, and hold them."""
+        """Wait until *amount* bytes are free, and reserve them while the context is open."""
         amount = min(amount, self._total)
         with self._changed:
             self._changed.wait_for(lambda: self._used + amount <= self._total)

@@ -1,4 +1,4 @@
-"""Stages of other packages at their places in a chain."""
+"""Stages of other packages, inserted into a chain."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Extra(Recipe):
     Attributes:
         choice: its implementation.
         stage: the name of its step.
-        call: the method that takes what the step before gave, and returns its own value.
-        boundary: that of the step which it follows, where its value takes the place of that one's.
+        call: the method that takes the value of the step before, and returns a new value.
+        boundary: of the step before, where the new value replaces that step's value; else None.
     """
 
     choice: Choice
@@ -30,7 +30,7 @@ class Extra(Recipe):
 
     @property
     def gives(self) -> Boundary | None:  # type: ignore[override]
-        """The boundary that its value takes over."""
+        """The boundary whose value it replaces; None where it replaces none."""
         return self.boundary
 
     def identity(self) -> Any:
@@ -38,7 +38,7 @@ class Extra(Recipe):
         return ["extra", self.stage, self.choice.identity()]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the implementation's method; a crash in it costs one sample."""
+        """Return the implementation's method; if it crashes, one sample is skipped."""
         call, name = getattr(self.choice.make(), self.call), self.choice.backend.name
 
         def apply(value: Any, _: Any) -> Any:
@@ -46,31 +46,34 @@ class Extra(Recipe):
                 return call(value)
             except SimulatorError:
                 raise
-            except Exception as error:  # the package's own reason, whatever its type
+            except Exception as error:  # another package may raise anything
                 raise SampleError(f"{name}: {one_line(error)}") from error
 
         return apply
 
 
 def with_extras(chain: Chain, extras: Iterable[tuple[StageSpec, Choice]]) -> Chain:
-    """Put stages behind the steps that they follow, or the nearest ones before those.
+    """Insert stages after the steps that they follow.
+
+    Where a chain does not have that step, the stage comes after the nearest earlier step.
 
     Args:
         chain: from the source to the network's input.
-        extras: in pipeline order.
+        extras: the stages with their implementations, in pipeline order.
     """
     steps = timed_steps()
     recipes = list(chain.recipes)
     for spec, choice in extras:
         assert spec.step is not None and spec.after is not None
         last = steps.index(spec.after)
-        known = [at for at, one in enumerate(recipes) if _place(one, steps) <= last]
-        at = known[-1] + 1 if known else 0
+        earlier = [at for at, one in enumerate(recipes) if _position(one, steps) <= last]
+        at = earlier[-1] + 1 if earlier else 0
         before = recipes[at - 1].gives if at else None
-        own = before if before in (Boundary.INPUT, Boundary.OUTPUTS) else None
-        recipes.insert(at, Extra(choice, spec.step, spec.calls[0], own))
+        replaced = before if before in (Boundary.INPUT, Boundary.OUTPUTS) else None
+        recipes.insert(at, Extra(choice, spec.step, spec.calls[0], replaced))
     return Chain(tuple(recipes))
 
 
-def _place(recipe: Recipe, steps: tuple[str, ...]) -> int:
+def _position(recipe: Recipe, steps: tuple[str, ...]) -> int:
+    """The index of a recipe's step; steps that are not timed come last."""
     return steps.index(recipe.stage) if recipe.stage in steps else len(steps)

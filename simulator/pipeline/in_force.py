@@ -1,4 +1,4 @@
-"""What a profile asks for, held against what is in force."""
+"""Compares what a profile asks for with what the runtime really does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from simulator.profile.load import Profile
 
 
 def probed(choice: Choice, effective: Effective) -> Effective:
-    """Add what a probe model finds; the probe has FP32 weights, so only where the model has."""
+    """Add the compute type that a probe model measures.
+
+    The probe has FP32 weights, so nothing is added where the model's weights are of another type.
+    """
     if choice.options["storage"] != "fp32":
         return effective
     found = probe(choice)
@@ -25,7 +28,7 @@ def probed(choice: Choice, effective: Effective) -> Effective:
 
 
 def notices(profile: Profile, choices: Choices, effective: Effective) -> list[Notice]:
-    """Return a notice for every difference."""
+    """Return a notice for every difference between the profile and what is in force."""
     found = {
         Kind.NOT_IN_FORCE: _differences(profile, choices, effective),
         Kind.DROPPED_CAST: _dropped_casts(choices[Stage.RUNTIME], profile),
@@ -67,7 +70,7 @@ def _differences(profile: Profile, choices: Choices, effective: Effective) -> li
 
 
 def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
-    """Say when the graph rounds on purpose and the runtime takes that for nothing."""
+    """Say where the graph rounds on purpose and the runtime removes the casts that do it."""
     graph = profile.spec.graph
     asked = {"accumulation": graph.accumulation.dtype, "softmax": graph.activation.softmax}
     return [
@@ -78,7 +81,7 @@ def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
 
 
 def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
-    """Say when the converter takes the pixels for something that they are not."""
+    """Say when the color converter assumes another matrix or range than the pixels have."""
     if Stage.CONVERT not in choices:
         return []
     encode = choices[Stage.ENCODE].options
@@ -93,6 +96,6 @@ def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
         return []
     name = choices[Stage.CONVERT].backend.name
     return [
-        f"color: the pixels are {made[0]} {made[1]} range, and {name}"
-        f" takes them for {assumed[0]} {assumed[1]} range"
+        f"color: the pixels are {made[0]} {made[1]} range, but {name}"
+        f" assumes {assumed[0]} {assumed[1]} range"
     ]

@@ -1,4 +1,4 @@
-"""From the network's input to the answer: the last recipes of a stack."""
+"""The last recipes of a stack: from the network's input to the prediction."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Outputs = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What a network gave for one sample.
+    """The outputs of a network for one sample.
 
     Attributes:
-        outputs: by the names of the model card; a tuple of these where a sample needed several
+        outputs: by their names on the model card; a tuple of these where a sample needed several
             inferences.
-        digest: BLAKE2b of their bytes in that order: equal digests, equal bits.
+        digest: BLAKE2b of their bytes in that order, in hexadecimal: equal digests, equal bits.
     """
 
     outputs: Outputs | tuple[Outputs, ...]
@@ -39,11 +39,11 @@ class Inferred:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The end of a chain.
+    """The value at the end of a chain.
 
     Attributes:
         digest: of the network's outputs.
-        prediction: what the task makes of them.
+        prediction: the outputs as decoded by the task.
     """
 
     digest: str
@@ -51,7 +51,7 @@ class Answered:
 
 
 def inferred(outputs: Outputs | tuple[Outputs, ...]) -> Inferred:
-    """Take outputs with their digest; the time that takes is no latency of the stack's."""
+    """Return outputs with their digest; hashing is excluded from the stack's latency."""
     start = time.perf_counter_ns()
     whole = hashlib.blake2b(digest_size=16)
     for one in outputs if isinstance(outputs, tuple) else (outputs,):
@@ -64,13 +64,16 @@ def inferred(outputs: Outputs | tuple[Outputs, ...]) -> Inferred:
 
 @dataclass(frozen=True, eq=False)
 class Infer(Recipe):
-    """The network runs. An array is its one input, a mapping its inputs, a tuple several of these.
+    """Runs the network.
+
+    It takes an array (the only input), a mapping of names to arrays (several inputs), or a tuple
+    of either (several inferences).
 
     Attributes:
         choice: the runtime.
         artifact: the file that it opens.
-        inputs: of each input's name on the card, the runtime's name; one without a name is "".
-        outputs: of each output that is wanted, by the card's name, the runtime's name.
+        inputs: the card's name of each input, to the runtime's name; "" for one without a name.
+        outputs: the card's name of each output that is needed, to the runtime's name.
     """
 
     choice: Choice
@@ -86,7 +89,7 @@ class Infer(Recipe):
         return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Open the runtime; it is lent anew for every sample."""
+        """Open the runtime; every sample borrows it from the pool."""
         lease = runtimes.of(self.choice, self.artifact)
         with lease():
             pass
@@ -97,7 +100,7 @@ class Infer(Recipe):
             one = isinstance(value, np.ndarray)
             feeds = {only: value} if one else {named[name]: value[name] for name in named}
             found = _run(runtime, feeds)
-            return {name: found[own] for name, own in wanted.items()}
+            return {name: found[runtime_name] for name, runtime_name in wanted.items()}
 
         def apply(value: Any, _: Any) -> Inferred:
             with lease() as runtime:
@@ -110,12 +113,12 @@ class Infer(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Answer(Recipe):
-    """The network's outputs become their digest and the prediction.
+    """Turns the network's outputs into a prediction; their digest is passed on.
 
     Attributes:
-        task: what the outputs mean.
-        settings: how they become answers.
-        placing: where samples lie in the network's input.
+        task: decodes the outputs.
+        settings: of the postprocessing.
+        placing: finds where a sample lies in the network's input.
     """
 
     task: Task
@@ -140,20 +143,20 @@ class Answer(Recipe):
 
 
 def answering(profile: Profile, card: Card) -> Answer:
-    """Return the step from the network's outputs to their digest and the prediction.
+    """Return the step from the network's outputs to the prediction.
 
     Raises:
-        ModelError: what the profile asks for does not fit what the card says.
+        ModelError: the profile's postprocessing does not fit the model card.
     """
     placing = card.modality.placing(profile, card.spec)
     return Answer(card.task, settings_of(profile, card), placing)
 
 
 def settings_of(profile: Profile, card: Card) -> Settings:
-    """Return how a stack turns outputs into answers.
+    """Return the settings of a stack's postprocessing.
 
     Raises:
-        ModelError: what the profile asks for does not fit what the card says.
+        ModelError: the profile's postprocessing does not fit the model card.
     """
     return card.task.settings(card.modality.postprocess(profile, card.spec))
 
@@ -163,6 +166,6 @@ def _run(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
         return runtime.run(feeds)
     except (SampleError, ModelError):
         raise
-    except Exception as error:  # whatever the library raises is about this model
+    except Exception as error:  # a runtime may raise anything
         name = type(runtime).__name__
         raise ModelError(f"{name} cannot run the model: {one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""From the answers of all arms to one sample to their records."""
+"""Makes the records of one sample from the predictions of all arms."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from simulator.tasks.task import Task
 
 @dataclass(frozen=True, slots=True)
 class TaskJudge:
-    """Holds answers against the truth, and against the first answer of their group.
+    """Compares predictions with the ground truth, and with the first prediction of their group.
 
     Attributes:
-        task: what the answers mean.
-        groups: indices of arms that are compared with one another; the first of each is the
-            measure. Every arm is in one group.
+        task: decides what counts as correct and as changed.
+        groups: indices of arms that are compared with one another; the first of each group is the
+            reference. Every arm is in one group.
     """
 
     task: Task
     groups: tuple[tuple[int, ...], ...]
 
     def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
-        """Return a record for each prediction; the truth is opened once a sample."""
+        """Return a record for each prediction; the ground truth is loaded once per sample."""
         known = self.task.opened(truth, source)
         records: dict[int, dict[str, Any]] = {}
         for group in self.groups:

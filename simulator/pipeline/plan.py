@@ -1,7 +1,7 @@
 """The DAG of unique computations that a set of chains needs; plain data.
 
-Chains that begin alike share their nodes, so what two stacks have in common is computed once per
-sample. A plan can be pickled, sent to another process and walked there.
+Chains that begin with the same steps share these nodes, so that what two stacks have in common is
+computed once per sample. A plan can be pickled, sent to another process and run there.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from simulator.model.artifact import digest
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One stack under one condition and trial; with a sample it makes a cell.
+    """One stack under one condition and trial; an arm and a sample make a cell.
 
     Attributes:
         stack: its name in records.
-        condition: as it was asked for, for example ``jpeg:40``; empty where there is none.
-        trial: which draw of a condition that has chance in it.
+        condition: as written for ``--under``, for example ``jpeg:40``; empty without one.
+        trial: which random draw of the condition, from 0.
     """
 
     stack: str
@@ -30,19 +30,19 @@ class Arm:
 
 
 class Judge(Protocol):
-    """Makes records of answers; plain data, so that a plan can be pickled."""
+    """Makes records of predictions; plain data, so that a plan can be pickled."""
 
     def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
         """Return a record for each prediction of one sample.
 
         Raises:
-            SampleError: the sample's truth cannot be used.
+            SampleError: the sample's ground truth cannot be used.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class NoJudge:
-    """Gives empty records, for chains that end before an answer."""
+    """Gives empty records, for chains that end before a prediction."""
 
     def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
         """Return an empty record for each."""
@@ -51,15 +51,15 @@ class NoJudge:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A recipe at its place in the DAG.
+    """A recipe in the DAG.
 
     Attributes:
         key: the digest of the recipe and of all recipes before it.
         recipe: what is computed.
-        parent: the index of the node whose value it takes; None: the source.
+        parent: the index of the node whose value it takes; None for the source.
         children: how many nodes take its value.
-        twin: the digest of the recipe alone, where other nodes run the same recipe on inputs that
-            may turn out to be equal; else None.
+        twin: the digest of the recipe alone, where other nodes have the same recipe and may get
+            equal inputs; else None.
     """
 
     key: str
@@ -74,14 +74,14 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Nodes in an order in which every parent comes first, and the way of each arm through them.
+    """Nodes in topological order (parents first), and the path of each arm through them.
 
     Attributes:
         nodes: the unique computations.
         arms: what is run on every sample.
         paths: for each arm the indices of its nodes, first to last.
-        asides: further chains by name, which only the samples go through that somebody watches.
-        judge: makes records of the arms' answers.
+        asides: further paths by name, which are computed only when a watch function asks for them.
+        judge: makes records of the arms' predictions.
     """
 
     nodes: tuple[Node, ...]
@@ -97,7 +97,7 @@ class Plan:
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
     def memory(self, source: Any) -> int:
-        """Return about how many bytes a sample holds at most."""
+        """Return about how many bytes a sample needs at most."""
         return sum(node.recipe.memory(source) for node in self.nodes)
 
 
@@ -110,7 +110,7 @@ def plan(
 
     Args:
         arms: the chain of every arm.
-        judge: makes records of their answers; none where they end before.
+        judge: makes records of their predictions; None for chains that end before one.
         asides: further chains, see :class:`Plan`.
     """
     index: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Recipes that look an answer up in a recording of a real device."""
+"""Recipes that look values up in a recording made on a real device."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
 
 
 def recording(profile: Profile, choices: Choices, stage: str) -> Recording | None:
-    """Return the recording that plays a stage of a profile, if one does.
+    """Return the recording that replaces a stage of a profile; None where the stage is computed.
 
-    A relative path starts at the folder of the document that has it, or at the current one.
+    A relative path is looked up in the folder of the profile that contains it, then in the current
+    folder.
 
     Raises:
         DataError: the recording cannot be used, or is of another kind.
@@ -50,16 +51,15 @@ def recording(profile: Profile, choices: Choices, stage: str) -> Recording | Non
 
 @dataclass(frozen=True, eq=False)
 class LookUp(Recipe):
-    """A recorded value, with the latency that was recorded of a stage.
+    """Looks up a recorded value, and the recorded latency of a stage.
 
     Attributes:
         path: the recording's manifest.
         digest: of the manifest and its files.
-        what: ``tensor``, ``outputs``, ``prediction``; empty for a stage of which only the latency
-            is known.
-        outputs: the outputs that are wanted.
-        stage: whose latency is told.
-        timed: whether one was recorded.
+        what: ``tensor``, ``outputs`` or ``prediction``; empty for a stage with a latency only.
+        outputs: names of the outputs that are needed.
+        stage: the stage that the latency belongs to.
+        timed: whether a latency was recorded.
     """
 
     path: Path
@@ -101,17 +101,17 @@ class LookUp(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class RecordedAnswer(Recipe):
-    """A recorded prediction becomes the task's answer.
+    """Turns a recorded prediction into the task's own form.
 
     Attributes:
-        task: what it means.
+        task: that it is a prediction of.
     """
 
     task: Task
     stage = "postprocess"
 
     def identity(self) -> Any:
-        """Return that it was recorded."""
+        """Return a constant: all that differs is in the recipes before it."""
         return ["recorded prediction"]
 
     def open(self, runtimes: Runtimes) -> Apply:
@@ -125,23 +125,23 @@ class RecordedAnswer(Recipe):
 
 
 def tensors(found: Recording) -> list[Recipe]:
-    """Return the steps from a file's name to the recorded input of the network."""
+    """Return the steps from a sample's name to the recorded input of the network."""
     return _steps(found, "decode", "tensor")
 
 
 def answers(
     found: Recording, profile: Profile, card: Card, outputs: tuple[str, ...]
 ) -> list[Recipe]:
-    """Return the steps from a file's name to the recorded answer.
+    """Return the steps from a sample's name to the recorded prediction.
 
     Args:
         found: the recording.
         profile: the stack that was recorded.
         card: the model card.
-        outputs: the outputs that it needs.
+        outputs: names of the outputs that the card needs.
 
     Raises:
-        DataError: predictions were recorded, and the task's are more than a class index.
+        DataError: class indices were recorded, and the task's predictions are something else.
     """
     if found.spec.kind == "outputs":
         return [*_steps(found, "infer", "outputs", outputs), answering(profile, card)]
@@ -153,7 +153,7 @@ def answers(
 
 
 def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = ()) -> list[Recipe]:
-    """A step for every stage of which a latency was recorded; the last one has the value."""
+    """A step for every stage with a recorded latency; the last one returns the value."""
     recorded = found.stages
     if not recorded:
         return [LookUp(found.path, found.digest, what, outputs, stage, timed=False)]

@@ -1,4 +1,4 @@
-"""Opened runtimes: each once, the least recently used closed where there are too many."""
+"""A pool of opened runtimes; where there are too many, the least recently used one is closed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from simulator.model.onnxfile import load
 from simulator.profile.implementations import Choice
 
 Lease = Callable[[], AbstractContextManager[Runtime]]
-CULPRITS = 3
-"""Of more nodes than these, none is named: the operator is not what is odd about the model."""
+NAMED_NODES = 3
+"""Name at most this many nodes in an error; of a frequent operator, none is the likely cause."""
 LIMIT = 32
-"""Runtimes that stay open, where a plan does not need more of them at once."""
+"""Runtimes that stay open, unless a plan needs more of them at once."""
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One runtime, or its place while it is opened."""
+    """One runtime; None while it is being opened."""
 
     opening: threading.Lock = field(default_factory=threading.Lock)
     runtime: Runtime | None = None
@@ -34,7 +34,7 @@ class _Slot:
 
 
 class RuntimePool:
-    """Opens runtimes on first use and keeps the latest ones; a context manager.
+    """Opens runtimes on first use and keeps the most recently used; a context manager.
 
     Args:
         limit: how many stay open. One that is in use is never closed.
@@ -46,14 +46,14 @@ class RuntimePool:
         self._lock = threading.Lock()
 
     def make_room(self, runtimes: int) -> None:
-        """Let so many stay open: a plan goes to all of its runtimes for every sample."""
+        """Keep at least *runtimes* open: a plan uses all of its runtimes for every sample."""
         self._limit = max(self._limit, runtimes)
 
     def of(self, choice: Choice, artifact: Artifact) -> Lease:
-        """Return what lends a runtime: as a context, in which it stays open.
+        """Return a function whose result is a context manager with the opened runtime.
 
-        The context raises ModelError where the backend cannot open the artifact, with its reason,
-        and MissingLibrary where it cannot run here.
+        The runtime stays open inside the context. Entering it raises ModelError where the backend
+        cannot open the artifact, with its reason, and MissingLibrary where it cannot run here.
         """
         return partial(self._use, key_of(choice, artifact), choice, artifact)
 
@@ -64,13 +64,12 @@ class RuntimePool:
             self._slots.move_to_end(key)
             slot.users += 1
         try:
+            self._close_superfluous()
             yield slot.runtime or self._opened(slot, choice, artifact)
         finally:
             with self._lock:
                 slot.users -= 1
-                idle = self._superfluous()
-            for runtime in idle:
-                runtime.close()
+            self._close_superfluous()
 
     def close(self) -> None:
         """Close every runtime."""
@@ -103,7 +102,7 @@ class RuntimePool:
                     slot.runtime = choice.make(artifact.path)
                 except MissingLibrary:
                     raise
-                except Exception as error:  # whatever the library raises is about this model
+                except Exception as error:  # a runtime may raise anything
                     reason = one_line(error)
                     raise ModelError(
                         f"{choice.backend.name} cannot open {artifact.path}: {reason}"
@@ -111,30 +110,32 @@ class RuntimePool:
                     ) from error
             return slot.runtime
 
-    def _superfluous(self) -> list[Runtime]:
-        """Take out the runtimes that are too many and not in use, the oldest first."""
-        found = []
-        for key, slot in list(self._slots.items()):
-            if len(self._slots) <= self._limit:
-                break
-            if not slot.users:
-                del self._slots[key]
-                if slot.runtime is not None:
-                    found.append(slot.runtime)
-        return found
+    def _close_superfluous(self) -> None:
+        """Close runtimes above the limit that are not in use, the least recently used first."""
+        idle = []
+        with self._lock:
+            for key, slot in list(self._slots.items()):
+                if len(self._slots) <= self._limit:
+                    break
+                if not slot.users:
+                    del self._slots[key]
+                    idle.append(slot.runtime)
+        for runtime in idle:
+            if runtime is not None:
+                runtime.close()
 
 
 def key_of(choice: Choice, artifact: Artifact) -> str:
-    """Return what tells one opened runtime from another."""
+    """Return the key of an opened runtime: a digest of its artifact and its options."""
     return digest([artifact.key, choice.identity()])
 
 
 def _nodes_of(artifact: Artifact, reason: str) -> str:
-    """The nodes of the operators that a reason speaks of, where it does not name them itself."""
+    """The nodes whose operator an error names, where the error does not name the nodes itself."""
     if artifact.format != "onnx":
         return ""
     nodes = [n.name or n.output[0] for n in load(artifact.path).graph.node
              if re.search(rf"\b{re.escape(n.op_type)}\b", reason)]  # fmt: skip
-    if not nodes or len(nodes) > CULPRITS or any(name in reason for name in nodes):
+    if not nodes or len(nodes) > NAMED_NODES or any(name in reason for name in nodes):
         return ""
     return f" (node {', '.join(map(repr, nodes))})"

@@ -1,4 +1,4 @@
-"""Stacks: a profile, its implementations, its artifact and its opened runtime."""
+"""Stacks: a profile with its implementations, its artifact and its chain of steps."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ from simulator.profile.load import Profile
 
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
+"""A profile with the implementation of each of its stages."""
 Pair = Mapping[str, Chosen]
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One side, ready to run.
+    """One stack, ready to run.
 
     Attributes:
-        side: what it is called; of a pair ``train`` or ``deploy``.
-        profile: its document.
-        choices: the implementations behind it.
-        chain: from the source of a sample to an answer.
-        artifact: the model file that its runtime opened.
-        effective: what the runtime says is in force.
-        notices: what the person should know about it.
+        side: its name; in a pair ``train`` or ``deploy``.
+        profile: its profile.
+        choices: the implementation of each stage.
+        chain: from the source of a sample to the prediction.
+        artifact: the model file that its runtime opens.
+        effective: the settings that are in force, as the runtime reports them.
+        notices: what users should know about it.
     """
 
     side: str
@@ -55,13 +56,13 @@ class Stack:
     notices: tuple[Notice, ...]
 
     @property
-    def told(self) -> Iterator[Notice]:
-        """Its notices, about itself."""
+    def labelled_notices(self) -> Iterator[Notice]:
+        """Its notices, each labelled with the name of the stack."""
         return (notice.of(self.side) for notice in self.notices)
 
     @property
     def versions(self) -> dict[str, str | None]:
-        """The version of every library that the stack uses, where it runs."""
+        """The version of every library that the stack uses, in the Python that runs it."""
         found: dict[str, str | None] = {}
         for choice in self.choices.values():
             found |= registry.versions(choice.backend)
@@ -74,9 +75,9 @@ class StackBuilder:
     Args:
         card: the model card.
         source: its checked ONNX file.
-        dataset: the evaluated images, for calibration.
-        seed: draws the calibration images.
-        report: told what is being made.
+        dataset: the evaluated samples; calibration may use them.
+        seed: of the random choice of calibration samples.
+        report: called with a line of text when a slow step begins.
         under: the condition that every stack is under.
     """
 
@@ -94,22 +95,23 @@ class StackBuilder:
         self.runtimes = RuntimePool()
         self._effective: dict[str, Effective] = {}
 
-    def stack(self, side: str, own: Chosen, pair: Pair) -> Stack:
+    def stack(self, side: str, chosen: Chosen, pair: Pair) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
 
         Args:
-            side: what to call the stack.
-            own: its profile and implementations.
-            pair: the profiles called ``train`` and ``deploy``, for calibration through one.
+            side: the name of the stack.
+            chosen: its profile and implementations.
+            pair: the profiles called ``train`` and ``deploy``; calibration samples go through the
+                preprocessing of one of them.
 
         Raises:
             UserError: a library is missing, or the model does not fit.
         """
-        profile, choices = own
+        profile, choices = chosen
         self._refuse_other_samples(profile)
-        self._refuse_recorded(side, own)
+        self._refuse_recorded(side, chosen)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
-            return self._recorded(side, own, found)
+            return self._recorded(side, chosen, found)
         before = self._before(profile, choices)
         notices: list[Notice] = []
         feeds = None
@@ -131,11 +133,11 @@ class StackBuilder:
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
-        own = self.card.modality.front_end(profile, choices, self.card.spec)
-        return with_extras(Chain(tuple(own)), extra_stages(profile, choices))
+        recipes = self.card.modality.front_end(profile, choices, self.card.spec)
+        return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
 
     def disturbed(self, chain: Chain) -> Chain:
-        """Return a chain with the condition where it acts, if it acts between two steps."""
+        """Return a chain with the session's condition inserted, if it acts between two steps."""
         return self.under.disturbed(chain) if self.under else chain
 
     def close(self) -> None:
@@ -143,22 +145,22 @@ class StackBuilder:
         self.runtimes.close()
 
     def _refuse_other_samples(self, profile: Profile) -> None:
-        own = self.card.modality
-        if profile.spec.modality != own.name:
+        modality = self.card.modality
+        if profile.spec.modality != modality.name:
             raise ModelError(
-                f"{profile.name} takes samples of modality {profile.spec.modality}, and "
-                f"{self.card.path} is of a model for {own.name}s"
+                f"{profile.name} takes {profile.spec.modality}s, and "
+                f"{self.card.path} is of a model that takes {modality.name}s"
             )
 
-    def _refuse_recorded(self, side: str, own: Chosen) -> None:
-        """Refuse a condition that could not reach every stack alike."""
+    def _refuse_recorded(self, side: str, chosen: Chosen) -> None:
+        """Refuse a condition where a stack was recorded: it cannot act there."""
         if self.under is None:
             return
         for stage in (Stage.DECODE, Stage.RUNTIME):
-            if recorded.recording(*own, stage):
+            if recorded.recording(*chosen, stage):
                 raise UserError(
-                    f"--under {self.under.condition.text}: {side} was recorded on a device, where "
-                    "the condition does not act; leave out --under, or run a stack that is here"
+                    f"--under {self.under.condition.text}: {side} was recorded on a device, so the "
+                    "condition cannot act on it; leave out --under, or use a stack that runs here"
                 )
 
     def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
@@ -170,28 +172,28 @@ class StackBuilder:
         shape = found.array(self.dataset.items[0]).shape
         if shape != feed.shape:
             raise DataError(
-                f"{found.path}: its tensors are float32 {feed.shape}, as the card makes them; "
-                f"{self.dataset.items[0].name} is {shape}"
+                f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
+                f"that of {self.dataset.items[0].name} is {shape}"
             )
         return tuple(recorded.tensors(found))
 
-    def _recorded(self, side: str, own: Chosen, found: Recording) -> Stack:
-        """A stack whose answers were recorded; nothing of it is run."""
+    def _recorded(self, side: str, chosen: Chosen, found: Recording) -> Stack:
+        """A stack whose predictions were recorded; nothing of it is run."""
         wanted = self.source.wanted(self.card)
         found.check(self.source.digest, self.dataset.items, tuple(wanted))
         effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})
         lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
         if not found.stages:
             lines.append("its outputs were recorded without latencies")
-        told = tuple(Notice(Kind.RECORDED, line) for line in lines)
+        notices = tuple(Notice(Kind.RECORDED, line) for line in lines)
         artifact = Artifact(found.path, found.digest, "recording")
-        chain = Chain(tuple(recorded.answers(found, own[0], self.card, tuple(wanted))))
-        return Stack(side, *own, chain, artifact, effective, told)
+        chain = Chain(tuple(recorded.answers(found, chosen[0], self.card, tuple(wanted))))
+        return Stack(side, *chosen, chain, artifact, effective, notices)
 
     def _probed(
         self, choice: Choice, artifact: Artifact, runtime: Runtime
     ) -> tuple[dict[str, str], Effective]:
-        """The runtime's name of each input, and what is in force; asked once a runtime."""
+        """The runtime's name of each input, and what is in force; read once per runtime."""
         inputs = self._inputs(artifact, runtime)
         key = key_of(choice, artifact)
         if key not in self._effective:
@@ -201,7 +203,7 @@ class StackBuilder:
                 effective = runtime.effective(zeros)
             except MissingLibrary:
                 raise
-            except Exception as error:  # whatever the library raises is about this model
+            except Exception as error:  # a runtime may raise anything
                 raise ModelError(
                     f"{choice.backend.name} cannot run {artifact.path}: {one_line(error)}"
                 ) from error
@@ -209,7 +211,7 @@ class StackBuilder:
         return inputs, self._effective[key]
 
     def _inputs(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
-        """The runtime's name of each of the card's inputs; by place where names were lost."""
+        """The runtime's name of each of the card's inputs; by position where names were lost."""
         feeds = self.card.modality.feeds(self.card.spec)
         ports = {port.name: port for port in runtime.inputs}
         if len(feeds) == len(ports):
@@ -220,10 +222,10 @@ class StackBuilder:
                 return {feed.name or "": port.name for feed, port in pairs}
         takes = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
         made = ", ".join(f"{feed.dtype} {feed.shape}" for feed in feeds)
-        raise ModelError(f"{artifact.path} takes {takes}; the card makes {made}")
+        raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")
 
     def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
-        """The runtime's name of each output that the card needs; by place where names were lost."""
+        """The runtime's name of each output of the card; by position where names were lost."""
         ports = {port.name: port.shape for port in runtime.outputs}
         wanted = self.source.wanted(self.card)
         if set(wanted) <= set(ports):
@@ -237,12 +239,12 @@ class StackBuilder:
                 f"{artifact.path}: {len(self.source.outputs)} outputs expected "
                 f"({', '.join(self.source.outputs)}), got {got}"
             )
-        for name, own in names.items():
-            if not _same(wanted[name], ports[own]):
+        for name, runtime_name in names.items():
+            if not _same(wanted[name], ports[runtime_name]):
                 raise ModelError(
-                    f"{artifact.path}: output {own!r} is {shape_words(ports[own])}, and "
-                    f"{name!r} of {self.card.model} is {shape_words(wanted[name])}; "
-                    "it is another model"
+                    f"{artifact.path}: output {runtime_name!r} is "
+                    f"{shape_words(ports[runtime_name])}, but {name!r} of {self.card.model} is "
+                    f"{shape_words(wanted[name])}: they are different models"
                 )
         return names
 
@@ -262,7 +264,7 @@ class StackBuilder:
 
 
 def _zeros(feed: Feed) -> Array:
-    """Zeros that the network takes; a dimension that the sample decides is 1."""
+    """Zeros of the input's shape; a dimension that differs between samples is 1."""
     return np.zeros([1 if side is None else side for side in feed.shape], feed.dtype)
 
 
@@ -271,7 +273,10 @@ def _takes(port: Port, feed: Feed) -> bool:
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:
-    """Whether two shapes may be one; the batch and ones apart, as a converter may drop them."""
+    """Whether two shapes are compatible, ignoring the batch and sizes of 1.
+
+    A converter may drop dimensions of size 1.
+    """
     mine, theirs = ([side for side in dims[1:] if side != 1] for dims in (shape, other))
     return len(mine) == len(theirs) and all(
         None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True)

@@ -1,6 +1,6 @@
-"""The one interpreter of recipes: a sample goes down a plan once.
+"""The one interpreter of plans: a walk computes the nodes of a plan for one sample.
 
-Pictures, controls, latency, calibration and workers all walk; nobody else applies a recipe.
+Pictures, controls, latency and calibration all use a walk; no other module applies a recipe.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from simulator.errors import SampleError
 from simulator.pipeline.plan import Node, Path, Plan
 
 Say = Callable[[Recipe, Any], None]
-"""Told each recipe with its value, in order."""
+"""Called with each recipe and its value, in the order of computation."""
 
 
 class Opened:
     """A plan whose recipes were opened in this process.
 
     Args:
-        plan: what is walked.
+        plan: its recipes are opened.
         runtimes: opened runtimes; the caller closes them.
     """
 
@@ -41,20 +41,20 @@ class Opened:
             self.apply(index)
 
     def apply(self, index: int) -> Apply:
-        """Return the computation of a node; those beside the arms are opened on first use."""
+        """Return a node's function; nodes outside the arms are opened on first use."""
         if index not in self._applied:
             self._applied[index] = self.plan.nodes[index].recipe.open(self._runtimes)
         return self._applied[index]
 
     def walk(self, context: Context, say: Say | None = None) -> Walk:
-        """Take a sample down every arm.
+        """Run every arm on a sample.
 
         Args:
             context: the sample.
-            say: told each recipe with its value.
+            say: called with each recipe and its value.
 
         Raises:
-            StageError: it cannot go through one of them.
+            StageError: a stage of one of them failed.
         """
         walk = Walk(self, context, say)
         walk.through(self._main, self._kept)
@@ -62,10 +62,10 @@ class Opened:
 
 
 class StageError(SampleError):
-    """A sample that cannot go on, with the stage at which it stopped.
+    """A stage failed on a sample.
 
     Attributes:
-        stage: of the recipe.
+        stage: of the recipe that failed.
         reason: why.
     """
 
@@ -76,7 +76,7 @@ class StageError(SampleError):
 
 @dataclass(frozen=True, slots=True)
 class _Twin:
-    """What a recipe made of one input, kept in case another node has an equal one."""
+    """A recipe's input and value, kept in case another node gets an equal input."""
 
     given: Array
     value: Any
@@ -84,15 +84,15 @@ class _Twin:
 
 
 class Walk:
-    """What one sample left on its way: values and times of the nodes that it went through.
+    """The values and times of a plan's nodes for one sample.
 
     Args:
         opened: the plan.
         context: the sample.
-        say: told each recipe with its value.
+        say: called with each recipe and its value.
 
     Attributes:
-        spent: nanoseconds of all that was really computed, each unique step once.
+        spent: nanoseconds of all nodes that were computed, each counted once.
     """
 
     def __init__(self, opened: Opened, context: Context, say: Say | None = None) -> None:
@@ -106,14 +106,14 @@ class Walk:
         self._twins: dict[tuple[str, bytes], _Twin] = {}
 
     def through(self, nodes: Iterable[int], kept: Sequence[bool]) -> None:
-        """Compute nodes in order, and forget values that nobody takes any more.
+        """Compute nodes in order, and drop values that no later node takes.
 
         Args:
             nodes: indices, parents first.
             kept: for every node of the plan, whether its value is kept to the end.
 
         Raises:
-            StageError: a recipe refuses the sample.
+            StageError: a stage failed.
         """
         plan = self._opened.plan
         left = [node.children for node in plan.nodes]
@@ -126,10 +126,10 @@ class Walk:
                     self._values[parent] = None
 
     def value(self, path: Path) -> Any:
-        """Return the value at the end of a path, going there now where nobody has been.
+        """Return the value at the end of a path; nodes without a value are computed now.
 
         Raises:
-            StageError: a recipe refuses the sample.
+            StageError: a stage failed.
         """
         for index in path:
             if not self._done[index]:
@@ -137,7 +137,7 @@ class Walk:
         return self._values[path[-1]]
 
     def aside(self, name: str) -> Any:
-        """Return the value at the end of a chain beside the arms."""
+        """Return the value at the end of one of the plan's ``asides``."""
         return self.value(self._opened.plan.asides[name])
 
     def answers(self) -> list[Any]:
@@ -154,7 +154,7 @@ class Walk:
         return times
 
     def again(self) -> Walk:
-        """Take the same sample down every arm once more."""
+        """Run every arm on the same sample once more, from the start."""
         return self._opened.walk(self.context)
 
     def _compute(self, index: int) -> None:
@@ -174,18 +174,18 @@ class Walk:
             self._say(node.recipe, value)
 
     def _once(self, index: int, node: Node, given: Any, context: Context) -> tuple[Any, int]:
-        """A node's value and its time in ns; of twins with equal inputs the first one's."""
+        """A node's value and its time in ns; twins with equal inputs are computed once."""
         apply = self._opened.apply(index)
         if node.twin is None or not isinstance(given, np.ndarray):
             return self._timed(apply, given, context)
-        glance = node.twin, given.ravel()[::101].tobytes()
-        known = self._twins.get(glance)
+        key = node.twin, given.ravel()[::101].tobytes()  # cheap; all elements are compared below
+        known = self._twins.get(key)
         if known is None or not np.array_equal(known.given, given):
-            known = self._twins[glance] = _Twin(given, *self._timed(apply, given, context))
+            known = self._twins[key] = _Twin(given, *self._timed(apply, given, context))
         return known.value, known.ns
 
     def _timed(self, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:
-        """A step's value, and its nanoseconds less what was excluded meanwhile."""
+        """A step's value, and its nanoseconds without the time that the step excluded."""
         excluded, start = clock.excluded(), time.perf_counter_ns()
         value = apply(given, context)
         ns = time.perf_counter_ns() - start - (clock.excluded() - excluded)
@@ -194,7 +194,7 @@ class Walk:
 
 
 def _kept(plan: Plan) -> list[bool]:
-    """Which values are kept until the sample is done: ends of arms, and what asides begin from."""
+    """Which values are kept until the sample is done: ends of arms, and where asides branch off."""
     main = {index for path in plan.paths for index in path}
     kept = [False] * len(plan.nodes)
     for path in plan.paths:
@@ -207,4 +207,4 @@ def _kept(plan: Plan) -> list[bool]:
 
 
 Watch = Callable[[Walk, Sequence[Any]], Any]
-"""Looks at a sample that has gone through every arm, with its outcomes; returns what it saw."""
+"""Called with a sample's walk after every arm has run, and its outcomes; may return any value."""

@@ -8,10 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING
-from simulator.report.words import ends, is_significant, points, title
+from simulator.report.words import ends, heading, is_significant, points, run_on, title
 from simulator.results.suites import Blame, ExplainSummary, WorstSummary
-
-_HEADS = {"flip_rate": "Flip rate", "top1": "Top-1"}
 
 
 def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
@@ -25,14 +23,12 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
     names = [summary[side].profile for side in ("train", "deploy")]
     console.print(
         f"\n[bold]{escape(names[0])} → {escape(names[1])}[/]   {escape(summary.model)}, "
-        f"{summary.samples:,} images, {summary.stacks} stacks in one plan of "
+        f"{run_on(summary)}, {summary.stacks} stacks in one plan of "
         f"{summary.unique_steps} unique steps",
         highlight=False,
     )
     for metric, blame in summary.blame.items():
-        _metric(f"{_HEADS.get(metric, title(metric))}, points", blame, summary, console)
-    if summary.skipped:
-        console.print(f"[yellow]note[/] {summary.skipped} images were skipped")
+        _metric(f"{heading(summary.task, metric)}, points", blame, summary, console)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
@@ -80,14 +76,14 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
     table = Table(
         title=f"Worst case of {escape(summary.suite)} for {escape(summary.model)}, "
-        f"{summary.samples:,} images",
+        f"{run_on(summary)}",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
     metric = summary.metric
-    for column in ("step", "added", title(metric), "lost, points"):
+    for column in ("step", "added", title(summary.task, metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")
     table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
     deepest = max(summary.path, key=lambda step: step.drop)
@@ -110,7 +106,9 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     for option, why in summary.absent.items():
         console.print(f"[yellow]note[/] {escape(f'{option}: {why}')}", highlight=False)
     if summary.skipped:
-        console.print(f"[yellow]note[/] up to {summary.skipped} images were skipped in a step")
+        console.print(
+            f"[yellow]note[/] up to {summary.skipped} {summary.sample_unit}s were skipped in a step"
+        )
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)

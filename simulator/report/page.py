@@ -48,7 +48,7 @@ def write(folder: Path, out: Path | None = None) -> Path:
         The file: whole, or as it was before.
 
     Raises:
-        RunError: the folder is no run, or the file cannot be written.
+        RunError: the folder is not a run, or the file cannot be written.
     """
     try:
         page = html(read(folder))
@@ -100,6 +100,7 @@ class _Told:
     """What the page says of a run beside its sections."""
 
     samples: int | None = None
+    unit: str = "image"
     scenario: str | None = None
     skipped: int = 0
     skipped_samples: Sequence[Skipped] = ()
@@ -115,6 +116,7 @@ def _told(run: Run) -> _Told:
         return _Told()
     return _Told(
         summary.samples,
+        summary.sample_unit,
         summary.get("scenario"),
         summary.skipped,
         summary.get("skipped_samples", ()),

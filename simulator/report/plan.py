@@ -19,7 +19,7 @@ def render(plan: Plan, console: Console) -> None:
         console: where it goes.
     """
     uses = Counter(index for path in plan.paths for index in path)
-    tree = Tree("an image")
+    tree = Tree("a sample")
     branches: dict[int, Tree] = {}
     main = {index for path in plan.paths for index in path}
     for index, node in enumerate(plan.nodes):
@@ -38,7 +38,7 @@ def render(plan: Plan, console: Console) -> None:
         counts = f"{asked[stage]:>5} asked, {unique[stage]:>4} unique"
         console.print(f"{stage:<12}{counts}", highlight=False)
     console.print(
-        f"{len(plan.paths)} stacks: {sum(asked.values())} steps an image, {len(main)} "
+        f"{len(plan.paths)} stacks: {sum(asked.values())} steps a sample, {len(main)} "
         "unique; equal tensors of different steps are found while running, and inferred once",
         highlight=False,
     )

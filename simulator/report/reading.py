@@ -1,4 +1,4 @@
-"""Runs as reports read them: nothing is measured, and nothing is worked out anew."""
+"""Runs as reports read them; nothing is measured or computed again."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read(folder: Path) -> Run:
     """Read what a command has left.
 
     Raises:
-        RunError: it is no run, or one that did not finish or is damaged.
+        RunError: it is not a run, did not finish or is damaged.
     """
     found = read_manifest(folder).get("command")
     if found == "replay":

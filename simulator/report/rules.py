@@ -78,7 +78,7 @@ def cells(pair: AuditedPair, stack: AuditedStack) -> list[str]:
     return [
         f"{pair.samples:,}{skipped}",
         flips(pair.flips),
-        f"{title(pair.metric)} {delta}" if pair.delta else delta,
+        f"{title(pair.task, pair.metric)} {delta}" if pair.delta else delta,
         latency(pair),
         evidence(stack, pair.differing),
     ]

@@ -83,8 +83,8 @@ def _cell(summary: SweepSummary, name: str) -> str:
 def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
     first = summaries[0]
     table = Table(
-        title=f"{escape(first.suite)}: points of {title(first.metric)} lost / "
-        f"{_answers(first)} flipped, {first.samples:,} images, "
+        title=f"{escape(first.suite)}: points of {title(first.task, first.metric)} lost / "
+        f"{_answers(first)} flipped, {first.samples:,} {first.sample_unit}s, "
         f"trained on {escape(first.train.profile)}",
         title_justify="left",
         title_style="bold",
@@ -107,7 +107,7 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
         )
         if summary.skipped:
             console.print(
-                f"[yellow]note[/] {name}: {summary.skipped} images skipped: "
+                f"[yellow]note[/] {name}: {summary.skipped} {summary.sample_unit}s skipped: "
                 "see skipped in records.parquet",
                 highlight=False,
             )
@@ -130,7 +130,15 @@ def options(summaries: Sequence[SweepSummary]) -> str:
     for summary in summaries:
         metric, view = summary.metric, TASKS[summary.task].view()
         kinds = {name: view.kind(name) for name in view.task.kinds}
-        titles = ["", f"{title(metric)} %", "delta", "95 % interval", "flips", *kinds.values(), "p"]
+        titles = [
+            "",
+            f"{title(summary.task, metric)} %",
+            "delta",
+            "95 % interval",
+            "flips",
+            *kinds.values(),
+            "p",
+        ]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
         for name, column in summary.columns.items():
@@ -149,7 +157,7 @@ def options(summaries: Sequence[SweepSummary]) -> str:
                         f"{entry.p:.2g}",
                     ]
                 )
-        text += f"{summary.model}, {summary.samples} images\n\n"
+        text += f"{summary.model}, {summary.samples} {summary.sample_unit}s\n\n"
         text += "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n"
     return text
 

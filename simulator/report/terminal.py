@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.rules import got
-from simulator.report.words import ends, points, settings
+from simulator.report.words import differences, ends, no_effect, points, run_on, settings
 from simulator.results.pair import AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Profile, Summary
 from simulator.results.timed import LatencySummary, LoadSummary
@@ -29,10 +29,9 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     train, deploy = (_name(summary[side]) for side in ("train", "deploy"))
-    left_out = f", {summary.skipped} skipped" if summary.skipped else ""
     console.print(
         f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary.model)}, "
-        f"{summary.samples:,} images{left_out}",
+        f"{run_on(summary)}",
         highlight=False,
     )
     _axes(summary, console)
@@ -65,7 +64,7 @@ def _axes(summary: PairSummary, console: Console) -> None:
     shown = table("What differs", "axis", "train", "deploy", "swapped alone")
     for entry in summary.axes:
         sides = [_side(entry[side]) for side in ("train", "deploy")]
-        shown.add_row(entry.axis, *sides, _effect(entry.effect))
+        shown.add_row(entry.axis, *sides, _effect(entry.effect, summary.sample_unit))
     console.print(shown)
 
 
@@ -73,17 +72,15 @@ def _side(side: AxisSide) -> str:
     return f"{escape(settings(side.values) or NOTHING)} [dim]({side.evidence})[/]"
 
 
-def _effect(effect: AxisEffect | None) -> str:
+def _effect(effect: AxisEffect | None, unit: str) -> str:
     if effect is None:
         return NOTHING
     if effect.why is not None:
         return escape(effect.why)
     if effect.null:
-        return f"[green]null: 0 pixels changed in {effect.samples} images[/]"
-    return (
-        f"{effect.values_changed:.0%} of values, mean {effect.mean:.2f}, "
-        f"max {effect.max:.0f} levels"
-    )
+        what, where = no_effect(effect, unit)
+        return f"[green]null: {what} changed in {where}[/]"
+    return f"{effect.values_changed:.0%} of values, {differences(effect)}"
 
 
 def _answer(summary: PairSummary, console: Console) -> None:
@@ -129,7 +126,7 @@ def _metrics(summary: PairSummary, table: Table) -> None:
 
 def _worst(summary: PairSummary, console: Console) -> None:
     view = TASKS[summary.task].view()
-    shown = table("Worst flips", "image", *view.titles)
+    shown = table("Worst flips", summary.sample_unit, *view.titles)
     for flip in summary.worst_flips:
         shown.add_row(escape(flip.sample), *map(escape, view.words(plain(flip))))
     console.print(shown)
@@ -173,7 +170,8 @@ def _notes(summary: PairSummary, console: Console) -> None:
     same = summary.controls.self_
     if same.bit_equal:
         console.print(
-            f"control: each side against itself, {same.samples} images: 0 flips, bit-equal",
+            f"control: each side against itself, {same.samples} {summary.sample_unit}s: 0 flips, "
+            "bit-equal",
             highlight=False,
         )
 

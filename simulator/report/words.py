@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
-from simulator.results.shared import ConditionDescription
+from simulator.results.pair import AxisEffect
+from simulator.results.shared import ConditionDescription, ModelSummary
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
+from simulator.tasks.task import TASKS
 
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05
@@ -50,17 +52,41 @@ _KEYED = (
 )
 """Fields whose values do not speak for themselves."""
 _NAMED = 4
-"""Stretches of deadlines with a better stack that are put into words."""
+"""Describe at most this many stretches of deadlines with a better stack."""
 
 
-def title(metric: str) -> str:
-    """Return a metric as people write it."""
-    return {"top1": "top-1"}.get(metric, metric)
+def title(task: str, metric: str) -> str:
+    """Return a metric of a task as people write it."""
+    return "flip rate" if metric == "flip_rate" else TASKS[task].view().metric(metric)
+
+
+def heading(task: str, metric: str) -> str:
+    """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
+    name = title(task, metric)
+    return name[:1].upper() + name[1:] if name.islower() else name
 
 
 def count(number: int, what: str) -> str:
     """Return how many there are of something."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def run_on(summary: ModelSummary) -> str:
+    """Return how many samples there were of what, and how many were skipped."""
+    left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
+    return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
+
+
+def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
+    """Return what an axis without effect does not change, and in which samples."""
+    parts = "pixels" if unit == "image" else "values"
+    return f"0 {parts}", f"{effect.samples:,} {unit}s"
+
+
+def differences(effect: AxisEffect) -> str:
+    """Return the mean and the largest difference of two inputs of a network."""
+    mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
+    return f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
 
 
 def share(value: float | None, digits: int = 1) -> str:

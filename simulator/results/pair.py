@@ -33,11 +33,16 @@ class AxisEffect(Typed):
     why: str | None = Field(
         default=None, description="in words, where pixels were not compared; else None"
     )
-    samples: int | None = Field(default=None, description="images compared")
+    samples: int | None = Field(default=None, description="compared")
     changed: int | None = Field(default=None, description="of them, those with any difference")
     values_changed: float | None = Field(default=None, description="share of values that differ")
-    mean: float | None = Field(default=None, description="mean difference, levels of 0-255")
-    max: float | None = Field(default=None, description="largest difference, levels of 0-255")
+    mean: float | None = Field(default=None, description="mean difference")
+    max: float | None = Field(default=None, description="largest difference")
+    unit: str = Field(
+        default="levels",
+        description="of mean and max: levels of 0-255; of other samples than images, units of the "
+        "network's input",
+    )
 
 
 class Axis(Typed):

@@ -110,6 +110,7 @@ class ModelSummary(Summary):
     task: str = Field(description="what the model does")
     metric: str = Field(description="the task's headline metric")
     samples: int = Field(description="that went through every stack")
+    sample_unit: str = Field(default="image", description="one sample, in the singular")
     skipped: int = Field(description="samples that did not")
     warnings: list[Notice] = Field(
         default_factory=list, description="what the person should know, with kinds"

@@ -30,10 +30,11 @@ from simulator.typed import plain
 
 MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
 PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
-AUDITED = ("audit.yaml", "audit.md", "junit.xml", "bundle.zip")
-"""Files of an audit's run, which has no records of its own but runs in :data:`NESTED`."""
-PAIRS, TAILS = "pairs", "tail"
-NESTED = (PAIRS, TAILS, "profiles", "cards")
+DOCUMENT, MARKDOWN, JUNIT, BUNDLE = "audit.yaml", "audit.md", "junit.xml", "bundle.zip"
+"""Files of an audit's run, which has no records of its own but runs in folders below it."""
+PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER = "pairs", "tail", "profiles", "cards"
+AUDIT_FILES = (DOCUMENT, MARKDOWN, JUNIT, BUNDLE)
+AUDIT_FOLDERS = (PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER)
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
@@ -235,10 +236,10 @@ def _write_table(table: pa.Table, place: Path) -> None:
 
 def clear(folder: Path) -> None:
     """Remove what an earlier run has left in a folder, but for its manifest."""
-    for kind in ("*.parquet", "*.html", SUMMARY, *AUDITED):
+    for kind in ("*.parquet", "*.html", SUMMARY, *AUDIT_FILES):
         for place in folder.glob(kind):
             place.unlink()
-    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, *NESTED):
+    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, *AUDIT_FOLDERS):
         shutil.rmtree(folder / inner, ignore_errors=True)
 
 
@@ -261,7 +262,7 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if filled and not overwrite:
         raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
     if filled and not (folder / MANIFEST).is_file():
-        raise RunError(f"{folder} holds something that is no run; choose another --out")
+        raise RunError(f"{folder} holds files that are not a run; choose another --out")
 
 
 def _check_same(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -95,7 +95,7 @@ def compare(
         found = effect(after[metric] - before[metric])
         deltas[metric] = {
             "value": found.value, "ci95": list(found.ci95), "p": found.p,
-            "method": "bootstrap over images",
+            "method": "bootstrap over samples",
         }  # fmt: skip
     changed = effect(flip_rate(deploy.records, draws))
     return {

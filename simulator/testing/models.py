@@ -104,6 +104,19 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
     "hand": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 8, 8)),
     "work": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 64, 64)),
     "other": ((_POINT, {"w": -HAND[..., None, None]}), (1, 2, 64, 64)),
+    "folded": (
+        (
+            [("Conv", "x w", "c", {}), ("BatchNormalization", "c g b m v", "y", {})],
+            {
+                "w": _normal(6, 4, 3, 3),
+                "g": _of(1, 2, 1, 2, 1, 2),
+                "b": _of(*range(6)),
+                "m": _of(*range(6)),
+                "v": _of(1, 2, 3, 4, 5, 6),
+            },
+        ),
+        SHAPE,
+    ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
 }
 

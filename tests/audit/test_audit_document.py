@@ -50,7 +50,7 @@ def test_a_document_says_what_is_to_be_audited(audit):
         ("flip_rate > 1%", "nonsense", "8: rules.0.fail_on: cannot read the rule"),
         ("[two]", "[tow]", "10: rules.0.deploy: unknown name 'tow'; did you mean 'two'"),
         ("  one: opencv_fp32", "  ../up: opencv_fp32", "5: deploy.../up: a name has letters"),
-        ("  one: opencv_fp32", "  train: opencv_fp32", "5: deploy.train: so is the training"),
+        ("  one: opencv_fp32", "  train: opencv_fp32", "5: deploy.train: 'train' is reserved"),
         ("  one: opencv_fp32", "  TWO: opencv_fp32", "6: deploy.two: differs from TWO in upper"),
         ("  one: opencv_fp32", "  one: 3", "5: deploy.one: keys expected (profile, set), got 3"),
         ("train: pillow_fp32", "models: {}", "3: models: at least one expected, got none"),

@@ -197,7 +197,7 @@ def test_a_rule_on_what_there_will_not_be_is_refused_before_anything_is_run(
 
 
 def test_what_the_document_says_is_no_option(card, data, cache, tmp_path):
-    with pytest.raises(UserError, match="limit: an audit's document says it"):
+    with pytest.raises(UserError, match="limit: it is set in the audit's document"):
         audit(document(tmp_path, card, data), out=tmp_path / "out", limit=3)
 
 

@@ -62,7 +62,7 @@ def test_another_bundle_than_the_signed_one_is_told(good, capsys):
     own, other = hashlib.sha256(good.read_bytes()).hexdigest(), "00" * 32
     assert cli.main(["verify", str(good), "--digest", own.upper()]) == cli.PASS
     assert cli.main(["verify", str(good), "--digest", other]) == cli.GATE_FAILED
-    assert f"another bundle: {other} was expected" in capsys.readouterr().out
+    assert f"the digest differs: {other} was expected" in capsys.readouterr().out
     assert cli.main(["verify", str(good), "--digest", own[:8]]) == cli.USER_ERROR
     assert "64 hexadecimal digits of a SHA-256 expected" in capsys.readouterr().err
 
@@ -86,15 +86,15 @@ def test_what_was_changed_is_named(good, tmp_path, capsys, change, problem):
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        (("../up.json", b"", 0), "is no path below a folder"),
-        (("/etc/passwd", b"", 0), "is no path below a folder"),
-        (("a//b", b"", 0), "is no path below a folder"),
-        (("folder/", b"", 0), "is no path below a folder"),
-        (("C:\\a", b"", 0), "is no path below a folder"),
-        (("a\x1bb", b"", 0), "is no path below a folder"),
+        (("../up.json", b"", 0), "is not a path below a folder"),
+        (("/etc/passwd", b"", 0), "is not a path below a folder"),
+        (("a//b", b"", 0), "is not a path below a folder"),
+        (("folder/", b"", 0), "is not a path below a folder"),
+        (("C:\\a", b"", 0), "is not a path below a folder"),
+        (("a\x1bb", b"", 0), "is not a path below a folder"),
         (("Audit.YAML", b"", 0), "is there twice"),
-        (("link", b"/etc/passwd", stat.S_IFLNK | 0o777), "but a link"),
-        (("pipe", b"", stat.S_IFIFO), "is no regular file"),
+        (("link", b"/etc/passwd", stat.S_IFLNK | 0o777), "is a link"),
+        (("pipe", b"", stat.S_IFIFO), "is not a regular file"),
         (("bomb", bytes(2**22), 0), "would unpack"),
     ],
 )
@@ -143,7 +143,7 @@ def test_what_is_no_zip_file_is_no_bundle(tmp_path, capsys, content):
 
     assert cli.main(["verify", str(place)]) == cli.USER_ERROR
     (line,) = capsys.readouterr().err.splitlines()
-    assert "no bundle, or one that was cut off" in line
+    assert "not a bundle, or one that was cut off" in line
     assert cli.main(["replay", str(place)]) == cli.USER_ERROR
     assert cli.main(["verify", str(tmp_path / "absent.zip")]) == cli.USER_ERROR
 
@@ -151,9 +151,9 @@ def test_what_is_no_zip_file_is_no_bundle(tmp_path, capsys, content):
 @pytest.mark.parametrize(
     ("digests", "said"),
     [
-        (b"[]", "no JSON object"),
-        (b"{", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[]", "not a JSON object"),
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"{}", "not of schema 1"),
         (b'{"schema": 1, "algorithm": "md5", "digests": {}}', "not of schema 1 with sha256"),
         (b'{"schema": 1, "algorithm": "sha256", "digests": [1]}', "no digest of each member"),

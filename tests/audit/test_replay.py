@@ -85,7 +85,7 @@ def test_another_image_is_different_and_named(again, data, tmp_path):
     pair = of(again(images=other))
 
     assert pair["verdict"] == DIFFERENT
-    assert pair["reason"] == "outputs differ, and so does what went in"
+    assert pair["reason"] == "outputs differ, and so do the inputs"
     assert pair["changed"]["inputs"] == ["1 image changed: red/red0.jpg"]
     assert pair["sides"]["deploy"]["outputs"] == 5
 
@@ -144,7 +144,7 @@ def test_a_figure_that_does_not_follow_from_the_records_is_different(again, bund
     pair = of(again(place))
 
     assert pair["verdict"] == DIFFERENT
-    assert "states otherwise of: flips.rate" in pair["reason"]
+    assert "has other values for: flips.rate" in pair["reason"]
 
 
 def test_an_outcome_that_does_not_follow_is_different(again, bundle, tmp_path):
@@ -212,11 +212,11 @@ def test_a_bundle_that_was_changed_is_not_run(again, bundle, tmp_path):
         ("manifest.json", b"{}", "manifest.json does not say what tiny is"),
         ("profiles/bgr.yaml", b"schema: 1", "required, and not written"),
         ("profiles/bgr.yaml", None, "profiles/bgr.yaml is not in it"),
-        ("pairs/tiny/bgr/records.parquet", b"PAR1", "no records of ours"),
+        ("pairs/tiny/bgr/records.parquet", b"PAR1", "not records of a pair"),
         ("pairs/tiny/bgr/records.parquet", None, "records.parquet is not in it"),
-        ("pairs/tiny/bgr/manifest.json", b"{}", "no records of ours"),
-        ("pairs/tiny/bgr/summary.json", b"[]", "no JSON object"),
-        ("summary.json", b"[]", "no JSON object"),
+        ("pairs/tiny/bgr/manifest.json", b"{}", "not records of a pair"),
+        ("pairs/tiny/bgr/summary.json", b"[]", "not a JSON object"),
+        ("summary.json", b"[]", "not a JSON object"),
     ],
 )
 def test_a_bundle_that_a_stranger_has_signed_is_one_line(
@@ -319,9 +319,9 @@ OLD = set(IMAGES[:10])
     [
         (pair(OLD), pair(OLD), BIT_EQUAL, "every output"),
         (pair(OLD), pair(OLD, version="2"), BIT_EQUAL, "every output"),
-        (pair(OLD), pair(OLD, digest="b"), WITHIN, "not one answer does"),
-        (pair(OLD), pair(OLD, score=0.25), WITHIN, "not one answer does"),
-        (pair(OLD), pair(set(IMAGES[:11]), "b"), DIFFERENT, "nothing around changed"),
+        (pair(OLD), pair(OLD, digest="b"), WITHIN, "no answer does"),
+        (pair(OLD), pair(OLD, score=0.25), WITHIN, "no answer does"),
+        (pair(OLD), pair(set(IMAGES[:11]), "b"), DIFFERENT, "nothing else changed"),
         (pair(OLD), pair(set(IMAGES[:11]), "b", version="2"), WITHIN, "1 answers differ"),
         (pair(OLD, bit_equal=False), pair(set(IMAGES[:11]), "b"), WITHIN, "1 answers differ"),
         (pair(OLD), pair(set(IMAGES[:4]), "b", version="2"), DIFFERENT, "flip_rate"),
@@ -329,7 +329,7 @@ OLD = set(IMAGES[:10])
         (pair(OLD), pair(set(IMAGES[:17]), "b", version="2"), WITHIN, "7 answers differ"),
         (
             pair(OLD), pair(set(IMAGES[:11]), "b", version="2", failed=True), DIFFERENT,
-            "rules come out otherwise: r",
+            "rules have another outcome: r",
         ),
         (
             pair(OLD), pair(OLD, samples=IMAGES[:-1]), DIFFERENT,
@@ -346,7 +346,7 @@ def test_the_verdict(old, new, verdict_, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"flips": {"ci95": [0, 1]}}, "own records say otherwise of: flips.ci95"),
+        ({"flips": {"ci95": [0, 1]}}, "own records give other values for: flips.ci95"),
         ({"flips": {"rate": 0.11}}, "flips.rate"),
         ({"train": {"metric": {"top1": 0.9}}}, "train.metric.top1"),
         ({"samples": 1000}, "samples"),
@@ -370,8 +370,8 @@ def test_the_same_answers_excuse_no_other_figure_and_no_other_outcome():
     moved, failed = pair(OLD, "b"), pair(OLD, "b", failed=True)
     moved.summary["flips"]["rate"] = 0.18
 
-    assert "not one answer does, and outside the recorded" in held(old, moved)["reason"]
-    assert held(old, failed)["reason"].endswith("rules come out otherwise: r")
+    assert "no answer does, and outside the recorded" in held(old, moved)["reason"]
+    assert held(old, failed)["reason"].endswith("rules have another outcome: r")
     assert {held(old, one)["verdict"] for one in (moved, failed)} == {DIFFERENT}
 
 
@@ -469,7 +469,7 @@ def test_boxes_that_a_stranger_made_up_are_one_line(tmp_path):
     ]  # fmt: skip
     old = PairRun(new.manifest, {}, read_answers(packed(rows), new.manifest, "here"))
 
-    with pytest.raises(RunError, match="here: no records of ours"):
+    with pytest.raises(RunError, match="here: not records of a pair"):
         compare(old, new, measure)
 
 
@@ -682,6 +682,6 @@ def test_another_recording_is_an_input_that_changed(again, recorded, card, data,
     result = again(recorded, overrides=[f"board.runtime.recording={other}/recording.yaml"])
 
     found = of(result, "board")
-    assert found["reason"] == "outputs differ, and so does what went in"
+    assert found["reason"] == "outputs differ, and so do the inputs"
     (line,) = found["changed"]["inputs"]
     assert line.startswith("deploy recordings.runtime: ")

@@ -165,7 +165,7 @@ def test_a_color_that_is_taken_for_another_is_said(here, check):
     code, lines, _ = check(written(here, f"{HEAD}{color}evidence: {{}}\n"), "--strict")
 
     assert code == 0
-    assert any("itu takes them for bt601 limited range" in line for line in lines)
+    assert any("itu assumes bt601 limited range" in line for line in lines)
 
 
 def test_strict_refuses_what_is_not_in_force(check, monkeypatch):

@@ -19,6 +19,7 @@ from simulator.latency import screen as timed
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
 from simulator.notices import Kind
+from simulator.results.store import read_summary
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100, 120])
 STAGES = ("decode", "resize", "geometry", "normalize", "infer", "postprocess")
@@ -243,7 +244,7 @@ def test_what_is_piped_is_plain_and_120_wide(simulate, place, command):
     code, out, err = simulate(command, "--profile", "pillow_fp32", *OWN[command])
 
     assert (code, err) == (0, "") and "\x1b[" not in out
-    summary = json.loads((place / "shown" / "summary.json").read_text())
+    _, summary = read_summary(place / "shown")
     expected = screen(summary, 120).replace("runs/x", str(place / "shown"))
     assert out == f"{expected}report: {place / 'shown' / 'report.html'}\n"
 

@@ -272,7 +272,7 @@ def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tm
 
     monkeypatch.setattr(gallery, "thumbnail", gone)
     monkeypatch.setattr(feature_maps, "opened", broken)
-    card = tiny.card(tmp_path / "pooled", pooled())
+    card = tiny.card(tmp_path / "pooled", tiny.pooled())
 
     summary = run(CEIL, model=card).summary
 
@@ -280,19 +280,6 @@ def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tm
     assert first["train"] and not first["notes"]
     assert (second["train"], second["notes"]) == (None, ["not shown further: is gone by now"])
     assert first["missing"] == ["pooling: no feature maps: a bug"]
-
-
-def pooled(kind="MaxPool", **options):
-    """A pool before a Relu and the classifier."""
-    options = {"kernel_shape": [3, 3], "strides": [2, 2]} | options
-    nodes = [
-        helper.make_node(kind, ["x"], ["p"], name="pool", **options),
-        helper.make_node("Relu", ["p"], ["r"], name="last"),
-        helper.make_node("GlobalAveragePool", ["r"], ["pooled"]),
-        helper.make_node("Flatten", ["pooled"], ["flat"]),
-        helper.make_node("Gemm", ["flat", "w"], ["y"]),
-    ]
-    return tiny.model(nodes, constants={"w": np.eye(3, dtype=np.float32)})
 
 
 def tensor(data, look):
@@ -305,7 +292,7 @@ def gray(values, low, high):
 
 def test_the_row_that_only_rounding_up_makes_is_marked(run, data, tmp_path):
     """32 becomes 16 with ceil and 15 without; the windows that both have are the same."""
-    found = run(CEIL, model=tiny.card(tmp_path / "pooled", pooled()))
+    found = run(CEIL, model=tiny.card(tmp_path / "pooled", tiny.pooled()))
 
     look = found.summary["looks"][0]
     first, last = look["maps"]
@@ -331,7 +318,7 @@ def test_the_row_that_only_rounding_up_makes_is_marked(run, data, tmp_path):
 
 def test_maps_of_equal_size_are_subtracted(run, data, tmp_path):
     """At an edge 3 of 9 values are padding, in a corner 5."""
-    model = pooled("AveragePool", strides=[1, 1], pads=[1, 1, 1, 1])
+    model = tiny.pooled("AveragePool", strides=[1, 1], pads=[1, 1, 1, 1])
     sides = [f"{s}.graph.pooling.count_include_pad={w}"
              for s, w in (("train", "include"), ("deploy", "exclude"))]  # fmt: skip
 

@@ -135,11 +135,12 @@ def three(**columns):
 
 
 KNOWN = (
-    "image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, infer_ns, "
-    "postprocess_ns"
+    "sample, image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, "
+    "infer_ns, postprocess_ns"
 )
 REFUSED = {
-    "no image": ({"name": ["a"], "total_ns": [1]}, "no column image; it has name, total_ns"),
+    "no image": ({"name": ["a"], "total_ns": [1]},
+                 "no column image or sample; it has name, total_ns"),
     "no row": ({"image": pa.array([], pa.string()), "total_ns": pa.array([], pa.int64())},
                "no row"),
     "unknown": (three(total_ns=[1, 2, 3], watts=[1, 2, 3]), f"column 'watts' is none of {KNOWN}"),
@@ -227,7 +228,7 @@ def test_numbers_beyond_64_bits_are_refused(tmp_path):
         ("image,total_ns\na,1\n", ".parquet", "not a table: "),
         ("image,total_ns,total_ns\na,1,2\n", ".csv", "column 'total_ns' is there twice; keep one"),
         ("image,image,total_ns\na,b,2\n", ".csv", "column 'image' is there twice; keep one"),
-        ("image;total_ns\na;1\n", ".csv", "no column image; it has image;total_ns"),
+        ("image;total_ns\na;1\n", ".csv", "no column image or sample; it has image;total_ns"),
     ],
 )
 def test_files_that_are_no_table(tmp_path, text, suffix, says):

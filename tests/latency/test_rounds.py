@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_results import start
 
 from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
@@ -44,7 +45,7 @@ def same(one, other):
 
 @pytest.fixture
 def run(tmp_path):
-    with RunWriter(tmp_path / "run", {}, [], overwrite=False) as writer:
+    with RunWriter(tmp_path / "run", start(), [], overwrite=False) as writer:
         yield writer
 
 
@@ -80,7 +81,7 @@ def test_a_round_survives_the_disk(case):
     sides, samples, one = case
     with (
         tempfile.TemporaryDirectory() as folder,
-        RunWriter(Path(folder) / "run", {}, [], overwrite=False) as run,
+        RunWriter(Path(folder) / "run", start(), [], overwrite=False) as run,
     ):
         rounds.keep(run, one, sides, samples)
         (back,) = rounds.kept(run.folder, sides, samples)

@@ -11,8 +11,7 @@ from steps import ANSWER, Step
 from simulator.contract.recipe import Boundary, Chain, Context
 from simulator.errors import SampleError
 from simulator.pipeline.inference import Answered
-from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.walk import Opened, StageError
+from simulator.pipeline.walk import StageError
 
 DONE = Answered("digest", ANSWER)
 
@@ -21,12 +20,8 @@ class Big:
     """Something to be dropped."""
 
 
-def opened(plan):
-    return Opened(plan, RuntimePool())
-
-
 def walk(plan, source=None, say=None):
-    return opened(plan).walk(Context("s", source, None), say)
+    return steps.opened(plan).walk(Context("s", source, None), say)
 
 
 def counting(calls, name, value=None):
@@ -129,7 +124,7 @@ def test_what_an_aside_needs_is_opened_on_its_first_use():
         Chain((Lazy("a", "a", steps.nothing),)),
         asides={"x": Chain((Lazy("x", "x", steps.nothing),))},
     )
-    there = opened(plan)
+    there = steps.opened(plan)
     done = there.walk(Context("s", 1, None))
     assert loaded == ["a"]
     done.aside("x")
@@ -205,7 +200,7 @@ def test_tensors_of_equal_bytes_and_other_shapes_are_two():
 def test_one_sample_knows_nothing_of_another():
     """The same tensors again are inferred again: nothing is kept between samples."""
     calls = []
-    there = opened(twins(np.ones(3), np.ones(3), calls))
+    there = steps.opened(twins(np.ones(3), np.ones(3), calls))
     for name in "ab":
         there.walk(Context(name, None, None))
 

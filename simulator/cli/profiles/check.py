@@ -1,4 +1,4 @@
-"""Proof that a profile runs here, and what it claims: one screen."""
+"""Check that a profile runs here, and show what it claims: one screen."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _proof(own: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
 
 
 def _notes(proof: Proof) -> list[Notice]:
-    """What there is to know about the stack; of its calibration only what one image can say."""
+    """What to know about the stack; of its calibration only what one image can say."""
     notes = [note for note in proof.stack.notices if note.kind is not Kind.CALIBRATION]
     if proof.stack.profile.spec.precision.quantizer:
         words = "INT8 was calibrated on that one image: it can be made, however good it is"
@@ -78,7 +78,7 @@ def _notes(proof: Proof) -> list[Notice]:
 
 
 def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
-    """What each section is made by, what came out of it, and how we know it."""
+    """What runs each section, what it gave, and its evidence."""
     from rich.markup import escape
 
     from simulator import registry
@@ -131,7 +131,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
 
 
 def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[Notice]) -> None:
-    """What is in force, what is not the real thing, and what nobody claims."""
+    """What is in force, which evidence is not native, and what is not claimed."""
     from simulator.contract import Evidence
     from simulator.profile.modality import sections
 

@@ -39,7 +39,7 @@ def quality(run: TimedRun) -> Section | None:
     tail = run.summary.get("tail")
     if not tail:
         return None
-    metric, known = title(run.summary["metric"]), looks(run.summary.stacks)
+    metric, known = title(run.summary.task, run.summary.metric), looks(run.summary.stacks)
     points = max(len(found["curve"]["ms"]) for found in tail.values())
     if not points:
         return Section("quality", "Quality against deadline", _QUESTION, notes=["No answer came."])

@@ -35,7 +35,7 @@ def stages(run: Run) -> Section | None:
         [f"{side}, {kind}", *(_ms(rows[side][kind][key]) for key in figures)]
         for kind in (*timed_steps(), TOTAL)
         for side in SIDES
-        if rows[side][kind].p50 is not None
+        if kind in rows[side] and rows[side][kind].p50 is not None
     ]
     why = sorted({reason for path, reason in summary.missing.items() if ".total." in path})
     return Section(

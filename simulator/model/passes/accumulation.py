@@ -109,4 +109,5 @@ def _part(
     return build.constant(np.take(constants[name], range(begin, end), axis))
 
 
-PASS = GraphPass(AXIS, 500, Accumulation, Accumulation(), apply)
+EXAMPLES = (Accumulation(dtype="fp16", block=4),)
+PASS = GraphPass(AXIS, 500, Accumulation, Accumulation(), apply, EXAMPLES)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import BACK, BAR, FAINT, GRID, TEXT, figure, text
-from simulator.report.words import ends, is_significant, points, title
+from simulator.report.words import ends, heading, is_significant, points, title
 from simulator.results.suites import Blame, Effect, ExplainSummary
 
 _FOR_WORDS = 0.35
@@ -86,13 +86,12 @@ def _each(
     if not isinstance(summary, ExplainSummary) or not summary.axes:
         return None
     names = summary.axes
-    panels = [Panel(draw(names, blame), _metric(metric)) for metric, blame in summary.blame.items()]
+    panels = [
+        Panel(draw(names, blame), heading(summary.task, metric))
+        for metric, blame in summary.blame.items()
+    ]
     why = [] if panels else ["Nothing was measured that an axis could be blamed for."]
     return Section(key, name, question, (), panels, [*(notes if panels else ()), *why])
-
-
-def _metric(metric: str) -> str:
-    return "Flip rate" if metric == "flip_rate" else title(metric)
 
 
 def _waterfall(names: Sequence[str], blame: Blame) -> go.Figure:
@@ -186,7 +185,7 @@ def _table(summary: ExplainSummary, metric: str, blame: Blame) -> Table:
     return Table(
         ["axis", *_BLOCKS.values(), "95 % interval", "Holm p"],
         rows,
-        f"{_metric(metric)}, points: {points(blame['total'])} in all",
+        f"{heading(summary.task, metric)}, points: {points(blame['total'])} in all",
         1,
         frozenset(at for at, one in enumerate(clear) if one),
     )
@@ -194,8 +193,8 @@ def _table(summary: ExplainSummary, metric: str, blame: Blame) -> Table:
 
 def _together(summary: ExplainSummary) -> list[str]:
     return [
-        f"{' and '.join(pair.axes)} together: {points(pair)} points of {_metric(metric)} beyond "
-        "the sum of each alone."
+        f"{' and '.join(pair.axes)} together: {points(pair)} points of "
+        f"{title(summary.task, metric)} beyond the sum of each alone."
         for metric, blame in summary.blame.items()
         for pair in blame.interactions
         if is_significant(pair)

@@ -20,7 +20,7 @@ def answer(run: Run) -> Section | None:
     for metric, delta in summary["delta"].items():
         old, new = (share(summary[side]["metric"][metric], 2) for side in SIDES)
         rows.append([view.metric(metric), old, new, points(delta), ends(delta and delta["ci95"])])
-    flips, unit = summary["flips"], summary["unit"]
+    flips, unit, sample = summary["flips"], summary["unit"], summary["sample_unit"]
     kinds = [
         [view.kind(kind), f"{flips[kind]:,}"] for kind in view.task.kinds if flips[kind] is not None
     ]
@@ -33,7 +33,7 @@ def answer(run: Run) -> Section | None:
         [*lines, f"Flip rate {share(flips['rate'], 2)}{between(flips['ci95'])}."],
         tables=[
             Table(["metric", "train", "deploy", "delta, points", "95 % interval"], rows,
-                  "Metrics of both stacks on the same images", 1),
+                  f"Metrics of both stacks on the same {sample}s", 1),
             Table(["answers", "count"], [every, *kinds], "Changed answers by kind", 1),
         ],
     )  # fmt: skip
@@ -57,12 +57,15 @@ def worst(run: Run) -> Section | None:
             size += len(data)
             said = zip(view.titles[:2], view.words(flip), strict=False)
             pictures.append(Picture(data, f"{flip['sample']}: {', '.join(map(' '.join, said))}"))
-    head = ["image", *view.titles][: 3 if pictures else 4]
+    sample = run.summary["sample_unit"]
+    head = [sample, *view.titles][: 3 if pictures else 4]
     rows = [[flip["sample"], *view.words(flip)][: len(head)] for flip in flips]
     return Section(
         "worst",
         "Worst flips",
-        "Which answers changed most, and what is on those images?",
+        "Which answers changed most, and what is on those images?"
+        if sample == "image"
+        else "Which answers changed most?",
         () if flips else ["No answer changed."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
         tables=[Table(head, rows, "The worst flips, the worst one first")] if flips else [],

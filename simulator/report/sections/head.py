@@ -1,4 +1,4 @@
-"""The first lines of a page: what was asked, what came out, what the gate says."""
+"""The first lines of a page: the question, the answer and the gate."""
 
 from __future__ import annotations
 
@@ -66,10 +66,11 @@ def _pair(summary: PairSummary) -> Words:
     metric = summary.metric
     if delta := summary.delta.get(metric):
         old, new = (side.metric[metric] for side in (summary.train, summary.deploy))
+        name = title(summary.task, metric)
         answers.append(
-            f"{title(metric)} stays at {share(new, 2)}{_interval(delta.ci95)}."
+            f"{name} stays at {share(new, 2)}{_interval(delta.ci95)}."
             if delta.value == 0
-            else f"{title(metric)} goes from {share(old, 2)} to {share(new, 2)}, {points(delta)} "
+            else f"{name} goes from {share(old, 2)} to {share(new, 2)}, {points(delta)} "
             f"points{_chance(delta.ci95)}."
         )
     return (
@@ -83,7 +84,7 @@ def _explain(summary: ExplainSummary) -> Words:
     model, train, deploy = summary.model, _named(summary.train), _named(summary.deploy)
     answers = []
     for metric, blame in summary.blame.items():
-        name = "flip rate" if metric == "flip_rate" else title(metric)
+        name = title(summary.task, metric)
         shares = {axis: blame.shapley[axis] for axis in summary.axes}
         most = max(shares, key=lambda axis: abs(shares[axis].value or 0))
         found = shares[most]
@@ -102,13 +103,13 @@ def _explain(summary: ExplainSummary) -> Words:
 
 
 def _sweep(summary: SweepSummary) -> Words:
-    metric = summary.metric
-    columns = summary.columns
-    answers = [f"{title(metric)} on {_named(summary.train)}: {share(summary[metric], 2)}."]
+    metric, columns = summary.metric, summary.columns
+    name = title(summary.task, metric)
+    answers = [f"{name} on {_named(summary.train)}: {share(summary[metric], 2)}."]
     if columns:
-        worst = max(columns, key=lambda name: columns[name].max_drop)
+        worst = max(columns, key=lambda one: columns[one].max_drop)
         lost = 100 * columns[worst].max_drop
-        answers.insert(0, f"The most is lost by {worst}: {lost:.2f} points of {title(metric)}.")
+        answers.insert(0, f"The most is lost by {worst}: {lost:.2f} points of {name}.")
     return (
         f"{summary.model}: suite {summary.suite}",
         f"What does each option of {summary.suite} cost {summary.model}?",
@@ -123,7 +124,7 @@ def _worst(summary: WorstSummary) -> Words:
         deepest = max(summary.path, key=lambda step: float(step.drop))
         added = [step.added for step in summary.path]
         picks = ", ".join(added[: summary.path.index(deepest) + 1])
-        answers = [f"{100 * deepest.drop:.2f} points of {title(metric)}, by {picks}."]
+        answers = [f"{100 * deepest.drop:.2f} points of {title(summary.task, metric)}, by {picks}."]
     return (
         f"{summary.model}: worst case of {summary.suite}",
         f"How much can {summary.suite} cost {summary.model} when its options come together?",
@@ -147,7 +148,7 @@ def _latency(summary: LatencySummary | LoadSummary) -> Words:
 
 
 def _tail(summary: TailSummary) -> Words:
-    metric, answers = title(summary.metric), []
+    metric, answers = title(summary.task, summary.metric), []
     for side, found in summary.tail.items():
         under = [
             f"{share(one.worst, 2)} in the worst round at {one.ms:.2f} ms ({_deadline(name)})"

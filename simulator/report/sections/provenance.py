@@ -1,4 +1,4 @@
-"""Where the figures come from: versions, hashes, machine, the command to run again, the records."""
+"""Where the figures come from: versions, hashes, machine, command and records."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def provenance(run: Run) -> Section:
         ["machine", f"{machine.cpu.model}, {machine.cores} cores, {machine.platform}"],
         ["Python", machine.python],
         ["seed", str(manifest.seed)],
-        *(_of_run(manifest) if isinstance(manifest, RunManifest) else _of_audit(manifest)),
+        *(_of_run(run, manifest) if isinstance(manifest, RunManifest) else _of_audit(manifest)),
     ]
     versions = [[name, version or "not installed"] for name, version in machine.versions.items()]
-    notes = ["The hash of every image is in manifest.json, in the run's folder."]
+    notes = ["The hash of every sample is in manifest.json, in the run's folder."]
     if run.records.num_columns and records(run) is None:
         notes.append("The records are too large for this page; they are in records.parquet.")
     return Section(
@@ -53,8 +53,10 @@ def provenance(run: Run) -> Section:
     )
 
 
-def _of_run(manifest: RunManifest) -> list[list[Cell]]:
+def _of_run(run: Run, manifest: RunManifest) -> list[list[Cell]]:
     model, data = manifest.model, manifest.data
+    unit = run.summary.get("sample_unit", "sample")
+    unit = run.summary.get("sample_unit", "sample")
     ran: list[list[Cell]] = [
         [side, f"sha256 {stack.artifact.sha256} of the network that ran"]
         for side, stack in manifest.stacks.items()
@@ -62,7 +64,7 @@ def _of_run(manifest: RunManifest) -> list[list[Cell]]:
     ]
     return [
         ["model", f"{model.spec['name']}: sha256 {model.sha256}"],
-        ["data", f"{len(data.images):,} images in {data.root}"],
+        ["data", f"{len(data.images):,} {unit}s in {data.root}"],
         *ran,
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
-from simulator.report.words import SIDES, count, figure, settings, share
+from simulator.report.words import SIDES, count, differences, no_effect, settings, share
 from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
@@ -114,12 +114,9 @@ def _alone(run: Run) -> list[str]:
         if effect.why is not None:
             words = effect.why
         elif effect.null:
-            words = f"0 pixels change in {effect.samples:,} images"
+            words = " change in ".join(no_effect(effect, run.summary.sample_unit))
         else:
-            words = (
-                f"{share(effect.values_changed)} of values change, mean "
-                f"{figure(effect.mean, '.2f')}, max {figure(effect.max, '.0f')} levels"
-            )
+            words = f"{share(effect.values_changed)} of values change, {differences(effect)}"
         found.append(f"{entry.axis} swapped alone: {words}.")
     return found
 

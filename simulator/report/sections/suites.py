@@ -18,7 +18,7 @@ def options(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, SweepSummary):
         return None
-    metric = title(summary.metric)
+    metric = title(summary.task, summary.metric)
     rows = [
         (f"{column}/{name}", one)
         for column in summary.order
@@ -80,7 +80,7 @@ def path(run: Run) -> Section | None:
         line={"color": "#d55e00", "width": 2}, marker={"color": "#d55e00", "size": 8},
         hovertemplate="%{x}: %{y:.2%}<extra></extra>",
     )  # fmt: skip
-    drawn = figure([line], 380, "", title(metric))
+    drawn = figure([line], 380, "", title(summary.task, metric))
     drawn.update_yaxes(tickformat=".1%")
     rows = [
         [str(at), name, share(value, 2), f"{100 * (summary[metric] - value):.2f}"]
@@ -95,12 +95,16 @@ def path(run: Run) -> Section | None:
     )
     return Section(
         "path",
-        f"The way down: {title(metric)} with one option more at each step",
+        f"The way down: {title(summary.task, metric)} with one option more at each step",
         "Which options together cost most?",
         [found],
         [Panel(drawn)],
         [f"{name}: {why}" for name, why in summary.absent.items()],
-        tables=[Table(["step", "added", title(metric), "lost, points"], rows, "The path", 2)],
+        tables=[
+            Table(
+                ["step", "added", title(summary.task, metric), "lost, points"], rows, "The path", 2
+            )
+        ],
     )
 
 

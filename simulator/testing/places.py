@@ -1,0 +1,132 @@
+"""Where conditions and modalities are tried: the samples of specimens on their way to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract.recipe import Boundary, Chain, Context, Recipe
+from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.specimen import Specimen
+from simulator.model.card import Card
+from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.runtimes import RuntimePool
+from simulator.profile.implementations import choose
+from simulator.profile.load import Profile, load
+
+
+@dataclass(frozen=True)
+class Way:
+    """A stack up to the network's input, for the samples of a specimen.
+
+    Attributes:
+        modality: of the samples.
+        specimen: what its author wrote.
+        card: of the specimen.
+        profile: likewise.
+        chain: from the source to the network's input.
+    """
+
+    modality: Modality
+    specimen: Specimen
+    card: Card
+    profile: Profile
+    chain: Chain
+
+    def sources(self) -> list[Context]:
+        """Read every sample anew."""
+        return [
+            Context(file.name, self.modality.read(file.name, file), None)
+            for file in self.specimen.files
+        ]
+
+    def value(self, context: Context, chain: Chain) -> Any:
+        """Take a sample down a chain; an empty one gives its source."""
+        if not chain.recipes:
+            return context.source
+        one = plan({Arm("specimen"): chain})
+        with RuntimePool() as runtimes:
+            opened = LocalExecutor(self.modality, runtimes, workers=1).open(one)
+            return opened.walk(context).value(one.paths[0])
+
+    def until(self, boundary: Boundary) -> Chain:
+        """Return the steps up to a boundary."""
+        return Chain(()) if boundary is Boundary.SOURCE else self.chain.until(boundary)
+
+    def has(self, boundary: Boundary) -> bool:
+        """Whether the samples pass a boundary."""
+        return boundary is Boundary.SOURCE or self.chain.has(boundary)
+
+
+def way(modality: Modality, folder: Path) -> Way:
+    """Write a modality's specimen into a folder, and read its card and its profile.
+
+    Raises:
+        UserError: the modality brings none, or what it brings cannot be used.
+    """
+    specimen = modality.specimen(folder)
+    card, profile = Card(specimen.card), load(specimen.profile)
+    recipes: list[Recipe] = modality.front_end(profile, choose(profile), card.spec)
+    return Way(modality, specimen, card, profile, Chain(tuple(recipes)))
+
+
+def fits(value: Any, feeds: Sequence[Feed]) -> str | None:
+    """Say what is wrong with what a front end gave, or None where nothing is.
+
+    Args:
+        value: an array, a mapping of names to arrays, or a tuple of these.
+        feeds: what the network must take.
+    """
+    if isinstance(value, tuple):
+        problems = [fits(one, feeds) for one in value] or ["one inference at least expected, got 0"]
+        return next(filter(None, problems), None)
+    only = len(feeds) == 1 and isinstance(value, np.ndarray)
+    given = {feeds[0].name: value} if only else value
+    names = [feed.name for feed in feeds]
+    if not isinstance(given, Mapping) or set(given) != set(names):
+        got = ", ".join(map(str, given)) if isinstance(given, Mapping) else type(value).__name__
+        return f"inputs {', '.join(map(str, names))} expected, got {got}"
+    for feed in feeds:
+        array = np.asarray(given[feed.name])
+        same = len(array.shape) == len(feed.shape) and all(
+            want in (None, got) for got, want in zip(array.shape, feed.shape, strict=True)
+        )
+        if array.dtype != feed.dtype or not same:
+            name = f"{feed.name}: " if feed.name else ""
+            return f"{name}{feed.dtype} {feed.shape} expected, got {array.dtype} {array.shape}"
+    return None
+
+
+def content(value: Any) -> Any:
+    """Return everything that a value consists of, to be compared with ``==``."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes()
+    if isinstance(value, Mapping):
+        return {name: content(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [content(part) for part in value]
+    if fields := _fields(value):
+        return type(value).__name__, {name: content(getattr(value, name)) for name in fields}
+    return value
+
+
+def kind(value: Any) -> Any:
+    """Return what a value is, whatever it holds: types, and of arrays type and shape."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape
+    if isinstance(value, Mapping):
+        return {name: kind(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [kind(part) for part in value]
+    if fields := _fields(value):
+        return type(value).__name__, {name: kind(getattr(value, name)) for name in fields}
+    return type(value).__name__
+
+
+def _fields(value: Any) -> tuple[str, ...]:
+    return tuple(getattr(type(value), "__dataclass_fields__", ()))

@@ -1,0 +1,307 @@
+"""What is kept of samples while they are walked: the worst flips, the controls, and no more."""
+
+import json
+import random
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import test_recording
+import tiny
+import tiny_tasks
+from hypothesis import given
+from hypothesis import strategies as st
+from timed_runs import StopsAt
+
+from simulator import simulate
+from simulator.experiments.common import pair_of, told, watching
+from simulator.experiments.compare import differing
+from simulator.experiments.gallery import IMAGES
+from simulator.experiments.session import Session, Variant
+from simulator.experiments.summary import WORST
+from simulator.experiments.watch import Ranking, pair_watch
+from simulator.pipeline import executor
+from simulator.pipeline.executor import Done, LocalExecutor
+
+OVERRIDES = ("deploy.color.order=bgr", "deploy.resize=pil-nearest")
+"""Red and blue change places, and a second axis differs."""
+
+
+@pytest.fixture
+def many(tmp_path):
+    """45 images, of which the 30 that are not green flip, each as badly as its noise has it."""
+    return tiny.data(tmp_path / "many", each=15)
+
+
+@pytest.fixture(params=["classification", "detection"])
+def task(request, card, many, tmp_path):
+    """Card and data: of classes, which are shown only, and of 48 images of boxes, also drawn."""
+    if request.param == "classification":
+        return card, many
+    data = tiny_tasks.data(tmp_path / "boxes", copies=12)
+    return tiny_tasks.card(tmp_path / "detector"), data
+
+
+def run(card, data, out, *overrides, **options):
+    return simulate(
+        "pillow_fp32", "pillow_fp32", overrides=overrides or OVERRIDES, model=card, data=data,
+        out=out, **options,
+    )  # fmt: skip
+
+
+def pictures(folder):
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for part in ("flips", "looks")
+        for file in (folder / part).rglob("*.png")
+    }
+
+
+def told_of(folder):
+    """All of the summary but what a clock says, and how many threads there were."""
+    found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return {k: v for k, v in found.items() if k not in {"seconds", "workers", "latency_ms"}}
+
+
+def worst(folder):
+    """The names of the flips from the records alone, the worst first, else the earlier one.
+
+    Of classes by the sum of both margins; of boxes by how many changed, then by their share.
+    """
+    rows = pq.read_table(folder / "records.parquet").to_pylist()
+    sides = {side: {r["sample"]: r for r in rows if r["side"] == side}
+             for side in ("train", "deploy")}  # fmt: skip
+
+    def bad(name):
+        train, deploy = sides["train"][name], sides["deploy"][name]
+        if "margin" in train:
+            return -(train["margin"] + deploy["margin"])
+        return -deploy["changed"], -deploy["changed"] / deploy["units"]
+
+    return sorted((name for name, row in sides["deploy"].items() if row["changed"]), key=bad)
+
+
+class Shuffled(LocalExecutor):
+    """Samples become ready in another order than they began."""
+
+    def context(self, item):
+        time.sleep(random.Random(item.name).random() / 100)
+        return super().context(item)
+
+
+def seen_of(card, data, workers, left_out=()):
+    """Run a pair and return its watch and what came out; *left_out* after all are left out."""
+    sides = pair_of("pillow_fp32", "pillow_fp32", OVERRIDES)
+    with Session(card, data, None, 0, workers, None, None) as session:
+        stacks = session.stacks([Variant(side, own, sides) for side, own in sides.items()])
+        watch = pair_watch(session, stacks, differing(stacks))
+        with watch.opened:
+            merged, done = session.plan(stacks, watch.asides()), []
+
+            def keep(one):
+                one = Done(one.item, (), "left out") if one.item.name in left_out else one
+                told(one, [watch])
+                done.append(one)
+
+            session.run(merged, keep, (), watching(merged, [watch]))
+            watch.complete(merged, done)
+    return watch, [one.item.name for one in done if one.skipped is None]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_exactly_the_worst_flips_are_kept(task, cache, tmp_path, monkeypatch, workers):
+    monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Shuffled)
+    ranked = worst(run(*task, tmp_path / "run").folder)
+    assert len(ranked) > 2 * WORST
+
+    watch, names = seen_of(*task, workers)
+
+    kept = watch.seen.items()
+    drawn = ranked[:WORST] if watch.pictures else []
+    assert {name for name, one in kept if one.flip} == {*drawn}
+    assert {name for name, one in kept if one.look} == {*ranked[:IMAGES], *names[:IMAGES]}
+    assert [name for name in names if name in watch.seen and watch.seen[name].repeat] == names[:4]
+    assert [name for name in names if name in watch.seen and watch.seen[name].axes] == names[:8]
+
+
+def test_pictures_and_controls_do_not_depend_on_the_number_of_workers(
+    task, cache, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Shuffled)
+
+    first, *others = (run(*task, tmp_path / f"{n}", workers=n).folder for n in (1, 2, 8))
+
+    assert [flip["sample"] for flip in told_of(first)["worst_flips"]] == worst(first)[:10]
+    assert len(pictures(first)) > 2 * IMAGES
+    for other in others:
+        assert told_of(other) == told_of(first)
+        assert pictures(other) == pictures(first)
+
+
+@pytest.mark.parametrize("stop", [1, 5, 20, 44])
+def test_a_resumed_run_shows_what_an_uninterrupted_one_shows(task, cache, tmp_path, stop):
+    """Flips of the first part are walked again for their pictures, and so are the controls."""
+    whole = run(*task, tmp_path / "whole").folder
+    with pytest.raises(KeyboardInterrupt):
+        run(*task, tmp_path / "out", progress=StopsAt(stop))
+
+    again = run(*task, tmp_path / "out", resume=True).folder
+
+    assert told_of(again) == told_of(whole)
+    assert pictures(again) == pictures(whole)
+
+
+GREEN = ("deploy.resize=pil-nearest",)
+"""Changes next to no answer, so that the first images are shown."""
+
+
+@pytest.mark.parametrize("broken", [["blue/blue0.jpg"], [f"blue/blue{n}.jpg" for n in range(5)]])
+def test_samples_that_are_skipped_are_stood_in_for(card, many, cache, tmp_path, broken):
+    """What is shown and controlled is that of the same images without the broken ones."""
+    for name in broken:
+        (many / name).write_bytes(b"no JPEG")
+    found = run(card, many, tmp_path / "run", *GREEN).folder
+    for name in broken:
+        (many / name).unlink()
+
+    expected = run(card, many, tmp_path / "without", *GREEN).folder
+
+    own, other = told_of(found), told_of(expected)
+    assert own["skipped"] == len(broken)
+    for part in ("controls", "axes", "worst_flips", "looks"):
+        assert own[part] == other[part]
+    assert own["controls"]["self"]["samples"] == 4
+    assert {axis["effect"]["samples"] for axis in own["axes"]} == {8}
+    assert len(own["looks"]) == IMAGES
+    assert pictures(found) == pictures(expected)
+
+
+def test_a_flip_that_is_left_out_after_all_makes_room_for_the_next(task, cache, tmp_path):
+    """As an image of a sweep that a finished pair had left out."""
+    ranked = worst(run(*task, tmp_path / "run").folder)
+    out = {ranked[0], ranked[5]}
+
+    watch, names = seen_of(*task, 2, left_out=out)
+
+    rest = [name for name in ranked if name not in out]
+    drawn = rest[:WORST] if watch.pictures else []
+    assert {name for name, one in watch.seen.items() if one.flip} == {*drawn}
+    looked = {name for name, one in watch.seen.items() if one.look}
+    assert looked >= {*rest[:IMAGES]} and not looked & out
+    assert not out & {*names}
+
+
+class Counting(LocalExecutor):
+    """Counts the samples that are read, and how often a plan is opened."""
+
+    read, opened, lock = 0, 0, threading.Lock()
+
+    def context(self, item):
+        with self.lock:
+            type(self).read += 1
+        return super().context(item)
+
+    def open(self, plan):
+        type(self).opened += 1
+        return super().open(plan)
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Counting)
+    Counting.read = Counting.opened = 0
+    return Counting
+
+
+def test_nothing_is_run_after_an_undisturbed_run(card, many, cache, tmp_path, counting):
+    """With flips, controls, axes, pictures and feature maps, every sample is read once."""
+    model = tiny.card(tmp_path / "pooled", tiny.pooled())
+
+    ceil = "train.graph.pooling.ceil_mode=ceil"
+    found = told_of(run(model, many, tmp_path / "run", *OVERRIDES, ceil).folder)
+
+    assert len(found["worst_flips"]) == WORST and found["looks"][0]["maps"]
+    assert (counting.read, counting.opened) == (45, 1)
+
+
+def test_only_what_stands_in_is_walked_again(card, many, cache, tmp_path, counting):
+    """With the first of 45 broken, the fifth stands in for a control, the ninth for an axis."""
+    (many / "blue" / "blue0.jpg").write_bytes(b"no JPEG")
+
+    run(card, many, tmp_path / "run")
+
+    assert (counting.read, counting.opened) == (45 + 2, 2)
+
+
+def test_a_sample_that_is_gone_by_then_costs_no_run(card, many, cache, tmp_path, monkeypatch):
+    """Read once, it cannot be read again: a run is worth more than its controls."""
+    (many / "blue" / "blue0.jpg").write_bytes(b"no JPEG")
+
+    class Gone(Counting):
+        def open(self, plan):
+            if self.opened:
+                for file in many.rglob("*.jpg"):
+                    file.unlink()
+            return super().open(plan)
+
+    Counting.read = Counting.opened = 0
+    monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Gone)
+
+    summary = told_of(run(card, many, tmp_path / "run").folder)
+
+    assert summary["samples"] == 44
+    assert summary["controls"]["self"] == {"samples": 4, "flips": 0, "bit_equal": False}
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, tmp_path, workers):
+    """A device that told its answers alone: what the summary names first is what is shown."""
+    names = test_recording.names(many)
+    rows = [{"image": name, "prediction": at % 3} for at, name in enumerate(names)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "dump.parquet")
+    manifest = test_recording.write(tmp_path, card, "predictions", "dump.parquet")
+
+    overrides = test_recording.RECORDED.format(manifest), "deploy.resize=pil-nearest"
+
+    found = told_of(run(card, many, tmp_path / "run", *overrides, workers=workers).folder)
+
+    colors = {"blue": 2, "green": 1, "red": 0}
+    flips = [row["image"] for row in rows
+             if row["prediction"] != colors[row["image"].partition("/")[0]]]  # fmt: skip
+    assert len(flips) == 30
+    assert [flip["sample"] for flip in found["worst_flips"]] == flips[:WORST]
+    assert [look["sample"] for look in found["looks"]] == flips[:IMAGES]
+    assert all(look["picture"] and look["train"] for look in found["looks"])
+
+
+entries = st.lists(st.floats(allow_nan=False), max_size=30)
+
+
+@given(entries, st.randoms())
+def test_a_ranking_does_not_depend_on_the_order_in_which_flips_come(values, rng):
+    """Of equally bad ones the earlier sample is the worse."""
+    expected = sorted(range(len(values)), key=lambda at: (-values[at], at))
+    order = list(range(len(values)))
+    rng.shuffle(order)
+    ranking = Ranking()
+    for at in order * 2:
+        ranking.place(values[at], at)
+
+    assert [ranking.place(values[at], at) for at in expected] == list(range(len(values)))
+    assert ranking.top(5) == {*expected[:5]}
+    for at in expected[:3]:
+        ranking.forget(at)
+    assert ranking.top(5) == {*expected[3:8]}
+
+
+def test_a_ranking_of_many_flips_is_quick():
+    """Of 20,000, each placed twice; in place of a time limit, no list is searched through."""
+    ranking = Ranking()
+    values = np.random.default_rng(0).random(20_000)
+    for _ in range(2):
+        places = [ranking.place(value, at) for at, value in enumerate(values)]
+
+    assert places == np.argsort(np.argsort(-values, kind="stable")).tolist()

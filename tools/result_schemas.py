@@ -1,0 +1,78 @@
+"""Write ``docs/schemas/``: the JSON Schema of every summary.json and manifest.json.
+
+python tools/result_schemas.py           write them
+python tools/result_schemas.py --check   exit 1 if one of them is not current
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.summaries import SUMMARIES
+
+FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return every schema by the name of its file."""
+    shapes: dict[str, type[BaseModel]] = {
+        "manifest.json": RunManifest,
+        "manifest-audit.json": AuditManifest,
+        **{f"summary-{command}.json": shape for command, shape in SUMMARIES.items()},
+    }
+    return {name: schema(shape) for name, shape in shapes.items()}
+
+
+def schema(shape: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of what we write: every field is there."""
+    found = shape.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain(found)}
+
+
+def plain(node: Any) -> Any:
+    """Leave out the titles that pydantic makes of names."""
+    if isinstance(node, list):
+        return [plain(inner) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: plain(inner) for key, inner in node.items() if not _is_title(key, inner)}
+    if "properties" in found:
+        found["required"] = list(found["properties"])
+    return found
+
+
+def _is_title(key: str, value: Any) -> bool:
+    return key == "title" and isinstance(value, str)
+
+
+def main(arguments: list[str]) -> int:
+    texts = {
+        FOLDER / name: json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        for name, found in schemas().items()
+    }
+    if arguments == ["--check"]:
+        there = set(FOLDER.glob("*.json"))
+        wrong = [p for p, text in texts.items() if p not in there or p.read_text("utf-8") != text]
+        wrong += there - set(texts)
+        for place in wrong:
+            print(f"{place} is not current; run: python tools/result_schemas.py", file=sys.stderr)
+        return 1 if wrong else 0
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for place in set(FOLDER.glob("*.json")) - set(texts):
+        place.unlink()
+    for place, text in texts.items():
+        place.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

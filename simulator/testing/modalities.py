@@ -127,11 +127,7 @@ def reading_is_repeatable(subject: Subject) -> None:
 
 
 def samples_have_sizes(subject: Subject) -> None:
-<<<<<<< HEAD
     """``sizes`` gives whole numbers, ``bytes`` among them, under the same names for each sample."""
-=======
-    """``sizes`` are whole numbers, ``bytes`` of the file among them, and always the same."""
->>>>>>> part-V
     names = []
     for file, context in zip(subject.way.specimen.files, subject.way.sources(), strict=True):
         found = subject.modality.sizes(context.source)

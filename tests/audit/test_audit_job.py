@@ -234,8 +234,8 @@ def test_mistakes_that_only_show_when_something_is_opened_have_their_places(
         return next(at for at, text in enumerate(lines, 1) if text.strip().startswith(start))
 
     for said in (
-        f"{path}:{line('resize.interpolation')}: deploy.one.set.resize.interpolation: unknown "
-        "value 'wobble'",
+        f"{path}:{line('resize.interpolation')}: deploy.one.set.resize.interpolation: pillow "
+        "offers bilinear, bicubic, box, hamming, lanczos here, got wobble",
         f"{path}:{line('resize: ')}: deploy.two.set.resize: unknown resize 'opencv-wobble'",
         f"{path}:{line('card: gone')}: models.a.card: there is no file {tmp_path / 'gone.yaml'}",
         f"{path}:{line('data: ' + str(tmp_path))}: data: there is no file or folder",

@@ -196,7 +196,7 @@ def test_a_stage_that_refuses(here, check, tmp_path):
     code, _, err = check(written(here, HEAD), model=tiny.card(tmp_path / "odd", proto))
 
     assert code == 2
-    assert "infer: y of the built-in image is not finite" in err
+    assert "infer: output y has values that are not finite" in err
 
 
 def test_what_is_not_installed(check, monkeypatch):

@@ -148,5 +148,5 @@ def test_annotated_images_without_a_single_object_have_no_headline(job, cache, t
     suite.write_text(yaml.safe_dump(SUITE))
     which = {"models": [model]} if job is sweep else {"model": model}
 
-    with pytest.raises(UserError, match=r"mAP; give (images|data) with labels"):
+    with pytest.raises(UserError, match="mAP; give data with labels"):
         job(str(suite), data=data, out=tmp_path / "out", **which)

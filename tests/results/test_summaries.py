@@ -178,8 +178,8 @@ def test_every_number_of_a_run_can_be_named_by_a_rule_before_it(task, card, data
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
         overrides=["deploy.color.order=bgr"],
     )  # fmt: skip
-    own = Card(card).task
+    own = Card(card)
 
-    known = set(figures(pair_summary(own.Flips), vocabulary(own)))
+    known = set(figures(pair_summary(own.task.Flips), vocabulary(own)))
 
     assert set(numbers(content(found.folder / "summary.json"))) <= known

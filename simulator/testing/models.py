@@ -1,4 +1,4 @@
-"""Small ONNX models, one per operator family, and what goes into them."""
+"""Small ONNX models, one per operator family, and their inputs."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ def shape(name: str) -> tuple[int, ...]:
 def inputs(name: str) -> list[Array]:
     """Four inputs in [-2, 2], the same every time; of ``batch`` the four of ``conv`` at once.
 
-    They are one input, moved: quantizers weigh samples differently, and so find equal ranges.
+    They are shifted copies of one input, so that all quantizers find equal ranges, however they
+    weight samples.
     """
     if name == "batch":
         return [np.concatenate(inputs("conv"))]

@@ -253,7 +253,7 @@ def test_a_card_without_a_label_file(cache, tmp_path, capsys):
     path.write_text(path.read_text().replace("labels: labels.txt\n", ""))
 
     line = said(capsys, *PAIR, "--model", path, "--data", tiny_tasks.data(tmp_path / "data"))
-    assert line.endswith("labels: a card for detection names its classes' file")
+    assert line.endswith("labels: detection needs a file of class names")
 
 
 def test_answers_about_a_turned_image_are_turned_back(cache, tmp_path):

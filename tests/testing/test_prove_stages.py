@@ -83,7 +83,7 @@ def test_a_value_that_is_claimed_and_does_not_work():
     found = failed(like_acme(WantsLess))
 
     assert list(found) == ["every_admitted_value_works"]
-    assert "strength=3 is admitted, and does not work" in found["every_admitted_value_works"]
+    assert "strength=3 is offered but does not work" in found["every_admitted_value_works"]
 
 
 def test_a_stage_that_is_not_in_the_table_is_refused():

@@ -60,7 +60,9 @@ def test_a_fault_trips_its_own_check_and_no_other():
         def _filtered(self, plane):
             return super()._filtered(plane) // 2
 
-    assert failed(like_acme(Darkens)) == {"a_flat_frame_stays_flat": "a flat frame changed"}
+    assert failed(like_acme(Darkens)) == {
+        "a_flat_frame_stays_flat": "a flat frame of 200 expected, got other pixels"
+    }
 
 
 def test_a_fault_trips_a_shared_check_and_no_other():

@@ -68,8 +68,8 @@ def test_it_says_of_itself_what_the_real_one_says(both):
 
 
 def test_its_base_class_checks_there(there):
-    with pytest.raises(ValueError, match="a frame has two rows at least") as caught:
-        build().denoise(rgb_frame(np.zeros((1, 4, 3), np.uint8)))
+    with pytest.raises(ValueError, match="a frame of uint8 planes expected") as caught:
+        build().denoise(rgb_frame(np.zeros((4, 4, 3), np.int16)))
 
     assert isinstance(caught.value, ModelError)
 

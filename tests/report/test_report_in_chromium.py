@@ -86,7 +86,7 @@ def hostile(folder, name):
                          {(axes[0], axes[1]): none, (axes[1], axes[2]): effect(-0.1, holm=0.01)},
                          -0.2)  # fmt: skip
         sides = {side: {"profile": names["profile"]} for side in ("train", "deploy")}
-        del changed["gate"]
+        del changed["gate"], changed["skipped_samples"]
         return explained(folder, axes, {"top1": figures, "flip_rate": figures}, **sides, **changed)
     pair(folder, [at % 5 for at in range(n)], [at % 5 + 1 for at in range(n)],
          [None, *[at % 5 for at in range(1, n)]], [math.nan, *[0.1] * (n - 1)], ODD, CLASSES,

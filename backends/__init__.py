@@ -1,7 +1,7 @@
-"""Third-party libraries behind the contract, one library a file.
+"""Backends for third-party libraries, one library per module.
 
-ONNX Runtime, which several of them load, is told not to report its use: it would keep a database
-of events in the user's home folder, and send it.
+ONNX Runtime's telemetry is switched off for the backends that load it: it would store events in the
+user's home folder and send them.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Huawei Ascend's AIPP: the published integer color matrices, on any machine."""
+"""Huawei Ascend's AIPP: its published integer color matrices, computed on any machine."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _PRESETS: dict[str, tuple[Rows, Matrix, Range]] = {
 class AippConverter(Converter):
     """Computes ``(matrix x (Y - b0, U - 128, V - 128)) >> 8``, clipped to 0-255.
 
-    The shift is arithmetic: it floors. How the unit upsamples chroma is not published, so
-    the profile has to say; ``linear`` is rounded to integers before the matrix.
+    The shift is arithmetic: it floors. The hardware's chroma upsampling is not
+    published, so the profile must set it; ``linear`` is rounded to integers before the matrix.
     """
 
     @property
     def assumes(self) -> tuple[Matrix, Range]:
-        """What the preset stands for."""
+        """Return the matrix and range of the preset."""
         _, matrix, range = _PRESETS[self.options["preset"]]
         return matrix, range
 

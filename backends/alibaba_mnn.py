@@ -42,13 +42,13 @@ _FILE = "model.mnn"
 class MnnRuntime(Runtime):
     """An MNN ``Module`` with ``precision: high``, from the ``.mnn`` that ``mnnconvert`` writes.
 
-    ``weight_storage`` is what the converter does to the weights of convolutions and matrix
-    products: nothing, a half, or 8 bits: 256 levels from the least to the greatest weight of
-    an output channel. They are widened when the model is loaded, so the arithmetic is FP32 in all
-    three. One call at a time.
+    ``weight_storage`` is the type in which the converter stores the weights of convolutions and
+    matrix products: FP32, FP16, or 8 bits (256 levels between the smallest and the largest weight
+    of an output channel). Loading converts them to FP32, so the arithmetic is always FP32. One call
+    at a time.
 
-    The package's ``mnnconvert`` command installs a usage reporter with pip; so its C entry
-    is called instead, in a child process that finds no command and no proxy.
+    The package's ``mnnconvert`` command installs a usage reporter with pip. So its C entry point is
+    called instead, in a child process that finds no commands and no proxy.
 
     Source:
         https://mnn-docs.readthedocs.io/en/latest/tools/convert.html
@@ -100,7 +100,7 @@ class MnnRuntime(Runtime):
                 [port.name for port in outputs],
                 runtime_manager=self._manager,
             )
-            ctypes.CDLL(None).fflush(None)  # what C still holds would be printed later
+            ctypes.CDLL(None).fflush(None)  # flush C's buffer, which would be printed later
         self._lock = threading.Lock()
         return inputs, outputs
 
@@ -119,7 +119,7 @@ class MnnRuntime(Runtime):
             }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """MNN tells neither its threads nor its precision; only what the file holds is known."""
+        """MNN reports neither threads nor precision; only the storage in the file is known."""
         return Effective(
             products={},
             options={"device": "cpu"},
@@ -149,6 +149,6 @@ BACKEND = Backend(
         ),
     ),
     fields={
-        "weight_storage": "what the converter stores weights in; loading widens them",
+        "weight_storage": "how the converter stores weights; loading converts them to FP32",
     },
 )

@@ -1,4 +1,4 @@
-"""Apache TVM on the CPU: relax, compiled by LLVM and not tuned."""
+"""Apache TVM on the CPU: relax, compiled by LLVM without tuning."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _HEAVY = ("conv1d", "conv2d", "conv3d", "conv2d_transpose", "matmul")
 
 
 class TvmRuntime(Runtime):
-    """A relax ``VirtualMachine`` on what TVM's ONNX importer and LLVM make for this CPU.
+    """A relax ``VirtualMachine``, compiled by TVM's ONNX importer and LLVM for this CPU.
 
-    Compiled when it is opened, in a few seconds. Without tuning its loops are not parallel,
-    so it has one thread; calls wait for one another.
+    The model is compiled when it is opened, in a few seconds. Without tuning its loops are not
+    parallel, so it uses one thread. One call runs at a time.
 
     Source:
         https://tvm.apache.org/docs/reference/api/python/relax/frontend.html

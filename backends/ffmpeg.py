@@ -51,13 +51,13 @@ _PLANES = {
 class FFmpegDecoder(Decoder):
     """Decodes with FFmpeg's ``mjpeg`` and ``png``, and converts to RGB with swscale.
 
-    swscale has a shortcut (measured, x86-64): where the height is even it repeats 4:2:0 and
-    4:2:2 chroma, whatever the interpolation, unless ``accurate_rnd`` is given. Past it, an odd
-    width implies ``full_chroma_int``. Corrupt pixel data is concealed, not refused.
+    swscale has a shortcut (measured, x86-64): if the height is even, it repeats 4:2:0 and 4:2:2
+    chroma, whatever the interpolation, unless ``accurate_rnd`` is given. Otherwise an odd width
+    implies ``full_chroma_int``. Corrupt pixel data is concealed, not refused.
 
     Args:
-        options: ``swscale_flags`` holds one interpolation (it upsamples the chroma) and any
-            of swscale's switches, in FFmpeg's own names.
+        options: ``swscale_flags`` has one interpolation, which upsamples the chroma, and any of
+            swscale's switches, by FFmpeg's names.
 
     Raises:
         Unsupported: ``swscale_flags`` does not hold exactly one interpolation.
@@ -115,7 +115,7 @@ def _decode(image: Encoded) -> Any:
 
 
 def _plane(plane: Any) -> U8:
-    """Copy one plane without the padding at the end of its rows."""
+    """Copy one plane, without the padding at the end of each row."""
     rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
     return rows[:, : plane.width].copy()
 
@@ -137,7 +137,7 @@ BACKEND = Backend(
         ),
     ),
     fields={
-        "swscale_flags": "used where the library itself makes RGB",
+        "swscale_flags": "used if the library itself converts to RGB",
         "idct": "ffmpeg: FFmpeg's own",
     },
 )

@@ -14,12 +14,12 @@ class FoolboxImages(ExampleImages):
     """``foolbox/data/imagenet_NN_CLASS.jpg``; foolbox itself is not imported."""
 
     def files(self) -> list[tuple[Path, int]]:
-        """Return the 20 files with the class index that stands in each name."""
+        """Return the 20 files, each with the class index in its name."""
         try:
             listed = importlib.metadata.files("foolbox") or []
         except importlib.metadata.PackageNotFoundError as error:
             raise MissingLibrary(
-                "the example images come with foolbox, which is not installed; "
+                "the example images are part of foolbox, which is not installed; "
                 "try: pip install 'pipeline-simulator[demo]'"
             ) from error
         found = [Path(str(f.locate())) for f in listed if f.match("foolbox/data/imagenet_*.jpg")]

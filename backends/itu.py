@@ -1,4 +1,4 @@
-"""The formulas of ITU-R BT.601 and BT.709, in float32: the textbook between RGB and YUV."""
+"""The formulas of ITU-R BT.601 and BT.709 between RGB and YUV, in float32."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SPANS = {Range.FULL: (0, 255, 255), Range.LIMITED: (16, 219, 224)}
 class ItuEncoder(Encoder):
     """Converts RGB to YUV by the formulas.
 
-    Chroma is averaged before rounding: U and V of a 2x2 block are those of its mean RGB,
-    rounded once; exact halves fall either way, as float32 has them. ``nearest`` takes the top
-    left pixel. Edges of odd sizes are repeated.
+    Chroma is averaged before rounding: U and V of a 2x2 block are those of its mean RGB, rounded
+    once; exact halves may round up or down because of float32. ``nearest`` takes the top left
+    pixel. Edges of odd sizes are repeated.
     """
 
     def _encode(self, rgb: U8) -> Frame:
@@ -61,7 +61,7 @@ class ItuConverter(Converter):
 
     @property
     def assumes(self) -> tuple[Matrix, Range]:
-        """What the profile says."""
+        """Return the profile's matrix and range."""
         return Matrix(self.options["matrix"]), Range(self.options["range"])
 
     def _convert(self, frame: Frame) -> U8:
@@ -81,14 +81,14 @@ class ItuConverter(Converter):
 
 
 def _dot(rgb: Array, kr: float, kb: float) -> Array:
-    """Luma of RGB, both on 0-255, (H, W) float32."""
+    """Return the luma of RGB, both on the scale 0-255, (H, W) float32."""
     weights = np.array((kr, 1 - kr - kb, kb), np.float32)
     red, green, blue = (rgb[..., i] * weights[i] for i in (0, 1, 2))
     return np.asarray(red + green + blue)
 
 
 def _means(rgb: U8) -> Array:
-    """Means of 2x2 blocks, (ceil(H/2), ceil(W/2), 3) float32."""
+    """Return the means of 2x2 blocks, (ceil(H/2), ceil(W/2), 3) float32."""
     pad = ((0, rgb.shape[0] % 2), (0, rgb.shape[1] % 2), (0, 0))
     full = np.pad(rgb, pad, mode="edge").astype(np.uint16)
     rows = full[::2] + full[1::2]

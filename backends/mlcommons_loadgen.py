@@ -1,4 +1,4 @@
-"""MLPerf's own load generator: the scenarios as C++ schedules them, and its logs."""
+"""MLPerf's own load generator, LoadGen: its scenarios, scheduled in C++, and its logs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from simulator.contract import (
 loadgen = Library("mlperf_loadgen", distribution="mlcommons-loadgen", extra="loadgen")
 
 GRACE = 1.0
-"""Seconds that a test has to come to its own end after it was given up, and again at exit."""
+"""Seconds to wait for the end of an abandoned test, and again at exit."""
 
 HEARING = 0.2
-"""Seconds after which we look for Ctrl-C: a signal that another thread took wakes nobody."""
+"""Seconds between checks for Ctrl-C: a signal received by another thread does not wake this one."""
 
 SETTLED = 0.1
-"""Seconds in which LoadGen has written down what it was told; it looks every 10 ms.
+"""Seconds until LoadGen has written all log entries; it looks every 10 ms.
 
-A thread that ends sooner after more than 1024 answers crashes it: FinishReadingEntries (logging.cc)
-puts an entry into the thread's log, which is then destroyed. See also
+A thread that ends earlier, after more than 1024 answers, crashes LoadGen: FinishReadingEntries
+(logging.cc) adds an entry to the thread's log, which is then destroyed. See also
 https://github.com/mlcommons/inference/issues/440.
 """
 
@@ -51,30 +51,30 @@ _busy = threading.Lock()
 class LoadGen(LoadGenerator):
     """Runs ``StartTestWithLogSettings`` in mode PerformanceOnly.
 
-    LoadGen has one log for the whole process, so one test runs at a time. An ``audit.config`` in
-    the working directory, which overrides settings unasked, is not read.
+    LoadGen has one log per process, so one test runs at a time. An ``audit.config`` in the working
+    directory, which would silently override settings, is not read.
     """
 
     def _run(self, load: Load, submit: Submit, folder: Path) -> Served:
         loadgen.load()
         if not _busy.acquire(blocking=False):
             raise Unsupported(
-                "LoadGen runs one test at a time, and one that was given up has not come to its "
-                "end yet; start a new process"
+                "LoadGen runs one test at a time, and an abandoned test is still "
+                "running; start a new process"
             )
         _Test(load, submit, folder).run()
         return _served(folder)
 
 
 class _Test:
-    """One test, in a thread of its own: C++ neither hears Ctrl-C nor can be told to stop.
+    """One test in its own thread, because the C++ code ignores Ctrl-C and cannot be stopped.
 
-    A test that is given up goes on without us: what is asked for is answered at once. In
-    SingleStream and Offline that ends it; in Server it has to wait for the last arrival.
+    An abandoned test continues, but each of its samples is answered immediately. This ends
+    SingleStream and Offline; Server still waits for the last arrival.
 
     Args:
-        load: what is asked for.
-        submit: where it is asked for.
+        load: how many samples to send, and how fast.
+        submit: receives each sample.
         folder: for the logs.
     """
 
@@ -82,8 +82,8 @@ class _Test:
         self._load = load
         self._submit = submit
         self._folder = folder
-        self._asked: dict[int, None] = {}  # each is popped once, by whoever comes first
-        self._telling: set[int] = set()  # the threads that may be in LoadGen with an answer
+        self._asked: dict[int, None] = {}  # each is removed once, by the first answer
+        self._telling: set[int] = set()  # the threads that may be giving an answer to LoadGen
         self._given_up = self._exiting = False
         self._error: BaseException | None = None
         self._decided, self._over, self._harmless = (threading.Event() for _ in range(3))
@@ -113,7 +113,7 @@ class _Test:
             finally:
                 loadgen.DestroyQSL(qsl)
                 loadgen.DestroySUT(sut)
-        except BaseException as error:  # it is the caller's, in the other thread
+        except BaseException as error:  # raised again in the caller's thread
             self._fail(error)
         finally:
             atexit.unregister(self._exit)
@@ -122,11 +122,11 @@ class _Test:
                 event.set()
 
     def _issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
-        """Be asked by LoadGen; an exception here would tear the process down."""
+        """Receive samples from LoadGen; an exception here would end the process."""
         for number, index in zip(ids, indices, strict=True):
             if self._exiting:
                 self._harmless.set()
-                threading.Event().wait()  # forever: Python must not be entered while it ends
+                threading.Event().wait()  # forever: Python is shutting down and must not run
             self._asked[number] = None
             if self._given_up:
                 self._answer(number)
@@ -158,19 +158,19 @@ class _Test:
     def _exit(self) -> None:
         """Let the process end while LoadGen's threads run.
 
-        Python ends threads that enter it too late, which C++ code does not survive, and neither
-        does LoadGen's static logger survive its own thread. So we wait for the answers under way
-        and for LoadGen's next question, which is not answered, and skip what C++ would clean up.
+        At shutdown Python ends threads that enter it, which crashes C++ code, and LoadGen's static
+        logger crashes when its thread is gone. So we wait for running answers and for LoadGen's
+        next request, which gets no answer, and skip the C++ clean-up.
         """
         self._given_up = self._exiting = True
-        self._asked.clear()  # what is answered from now on does not reach C++
+        self._asked.clear()  # later answers do not reach C++
         self._harmless.wait(GRACE)
         until = time.monotonic() + GRACE
         while self._telling and time.monotonic() < until:
             time.sleep(0.001)
         time.sleep(SETTLED)
         libc = ctypes.CDLL(None)
-        if not self._over.is_set() and hasattr(libc, "on_exit"):  # of the GNU C library
+        if not self._over.is_set() and hasattr(libc, "on_exit"):  # only in the GNU C library
             libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
 
 
@@ -204,7 +204,7 @@ def _logs(load: Load, folder: Path) -> Any:
 
 
 def _served(folder: Path) -> Served:
-    """Read what LoadGen found out of its detailed log."""
+    """Read LoadGen's results from its detailed log."""
     file = folder / "mlperf_log_detail.txt"
     found: dict[str, Any] = {}
     why = []
@@ -213,7 +213,7 @@ def _served(folder: Path) -> Served:
         if entry["metadata"]["is_error"]:
             why.append(str(entry["value"]))
     if "result_validity" not in found:
-        raise RunError(f"{file}: LoadGen left no result; {'; '.join(why) or 'nor a reason'}")
+        raise RunError(f"{file}: LoadGen left no result; {'; '.join(why) or 'no reason given'}")
     why.append(found.get("result_invalid_reason", ""))
     if not found["early_stopping_met"]:
         why += found["early_stopping_result"].split(" * ")
@@ -232,7 +232,7 @@ def _served(folder: Path) -> Served:
 
 
 def _entries(file: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log that say what came of it, or that something went wrong."""
+    """Yield the log entries with results or errors."""
     wanted = ('"key": "result_', '"key": "early_', '"key": "loadgen_version', '"is_error": true')
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if any(words in line for words in wanted):

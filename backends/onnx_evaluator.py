@@ -1,4 +1,4 @@
-"""ONNX's own reference evaluator: the definition of the operators, in numpy."""
+"""ONNX's own reference evaluator, which defines the operators in numpy."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _COMPLETE_QDQ = 19
 
 
 class OnnxReferenceRuntime(Runtime):
-    """``onnx.reference.ReferenceEvaluator``: slow, and the oracle for small graphs.
+    """``onnx.reference.ReferenceEvaluator``: slow; the reference for small graphs.
 
-    QuantizeLinear and DequantizeLinear are what they say, so what lies between them runs in
-    floating point. Products are numpy's, whose BLAS decides on its own threads.
+    QuantizeLinear and DequantizeLinear run as written, so operators between them run in floating
+    point. Matrix products use numpy, whose BLAS chooses its number of threads.
 
     Source:
         https://onnx.ai/onnx/api/reference.html
@@ -55,7 +55,7 @@ class OnnxReferenceRuntime(Runtime):
         return dict(zip(names, self._evaluator.run(names, dict(feeds)), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Look at the types that reach each product."""
+        """Return the types of the inputs of each product."""
         values = self._evaluator.run(None, dict(feeds), intermediate=True)
         kinds = (values[n.input[0]].dtype.name for n in self._nodes if n.op_type in _HEAVY)
         return Effective(
@@ -66,7 +66,7 @@ class OnnxReferenceRuntime(Runtime):
 
 
 def _additions(model: Any) -> list[type[Any]]:
-    """DequantizeLinear, of which the evaluator has no version before opset 19."""
+    """Return DequantizeLinear, which the evaluator lacks before opset 19."""
     from onnx.defs import onnx_opset_version
     from onnx.reference.ops import load_op
 
@@ -85,7 +85,7 @@ _PRECISIONS: tuple[dict[str, Admits], ...] = (
 
 BACKEND = Backend(
     name="onnx_reference",
-    summary="ONNX's reference evaluator (numpy): slow, the oracle for small graphs",
+    summary="ONNX's reference evaluator (numpy): slow, the reference for small graphs",
     library=reference,
     offers=tuple(
         Offer(

@@ -1,4 +1,4 @@
-"""What a runtime's own form does not tell of the ONNX file that it was compiled from."""
+"""Tools for runtimes that convert ONNX files: inputs and outputs, node names, comparison."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FILE = "ports.json"
 
 
 def read_onnx(source: Path) -> Any:
-    """Load a model, its external data included, with the shapes that can be inferred.
+    """Load a model with its external data, and infer shapes as far as possible.
 
     Raises:
-        ModelError: the file is no ONNX model.
+        ModelError: the file is not an ONNX model.
     """
     import onnx
     from google.protobuf.message import DecodeError
@@ -33,7 +33,7 @@ def read_onnx(source: Path) -> Any:
 
 
 def ports(model: Any) -> tuple[Ports, Ports]:
-    """Return the inputs and outputs of an ``onnx.ModelProto``; constants are no inputs."""
+    """Return the inputs and outputs of an ``onnx.ModelProto``; constants are not inputs."""
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = (value for value in model.graph.input if value.name not in constants)
     return tuple(map(_port, inputs)), tuple(map(_port, model.graph.output))
@@ -49,22 +49,22 @@ def _port(value: Any) -> Port:
 
 
 def check_fixed(where: Iterable[Port], runtime: str) -> None:
-    """Refuse free dimensions, for a runtime that has none.
+    """Refuse free dimensions, for a runtime that does not support them.
 
     Raises:
-        Unsupported: naming the first such input or output.
+        Unsupported: the message names the first such input or output.
     """
     for port in where:
         if None in port.shape:
             shape = "x".join("?" if size is None else str(size) for size in port.shape)
             raise Unsupported(
-                f"{runtime} has no dynamic shapes, and {port.name!r} is {shape}; export the model "
+                f"{runtime} has no dynamic shapes, but {port.name!r} is {shape}; export the model "
                 "with fixed sizes (onnx.tools.update_model_dims)"
             )
 
 
 def name_nodes(model: Any, kinds: Iterable[str]) -> str:
-    """Say which operators, and which nodes of the model have them: ``Det (node 'd')``."""
+    """Return operators, each with a node of the model that uses it: ``Det (node 'd')``."""
     words = []
     for kind in dict.fromkeys(kinds):
         nodes = [node.name for node in model.graph.node if node.op_type == kind and node.name]
@@ -73,15 +73,15 @@ def name_nodes(model: Any, kinds: Iterable[str]) -> str:
 
 
 def distance(source: Path, run: Callable[[dict[str, Array]], Mapping[str, Array]]) -> float:
-    """Return how far a converted model is from its ONNX file on one set of random numbers.
+    """Return the difference between a converted model and its ONNX file on random inputs.
 
     Args:
-        source: the ONNX file, of fixed sizes.
-        run: the converted model.
+        source: the ONNX file; all sizes are fixed.
+        run: runs the converted model.
 
     Returns:
-        The largest difference over the largest output of ``onnx.reference``; 0 where that has
-        no implementation of an operator.
+        The largest difference, relative to the largest output of ``onnx.reference``; 0 if that does
+        not implement an operator.
     """
     from onnx.reference import ReferenceEvaluator
 
@@ -104,10 +104,10 @@ def distance(source: Path, run: Callable[[dict[str, Array]], Mapping[str, Array]
 def run_tool(
     command: Sequence[str], work: Path, env: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """Run a converter in a folder; a crash of it is an exit code.
+    """Run a converter in a folder as a child process, where a crash does no harm.
 
     Returns:
-        Its exit code, and everything that it said.
+        Its exit code, and everything that it printed.
     """
     done = subprocess.run(
         command, cwd=work, env=env, capture_output=True, text=True, errors="replace", check=False
@@ -116,13 +116,13 @@ def run_tool(
 
 
 def save_ports(folder: Path, *sides: Ports) -> None:
-    """Write inputs and outputs beside a compiled model."""
+    """Write inputs and outputs to a file in the folder of a compiled model."""
     rows = [[[p.name, p.dtype.name, p.shape] for p in side] for side in sides]
     (folder / FILE).write_text(json.dumps(rows))
 
 
 def load_ports(folder: Path) -> tuple[Ports, Ports]:
-    """Read them back."""
+    """Read the inputs and outputs that `save_ports` wrote."""
     inputs, outputs = json.loads((folder / FILE).read_text())
     return _ports(inputs), _ports(outputs)
 

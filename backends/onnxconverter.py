@@ -16,11 +16,11 @@ float16 = Library(
 class HalfCast(Cast):
     """``convert_float_to_float16`` with FP32 inputs and outputs.
 
-    Weights are rounded to the nearest half; magnitudes below 1e-7 are raised to 1e-7 and
-    above 1e4 lowered to 1e4, as the library does by default. Kept nodes get their own FP32
-    weights, and FP32 inputs and outputs between Casts; what lies between a kept node and
-    one that is not is rounded to half. The library's own list of operators stays in FP32
-    besides (Resize, TopK, NonMaxSuppression, Range, CumSum, Min, Max and others).
+    Weights are rounded to the nearest FP16 value; magnitudes below 1e-7 become 1e-7 and those
+    above 1e4 become 1e4, the library's defaults. Kept nodes have their own FP32 weights, and FP32
+    inputs and outputs between Casts; tensors between a kept node and another one are rounded to
+    FP16. The library also keeps its own list of operators in FP32 (Resize, TopK,
+    NonMaxSuppression, Range, CumSum, Min, Max and others).
     """
 
     def cast(self, source: Path, target: Path) -> None:
@@ -44,7 +44,7 @@ class HalfCast(Cast):
 
 
 def _part_constants(graph: Any, blocked: set[str]) -> None:
-    """Copy the weights that blocked nodes share with others, which the library mistypes."""
+    """Copy weights that blocked nodes share with others; the library gives them a wrong type."""
     inside = [node for node in graph.node if node.name in blocked]
     others = {name for node in graph.node if node.name not in blocked for name in node.input}
     for tensor in list(graph.initializer):
@@ -57,7 +57,7 @@ def _part_constants(graph: Any, blocked: set[str]) -> None:
 
 
 def _float_outputs(graph: Any) -> None:
-    """Give the outputs of kept nodes as FP32: the library makes them FP16 all the same."""
+    """Make the outputs of kept nodes FP32, because the library makes them FP16."""
     from onnx import TensorProto
 
     for port in graph.output:

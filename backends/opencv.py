@@ -43,7 +43,7 @@ _FORMATS = ("nv12", "nv21", "i420")
 
 @cache
 def _cv2() -> Any:
-    """Import OpenCV and keep it on the calling thread: the engine runs images in parallel."""
+    """Import OpenCV, limited to the calling thread: images already run in parallel."""
     cv2 = _LIBRARY.load()
     cv2.setNumThreads(1)
     return cv2
@@ -53,7 +53,7 @@ class OpenCVDecoder(Decoder):
     """Decodes with ``cv2.imdecode``; EXIF is obeyed unless ``IMREAD_IGNORE_ORIENTATION``.
 
     CMYK becomes RGB by OpenCV's own formula. Corrupt pixel data is not refused: OpenCV fills
-    what is missing with gray, and libjpeg says so on standard error.
+    missing pixels with gray, and libjpeg prints a warning on standard error.
     """
 
     def _rgb(self, image: Encoded) -> U8:
@@ -68,9 +68,9 @@ class OpenCVDecoder(Decoder):
 
 
 class OpenCVResizer(Resizer):
-    """Resamples with ``cv2.resize``; only ``area`` widens its kernel when it shrinks.
+    """Resamples with ``cv2.resize``; only ``area`` widens its kernel when shrinking.
 
-    ``bicubic`` rounds one level differently for 1, 2 and 3 channels here and there (measured).
+    ``bicubic`` sometimes differs by one level between 1, 2 and 3 channels (measured).
     """
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:
@@ -107,13 +107,13 @@ class OpenCVEncoder(Encoder):
 class OpenCVConverter(Converter):
     """Converts with ``cv2.cvtColor``: BT.601, limited range, each chroma sample repeated.
 
-    Luma below 16 counts as 16 (measured), where the formula goes on below black. OpenCV
+    Luma below 16 is clipped to 16 (measured); the formula does not clip. OpenCV
     refuses odd sizes, so the last luma row and column are repeated and the result is cropped.
     """
 
     @property
     def assumes(self) -> tuple[Matrix, Range]:
-        """BT.601, limited range; OpenCV has no other for 8-bit 4:2:0."""
+        """Return BT.601 and limited range; OpenCV has no other for 8-bit 4:2:0."""
         return Matrix.BT601, Range.LIMITED
 
     def _convert(self, frame: Frame) -> U8:
@@ -132,7 +132,7 @@ class OpenCVConverter(Converter):
 
 
 def _even(plane: U8) -> U8:
-    """Repeat the last row and column where the size is odd."""
+    """Repeat the last row and column if the size is odd."""
     pad = [(0, plane.shape[0] % 2), (0, plane.shape[1] % 2), (0, 0)][: plane.ndim]
     odd = any(after for _, after in pad)
     return np.pad(plane, pad, mode="edge") if odd else np.ascontiguousarray(plane)

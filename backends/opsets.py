@@ -11,13 +11,13 @@ OLDEST, PER_CHANNEL = 11, 13
 
 
 def for_quantization(source: Path) -> Any:
-    """Load a model in an operator set that has a scale per channel.
+    """Load a model, in an operator set in which QuantizeLinear has a scale per channel.
 
-    QuantizeLinear has had one since operator set 13. Older models are brought there, from 11 on:
-    before that Resize and Upsample meant something else.
+    That is operator set 13 or later. Models of operator sets 11 and 12 are converted; before 11,
+    Resize and Upsample had another meaning.
 
     Raises:
-        ModelError: the model is older than that.
+        ModelError: the model's operator set is lower than 11.
     """
     import onnx
     from onnx.version_converter import convert_version
@@ -26,7 +26,6 @@ def for_quantization(source: Path) -> Any:
     opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     if opset < OLDEST:
         raise ModelError(
-            f"the model has operator set {opset}, and {OLDEST} is the oldest that is quantized; "
-            "export it again"
+            f"the model has operator set {opset}, but at least {OLDEST} is needed; export it again"
         )
     return convert_version(model, PER_CHANNEL) if opset < PER_CHANNEL else model

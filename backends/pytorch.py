@@ -33,9 +33,9 @@ torch = Library("torch", distribution="torch", extra="pytorch")
 class TorchRuntime(Runtime):
     """Runs a ``torch.export`` program, eagerly or by ``torch.compile`` with frozen weights.
 
-    ``casting`` says how BF16 and FP16 are reached: ``autocast`` casts the operators that
-    ``torch.autocast`` lists, ``whole`` casts the weights and the input and everything between.
-    The thread count and TF32 are the process's own, so all that are open together must agree.
+    ``casting`` selects how to compute in BF16 and FP16: ``autocast`` casts the operators that
+    ``torch.autocast`` lists; ``whole`` casts the input, the weights and all activations. The thread
+    count and TF32 apply to the process, so all open runtimes must have the same values.
     """
 
     takes: ClassVar[str] = "torch_export"
@@ -45,8 +45,8 @@ class TorchRuntime(Runtime):
         device = self.options["device"]
         if device == "cuda" and not torch.cuda.is_available():
             raise MissingLibrary(
-                f"torch {torch.version} finds no CUDA device; use device: cpu, or a CUDA "
-                "build of torch and a driver that fits it"
+                f"torch {torch.version} finds no CUDA device; use device: cpu, or install a CUDA "
+                "build of torch and a matching driver"
             )
         self._agree()
         torch.set_num_threads(self.options["threads"])
@@ -77,14 +77,14 @@ class TorchRuntime(Runtime):
         return ports
 
     def _agree(self) -> None:
-        """Refuse a second value of what PyTorch has one of in a process."""
+        """Refuse a second value of a setting that PyTorch has once per process."""
         for other in self._together:
             for name in ("threads", "use_tf32"):
                 theirs, ours = (o.options.get(name) for o in (other, self))
                 if None not in (theirs, ours) and theirs != ours:
                     raise Unsupported(
-                        f"PyTorch has one {name} for the whole process: {theirs} is in force, and "
-                        f"{ours} was asked for; ask for one, or run them one after the other"
+                        f"PyTorch has one {name} for the whole process: {theirs} is in use, but "
+                        f"{ours} was requested; use one value, or run them one after the other"
                     )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -103,7 +103,7 @@ class TorchRuntime(Runtime):
         return tensor.contiguous(memory_format=self._format) if tensor.ndim == 4 else tensor
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Watch which types reach the convolutions and products; compiled code cannot be."""
+        """Observe the input types of convolutions and products; not possible for compiled code."""
         options = {
             "device": next((p.device.type for p in self._module.parameters()), None),
             "threads": torch.get_num_threads(),

@@ -41,12 +41,12 @@ _FILE = "model.pte"
 
 
 class ExecutorchRuntime(Runtime):
-    """``executorch.runtime`` on a ``.pte`` whose operators XNNPACK took.
+    """``executorch.runtime`` on a ``.pte`` file lowered to XNNPACK.
 
-    For ``fp16`` the program's weights and activations are halved (``.half()``) before it is
-    lowered; inputs are rounded to half and outputs widened here. ExecuTorch has one thread pool
-    a process and a loaded program holds on to it, so two stacks cannot have two thread counts at
-    once. One call at a time.
+    For ``fp16`` the program's weights and activations are converted to FP16 (``.half()``) before it
+    is lowered; inputs are rounded to FP16 and outputs converted to FP32 here. ExecuTorch has one
+    thread pool per process, which loaded programs keep in use, so two stacks cannot have different
+    thread counts at once. One call runs at a time.
 
     Source:
         https://docs.pytorch.org/executorch/stable/backends/xnnpack/xnnpack-overview.html
@@ -84,8 +84,8 @@ class ExecutorchRuntime(Runtime):
         threads = self.options["threads"]
         if self._open_with and self._open_with[0] != threads:
             raise Unsupported(
-                f"ExecuTorch has one thread pool a process: it has {self._open_with[0]} threads, "
-                f"and {threads} were asked for; use one number"
+                f"ExecuTorch has one thread pool per process: it has {self._open_with[0]} threads, "
+                f"but {threads} were requested; use the same number"
             )
         if not self._open_with:
             bindings._unsafe_reset_threadpool(threads)
@@ -98,7 +98,7 @@ class ExecutorchRuntime(Runtime):
             return {p.name: v.float().numpy() for p, v in zip(self.outputs, made, strict=True)}
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """XNNPACK does not tell its precision; the type of the program's input is known."""
+        """XNNPACK does not report its precision; the type of the program's input is known."""
         meta = self._method.metadata
         return Effective(
             products={},

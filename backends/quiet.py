@@ -19,10 +19,10 @@ _one = threading.RLock()
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Drop warnings, and what Python or native code writes to stdout and stderr.
+    """Suppress warnings, and everything that Python or native code writes to stdout and stderr.
 
-    It holds for the whole process, one thread at a time; so keep it short, and use it where
-    models are made or opened, not where they run.
+    It affects the whole process and locks out other threads. So keep it short, and use it where
+    models are converted or opened, not where they run.
     """
     with _one, _silenced():
         yield
@@ -46,7 +46,7 @@ def _silenced() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        ctypes.CDLL(None).fflush(None)  # what C still holds back
+        ctypes.CDLL(None).fflush(None)  # flush C's buffers
         for fd, copy in kept:
             os.dup2(copy, fd)
             os.close(copy)
@@ -54,10 +54,10 @@ def _silenced() -> Iterator[None]:
 
 
 class QuietLibrary(Library):
-    """A library that talks while it is imported."""
+    """A library that prints while it is imported."""
 
     def load(self) -> ModuleType:
-        """Import the module without a word."""
+        """Import the module without output."""
         if self._loaded is not None:
             return self._loaded
         with quiet():

@@ -8,17 +8,17 @@ from simulator.contract import AtLeast, Backend, Evidence, Offer, Options, Stage
 
 
 class Recorded:
-    """Nothing is run: the engine looks every answer up, see simulator/data/recording.py."""
+    """Computes nothing: the engine looks up every answer (simulator/data/recording.py)."""
 
     takes: ClassVar[str] = "recording"
 
     def __init__(self, options: Options) -> None:
-        raise Unsupported(f"{options['recording']} was recorded; it cannot run other images")
+        raise Unsupported(f"{options['recording']} is a recording; it cannot run other images")
 
 
 BACKEND = Backend(
     name="recorded",
-    summary="what a real device said, dumped there and matched by image",
+    summary="outputs of a real device, dumped there and matched by image",
     offers=(
         Offer(
             Stage.RUNTIME,
@@ -35,6 +35,6 @@ BACKEND = Backend(
         Offer(Stage.DECODE, {"recording": Text()}, Recorded, Evidence.RECORDED),
     ),
     fields={
-        "recording": "the file that says what was recorded: docs/recordings.md",
+        "recording": "the file that describes the recording: docs/recordings.md",
     },
 )

@@ -34,8 +34,8 @@ _ROWS: Rows = ((298, 0, 409), (298, -100, -208), (298, 516, 0))
 class SysNoiseEncoder(Encoder):
     """Converts RGB to limited-range YUV in integers.
 
-    Chroma is computed and rounded for every pixel first; ``average`` then takes the mean of
-    2x2 integers, rounded half up, and ``nearest`` the top left one.
+    Chroma is first computed and rounded for every pixel. Then ``average`` takes the mean of 2x2
+    integers, rounded half up, and ``nearest`` the top left one.
     """
 
     def _encode(self, rgb: U8) -> Frame:
@@ -56,7 +56,7 @@ class SysNoiseConverter(Converter):
 
     @property
     def assumes(self) -> tuple[Matrix, Range]:
-        """BT.601, limited range: the paper's only matrix."""
+        """Return BT.601 and limited range, the paper's only matrix."""
         return Matrix.BT601, Range.LIMITED
 
     def _convert(self, frame: Frame) -> U8:

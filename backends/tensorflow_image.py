@@ -30,7 +30,9 @@ _LEGACY = ("legacy", "legacy_align_corners")
 class _Silent(Library):
     def load(self) -> ModuleType:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # says when it is on; not used here
+        os.environ.setdefault(
+            "TF_ENABLE_ONEDNN_OPTS", "0"
+        )  # it prints when it is on; not used here
         return super().load()
 
 
@@ -39,7 +41,7 @@ _LIBRARY = _Silent("tensorflow", distribution="tensorflow-cpu", extra="tensorflo
 
 @cache
 def _tf() -> Any:
-    """Import TensorFlow and keep it on the calling thread: the engine runs images in parallel."""
+    """Import TensorFlow, limited to the calling thread: images already run in parallel."""
     tf = _LIBRARY.load()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -49,9 +51,9 @@ def _tf() -> Any:
 class TensorFlowDecoder(Decoder):
     """Decodes with ``tf.io.decode_jpeg`` and ``tf.io.decode_png``; EXIF is ignored.
 
-    ``decode_jpeg`` left to its defaults is ``idct: ifast, chroma_upsampling: fancy``. CMYK
-    becomes RGB by TensorFlow's own formula; corrupt pixel data is filled in by libjpeg, which
-    says so on standard error.
+    The defaults of ``decode_jpeg`` are ``idct: ifast, chroma_upsampling: fancy``. CMYK becomes RGB
+    by TensorFlow's own formula. libjpeg fills in corrupt pixel data and prints a warning on
+    standard error.
     """
 
     def _rgb(self, image: Encoded) -> U8:
@@ -75,10 +77,10 @@ class TensorFlowDecoder(Decoder):
 class TensorFlowResizer(Resizer):
     """Resamples with ``tf.image.resize``, or ``tf.compat.v1.image.resize`` for the old grids.
 
-    The result is neither rounded nor clipped. ``half_pixel``: sample centres, bicubic with
-    a = -0.5 and without what lies outside. ``legacy``: source = index x scale, and
-    ``legacy_align_corners``: the corner samples coincide; there bicubic has a = -0.75 and
-    repeats the edge.
+    The result is neither rounded nor clipped. ``half_pixel`` uses sample centres; its bicubic has
+    a = -0.5 and ignores pixels outside the image. ``legacy`` uses source = index x scale, and
+    ``legacy_align_corners`` aligns the corner samples; their bicubic has a = -0.75 and repeats the
+    edge.
     """
 
     gives: ClassVar[type[np.uint8] | type[np.float32]] = np.float32

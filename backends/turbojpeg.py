@@ -10,7 +10,7 @@ simplejpeg = Library("simplejpeg", distribution="simplejpeg", extra="turbojpeg")
 class TurboJpegDecoder(Decoder):
     """Decodes with ``simplejpeg.decode_jpeg``: JPEG only, EXIF ignored.
 
-    simplejpeg is strict: where libjpeg only warns of corrupt data, the file is refused.
+    simplejpeg is strict: it refuses files with corrupt data for which libjpeg only warns.
     """
 
     def _rgb(self, image: Encoded) -> U8:
@@ -26,7 +26,7 @@ class TurboJpegDecoder(Decoder):
 
 BACKEND = Backend(
     name="turbojpeg",
-    summary="TurboJPEG: libjpeg-turbo with the choice of its fast IDCT and plain chroma",
+    summary="TurboJPEG: libjpeg-turbo with optional fast IDCT and plain chroma upsampling",
     library=simplejpeg,
     offers=(
         Offer(

@@ -53,7 +53,7 @@ def installed(monkeypatch, folder, points, *paths, name="acme-dsp"):
 @contextmanager
 def denoising(monkeypatch, folder):
     """Install a package with a stage between decode and color, and a backend that fills it."""
-    with installed(monkeypatch, folder, DENOISE, HERE / "vendor_stage"):
+    with installed(monkeypatch, folder, DENOISE, HERE / "vendor_stage", HERE / "vendor_example"):
         yield
 
 

@@ -1,6 +1,6 @@
-"""Runs every command that README.md shows, and holds what it prints against what is shown.
+"""Runs every command that some pages show, and holds what it prints against what is shown.
 
-python tools/readme.py           run the commands and write their output into README.md
+python tools/readme.py           run the commands and write their output into the pages
 python tools/readme.py --check   exit 1 if a command fails or prints something else
 
 Numbers and spacing are not compared: latencies and run folders differ from run to run.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "conditions.md")
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 GATE_FAILED = 1
 
@@ -51,17 +51,22 @@ def masked(text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite or check README.md."""
-    old = README.read_text()
+    """Rewrite or check every page."""
+    return max(map(page, PAGES))
+
+
+def page(path: Path) -> int:
+    """Rewrite or check one page."""
+    old = path.read_text()
     new = BLOCK.sub(rerun, old)
     if "--check" not in sys.argv:
-        README.write_text(new)
+        path.write_text(new)
         return 0
     if masked(old) == masked(new):
         return 0
     for shown, got in zip(old.splitlines(), new.splitlines(), strict=False):
         if masked(shown) != masked(got):
-            print(f"README.md shows: {shown}\nit prints:       {got}", file=sys.stderr)
+            print(f"{path.name} shows: {shown}\nit prints: {got}", file=sys.stderr)
             break
     return 1
 

@@ -13,19 +13,19 @@ from simulator.contract import U8, Array, Library, MissingLibrary
 
 
 class CannLibrary(Library):
-    """A module of CANN, which no package index has."""
+    """A module of CANN, which is not in any package index."""
 
     def load(self) -> ModuleType:
         """Import the module.
 
         Raises:
-            MissingLibrary: CANN is not here, or not set up.
+            MissingLibrary: CANN is not installed, or not set up.
         """
         try:
             return super().load()
         except MissingLibrary as error:
             raise MissingLibrary(
-                "an Ascend device needs Huawei's CANN toolkit, and its Python module 'acl' cannot "
+                "an Ascend device needs Huawei's CANN toolkit, but its Python module 'acl' cannot "
                 "be imported; install CANN (hiascend.com) and source its set_env.sh"
             ) from error
 
@@ -39,7 +39,7 @@ _open: dict[str, Any] = {}
 
 
 def call(result: Any, what: str) -> Any:
-    """Unpack what a function of pyACL returned: a code, or values and a code.
+    """Unpack the result of a pyACL function: an error code, or values and an error code.
 
     Raises:
         RuntimeError: the code is not 0.
@@ -51,10 +51,10 @@ def call(result: Any, what: str) -> Any:
 
 
 def use() -> None:
-    """Make device 0 current in this thread; the first call of the process opens it.
+    """Make device 0 current in this thread; the first call in the process opens it.
 
     Raises:
-        MissingLibrary: no CANN, or no device.
+        MissingLibrary: there is no CANN, or no device.
     """
     with _opening:
         if not _open:
@@ -98,7 +98,7 @@ class Channel:
         call(acl.media.dvpp_create_channel(self._desc), "acl.media.dvpp_create_channel")
 
     def run(self, task: Any, *arguments: Any) -> None:
-        """Run an asynchronous function of ``acl.media``, and wait for it."""
+        """Run an asynchronous function of ``acl.media``, and wait until it ends."""
         with self._lock:
             call(task(self._desc, *arguments, self._stream), task.__name__)
             call(acl.rt.synchronize_stream(self._stream), task.__name__)

@@ -25,7 +25,7 @@ from simulator.contract import (
 
 _YUV400, _NV12 = 0, 1  # acldvppPixelFormat
 INTERPOLATION = {"bilinear": 1, "nearest": 2}
-"""acldvppSetResizeConfigInterpolation: both like OpenCV's; 0 is Huawei's own on 310 and 910."""
+"""acldvppSetResizeConfigInterpolation: both as in OpenCV; 0 is Huawei's own on 310 and 910."""
 
 
 def jpegd_strides(width: int, height: int, soc_name: str) -> tuple[int, int]:
@@ -42,7 +42,7 @@ def vpc_strides(width: int, height: int) -> tuple[int, int]:
     """Return the strides of a YUV400 picture for VPC: width aligned to 16, and at least 32.
 
     Source:
-        CANN, "VPC Restrictions", table 1, Atlas inference products; the others ask for less.
+        CANN, "VPC Restrictions", table 1, Atlas inference products; the others need less.
     """
     return max(_up(width, 16), 32), height
 
@@ -54,7 +54,7 @@ def first_generation(soc_name: str) -> bool:
 
 
 def nv12_planes(data: U8, width: int, height: int, strides: tuple[int, int]) -> tuple[U8, U8, U8]:
-    """Cut Y, U and V of an even-sized picture out of an NV12 buffer with strides."""
+    """Return Y, U and V of an even-sized picture from an NV12 buffer with strides."""
     across, down = strides
     luma = data[: across * down].reshape(down, across)[:height, :width]
     chroma = data[across * down : across * down * 3 // 2].reshape(down // 2, across // 2, 2)

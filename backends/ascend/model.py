@@ -57,10 +57,10 @@ def atc_arguments(
 class AscendRuntime(Runtime):
     """An .om file on an Ascend device, by ``acl.mdl.execute``.
 
-    ATC's ``precision_mode`` decides the arithmetic: matrix units take FP16 operands in every mode
-    but ``must_keep_origin_dtype``; ``force_fp32`` (the same as ``cube_fp16in_fp32out``) gives FP32
-    sums of them, ``force_fp16`` is ATC's default. Inputs and outputs are float32: the .om file has
-    no AIPP in it.
+    ATC's ``precision_mode`` decides the arithmetic. Matrix units use FP16 operands in every mode
+    except ``must_keep_origin_dtype``; ``force_fp32`` (the same as ``cube_fp16in_fp32out``) sums
+    them in FP32; ``force_fp16`` is ATC's default. Inputs and outputs are float32, because the .om
+    file contains no AIPP.
     """
 
     compiled_by: ClassVar[tuple[str, ...] | None] = ("soc_version", "precision_mode")
@@ -71,7 +71,7 @@ class AscendRuntime(Runtime):
 
         Raises:
             MissingLibrary: ATC is not on the PATH.
-            Unsupported: ATC refuses the model, with its last words.
+            Unsupported: ATC refuses the model; the message has its last output.
         """
         import onnx
 
@@ -97,7 +97,7 @@ class AscendRuntime(Runtime):
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         found, wanted = soc(), self.options["soc_version"]
         if found != wanted:
-            raise Unsupported(f"soc_version {wanted} was asked for, and this device is {found}")
+            raise Unsupported(f"soc_version {wanted} was requested, but this device is {found}")
         self._lock = threading.Lock()
         model = str(artifact / "model.om")
         self._model = call(acl.mdl.load_from_file(model), "acl.mdl.load_from_file")
@@ -132,7 +132,7 @@ class AscendRuntime(Runtime):
             }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Name the device; it does not tell in which precisions it computes."""
+        """Return the device's name; it does not report the precisions that it uses."""
         return Effective({}, {"device": "npu", "soc_version": soc()})
 
     def _close(self) -> None:

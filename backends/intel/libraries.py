@@ -1,4 +1,4 @@
-"""OpenVINO and NNCF, kept from sending reports of use."""
+"""OpenVINO and NNCF, with their telemetry switched off."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from simulator.contract import Library
 
 
 class _Discreet(Library):
-    """A library that is told that its telemetry package is not installed.
+    """A library that is loaded without its telemetry package.
 
-    ``openvino_telemetry`` sends without asking, from a process that it forks; both libraries
-    go without it where it cannot be imported.
+    ``openvino_telemetry`` sends data without asking, from a forked process. Both libraries work
+    if it cannot be imported.
     """
 
     def load(self) -> ModuleType:

@@ -28,8 +28,8 @@ class NncfQuantizer(Quantizer):
     ``symmetric`` is NNCF's preset: ``performance`` (symmetric activations) or ``mixed``
     (asymmetric ones). ``mean_minmax`` is NNCF's default range estimator (mean of the minima
     and maxima over samples); ``minmax`` takes the extremes. ``reduce_range`` is NNCF's
-    ``overflow_fix``, weights on half their range: in every layer, in none, or, as NNCF does by
-    itself, in the first layer. A keep list becomes its ``IgnoredScope``.
+    ``overflow_fix``, which uses half the range for weights: in all layers, in none, or in the
+    first layer, which is NNCF's default. A keep list becomes its ``IgnoredScope``.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
@@ -82,6 +82,6 @@ BACKEND = Backend(
     library=nncf,
     offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),),
     fields={
-        "reduce_range": "NNCF's overflow_fix: half the range for weights, against overflow",
+        "reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow",
     },
 )

@@ -1,7 +1,7 @@
-"""OpenVINO's PrePostProcessor: the color conversion and resize that it puts before a model.
+"""OpenVINO's PrePostProcessor: the color conversion and resize that it adds before a model.
 
-Both are compiled onto an identity model for the CPU plugin, with float32 arithmetic and one
-thread; of any input size, because the plugin gives the same bits as for a fixed one (measured).
+Both are compiled with an identity model for the CPU plugin, with float32 arithmetic and one thread.
+The input size is dynamic, because the plugin gives the same bits as for a fixed size (measured).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _PLANES = {"nv12": ("NV12_TWO_PLANES", ["y", "uv"]), "i420": ("I420_THREE_PLANES
 
 
 class OpenVinoResizer(Resizer):
-    """Resamples with ``preprocess().resize``, after conversion to float32: nothing is rounded.
+    """Resamples with ``preprocess().resize``, after conversion to float32, without rounding.
 
-    Without antialias it is OpenCV's grid and kernel, with it Pillow's. At a tie ``nearest``
-    takes the left pixel, where the others take the right one.
+    Grid and kernel are OpenCV's without antialias, and Pillow's with it. At a tie ``nearest`` takes
+    the left pixel; the other libraries take the right one.
     """
 
     gives: ClassVar[type[np.uint8] | type[np.float32]] = np.float32
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        # A compiled model a size; one camera has one, a folder of photographs has hundreds.
+        # One compiled model per size: a camera has one size, a folder of photos has hundreds.
         self._compiled = lru_cache(maxsize=32)(self._compile)
 
     def _resize(self, plane: U8, height: int, width: int) -> Array:
@@ -71,13 +71,14 @@ class OpenVinoResizer(Resizer):
 class OpenVinoConverter(Converter):
     """Converts with ``preprocess().convert_color``: BT.601, limited range, chroma repeated.
 
-    Within 1 level of the formula; below 16 it goes on below black, where OpenCV stops. OpenVINO
-    refuses odd sizes, so the last luma row and column are repeated and the result is cropped.
+    Within 1 level of the formula. Luma below 16 is extrapolated, and not clipped as in OpenCV.
+    OpenVINO refuses odd sizes, so the last luma row and column are repeated and the result is
+    cropped.
     """
 
     @property
     def assumes(self) -> tuple[Matrix, Range]:
-        """BT.601, limited range; OpenVINO has no other."""
+        """Return BT.601 and limited range; OpenVINO has no other."""
         return Matrix.BT601, Range.LIMITED
 
     def _convert(self, frame: Frame) -> U8:
@@ -114,7 +115,7 @@ def _on_cpu(steps: Any) -> Any:
 
 
 def _infer(model: Any, planes: Sequence[Array]) -> Array:
-    """Run one (H, W, C) image, or its planes, through a request of its own."""
+    """Run one (H, W, C) image, or its planes, in a new infer request."""
     feeds = {i: np.ascontiguousarray(plane)[None] for i, plane in enumerate(planes)}
     result = model.create_infer_request().infer(feeds, share_inputs=True)
     return np.asarray(result[0][0])

@@ -30,12 +30,12 @@ _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconv
 
 
 class OpenVinoRuntime(Runtime):
-    """``openvino.Core().compile_model`` with nothing left to its defaults.
+    """``openvino.Core().compile_model`` with all settings explicit.
 
-    The default inference precision on a CPU with BF16 instructions is BF16, so the hint is
-    always set; for INT8 models it is ``f32``, the precision of what is not quantized. The
-    activations of layers whose weights alone are integers would be rounded to INT8 too, hence
-    the group size of 0. One infer request a thread.
+    The default inference precision on a CPU with BF16 instructions is BF16, so the hint is always
+    set. For INT8 models it is ``f32``, the precision of the layers that are not quantized. A group
+    size of 0 prevents OpenVINO from rounding the activations of weight-only layers to INT8. Each
+    thread has its own infer request.
     """
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -68,7 +68,7 @@ class OpenVinoRuntime(Runtime):
         }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read properties and the execution graph's ``runtimePrecision`` back."""
+        """Read back the properties and the execution graph's ``runtimePrecision``."""
         layers = Counter[tuple[str, str]]()
         for op in self._model.get_runtime_model().get_ops():
             info = op.get_rt_info()

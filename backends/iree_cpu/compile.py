@@ -24,7 +24,7 @@ _TARGET = (
     "--iree-llvmcpu-target-cpu=host",
 )
 _OLDEST = 17
-"""The oldest opset that IREE's importer is written for; older files are raised to it."""
+"""The oldest opset that IREE's importer supports; older files are converted to it."""
 
 _HEAVY = re.compile(
     r"linalg\.\w*(?:conv|matmul|mmt|vecmat|matvec)\w*.*?ins\([^:]*: tensor<([^>]*)>"
@@ -33,7 +33,7 @@ _KINDS = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
 
 
 def compile_onnx(source: Path, folder: Path) -> None:
-    """Compile at optimisation level O3, and count the products of the imported module by type.
+    """Compile at optimization level O3, and count the products of the imported module by type.
 
     Raises:
         ModelError: IREE lacks an operator, or fails.

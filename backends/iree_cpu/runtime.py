@@ -28,11 +28,11 @@ iree = Library("iree.runtime", distribution="iree-base-runtime", extra="iree")
 
 
 class IreeRuntime(Runtime):
-    """``iree.runtime`` on what ``iree-compile`` makes for this CPU at optimisation level O3.
+    """``iree.runtime`` with a module compiled by ``iree-compile`` for this CPU at level O3.
 
-    One thread is the driver ``local-sync``, more are ``local-task`` with as many workers. IREE
-    makes the workers once a process, so two stacks cannot have two counts above one. One call
-    at a time.
+    One thread uses the driver ``local-sync``; more use ``local-task`` with that many workers. IREE
+    creates the workers once per process, so two stacks cannot use different counts above one. One
+    call runs at a time.
 
     Source:
         https://iree.dev/guides/deployment-configurations/cpu/
@@ -63,8 +63,8 @@ class IreeRuntime(Runtime):
         with self._making:
             if IreeRuntime._workers not in (None, threads):
                 raise Unsupported(
-                    f"IREE makes its workers once a process: here it has {IreeRuntime._workers}, "
-                    f"and {threads} were asked for; use one number, or 1"
+                    f"IREE creates its workers once per process: it has {IreeRuntime._workers}, "
+                    f"but {threads} were requested; use the same number, or 1"
                 )
             iree.flags.parse_flags(f"--task_topology_group_count={threads}")
             IreeRuntime._workers = threads
@@ -77,7 +77,7 @@ class IreeRuntime(Runtime):
             return {p.name: v.to_host() for p, v in zip(self.outputs, made, strict=True)}
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Count products by the type of their operands, as IREE's ONNX importer left them."""
+        """Count products by the type of their operands, as IREE's ONNX importer wrote them."""
         threads = 1 if self.options["threads"] == 1 else IreeRuntime._workers
         return Effective(
             products=self._products,

@@ -1,1 +1,1 @@
-"""LiteRT, its predecessor, and the ways to a .tflite file."""
+"""LiteRT, its predecessor, and tools that make .tflite files."""

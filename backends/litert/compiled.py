@@ -24,10 +24,10 @@ _FORCE_FP16 = 4  # TFLITE_XNNPACK_DELEGATE_FLAG_FORCE_FP16, xnnpack_delegate.h
 
 
 class HalfRuntime(InterpreterRuntime):
-    """``CompiledModel`` with XNNPACK forced to compute in FP16; calls take turns.
+    """``CompiledModel`` with XNNPACK forced to compute in FP16. One call runs at a time.
 
-    The interpreter has no such switch: it computes a file with FP16 weights in FP32. The
-    library does not tell what it computes in. A dimension that the file leaves free is 1.
+    The interpreter has no such switch: it computes a file with FP16 weights in FP32. The library
+    does not report its precision. Free dimensions are set to 1.
     """
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -67,7 +67,7 @@ class HalfRuntime(InterpreterRuntime):
             }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Say what was set; that XNNPACK took every operator is all that can be read back."""
+        """Return the settings; only whether XNNPACK runs every operator can be read back."""
         whole = self._model.is_fully_accelerated()
         return Effective(
             products={},
@@ -81,7 +81,7 @@ class HalfRuntime(InterpreterRuntime):
 
 
 def _mute() -> None:
-    """Keep the library's farewell, from its static destructors, off stderr."""
+    """Keep messages of the library's static destructors off stderr."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
@@ -99,6 +99,6 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **_HALF}, HalfRuntime, source=_SOURCE),
     ),
     fields={
-        "kernels": "who computes: XNNPACK, the library's own kernels, or its reference ones",
+        "kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels",
     },
 )

@@ -18,7 +18,7 @@ from simulator.contract import Admits, Array, AtLeast, Effective, Library, Port,
 litert = Library("ai_edge_litert.interpreter", distribution="ai-edge-litert", extra="litert")
 tflite = Library("tflite_runtime.interpreter", distribution="tflite-runtime", extra="litert")
 newest = tflite if litert.version is None and tflite.version is not None else litert
-"""LiteRT; its predecessor where only that is installed."""
+"""LiteRT, or its predecessor if only that is installed."""
 
 _RESOLVERS = {
     "xnnpack": "BUILTIN",
@@ -37,15 +37,15 @@ _HEAVY = {
     "BATCH_MATMUL": (0, 1),
     "TRANSPOSE_CONV": (2, 1),
 }
-"""Where the data and the weights are among the inputs of each convolution and product."""
+"""The positions of data and weights among the inputs of each convolution and product."""
 _COMPUTES = {"float32": "fp32", "int8": "int8", "uint8": "int8"}
 
 
 class InterpreterRuntime(Runtime):
-    """``Interpreter`` on a ``.tflite`` file; one a thread.
+    """``Interpreter`` on a ``.tflite`` file; each thread has its own.
 
-    Float32 goes in and out, whatever the file stores (see `Tensor`). The
-    library does not tell how many threads it uses, nor its own kernels from the reference ones.
+    Inputs and outputs are float32, whatever the file stores (see `Tensor`). The library reports
+    neither its number of threads nor whether it uses its own or the reference kernels.
     """
 
     takes: ClassVar[str] = "tflite"
@@ -99,7 +99,7 @@ class InterpreterRuntime(Runtime):
         return {t.name: t.load(session.get_tensor(t.index)) for t in self._gives}
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read the operators back: the types of their tensors, and which XNNPACK took."""
+        """Read back the operators: the types of their tensors, and which ones XNNPACK runs."""
         self._run(feeds)
         session = self._session()
         types = {t["index"]: np.dtype(t["dtype"]).name for t in session.get_tensor_details()}
@@ -130,10 +130,10 @@ class InterpreterRuntime(Runtime):
 
 
 def _own(ops: Sequence[Mapping[str, Any]], outputs: Iterable[int]) -> set[int]:
-    """Return the operators that run by themselves: those that an output can be traced to.
+    """Return the operators that are really executed: those from which an output can be reached.
 
-    The list holds every operator of the file, and after them the delegates: whatever a
-    delegate gives was not made by the operator that it replaced.
+    The list has every operator of the file, followed by the delegates; the output of a delegate
+    does not come from the operators that it replaced.
     """
     maker = {tensor: op for op in ops for tensor in op["outputs"]}
     found, waiting = set[int](), list(outputs)
@@ -147,7 +147,7 @@ def _own(ops: Sequence[Mapping[str, Any]], outputs: Iterable[int]) -> set[int]:
 
 
 def _compute(data: str, weights: str) -> str:
-    """Name the arithmetic; float data is quantized on the way to integer weights."""
+    """Return the arithmetic's type; float data is quantized before integer weights."""
     if data == "int16":
         return "int16x8"
     kind = weights if data == "float32" else data

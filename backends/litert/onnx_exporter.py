@@ -19,16 +19,16 @@ onnxruntime = Library("onnxruntime", distribution="onnxruntime", extra="litert")
 tensorflow = Library("tensorflow", distribution="tensorflow", extra="litert")
 
 TOLERANCE = 1e-3
-"""How far a converted model may be from ONNX Runtime, over the largest output."""
+"""Allowed difference between a converted model and ONNX Runtime, relative to the largest output."""
 _DOWNLOAD = "calibration_image_sample_data_20x128x128x3_float32.npy"
 
 
 class Onnx2TfExporter(Exporter):
     """``onnx2tf.convert`` with FP32 weights, batch 1, and the ONNX file's own layouts.
 
-    onnx2tf finds the order of axes by comparing its layers with ONNX Runtime's: on ones, which
-    tell no axis from another, or on images that it downloads. It is given normal random
-    numbers of a fixed seed instead. onnxsim, whose failures it hides, stays off.
+    onnx2tf finds the order of axes by comparing its layers with ONNX Runtime's, on inputs of ones,
+    which cannot distinguish axes, or on images that it downloads. Here it gets normal random
+    numbers with a fixed seed. onnxsim, whose failures it hides, is switched off.
     """
 
     takes: ClassVar[str] = "onnx"
@@ -67,7 +67,7 @@ class Onnx2TfExporter(Exporter):
 
 
 def _channels_last(shape: list[int]) -> bool:
-    """Whether an input of this shape is taken for images in NHWC."""
+    """Whether onnx2tf treats an input of this shape as images in NHWC."""
     return len(shape) == 4 and shape[3] in (1, 3, 4) and shape[1] not in (1, 3, 4)
 
 
@@ -76,7 +76,7 @@ def _sizes(port: Any) -> list[int]:
 
 
 def _check(source: Path, made: Path, feeds: Mapping[str, str]) -> None:
-    """Make sure that the file answers as ONNX Runtime does; onnx2tf may mistake an axis."""
+    """Check that the file gives the outputs of ONNX Runtime; onnx2tf may confuse axes."""
     arrays = {name: np.load(file) for name, file in feeds.items()}
     wanted = onnxruntime.InferenceSession(str(source)).run(None, arrays)
     runner = tensorflow.lite.Interpreter(model_path=str(made)).get_signature_runner()
@@ -84,13 +84,13 @@ def _check(source: Path, made: Path, feeds: Mapping[str, str]) -> None:
         off = np.abs(got - expected).max() if got.shape == expected.shape else np.inf
         if off > TOLERANCE * np.abs(expected).max():
             raise Unsupported(
-                f"onnx2tf does not keep what {source} computes: {expected.shape} expected, got "
+                f"onnx2tf changes what {source} computes: {expected.shape} expected, got "
                 f"{got.shape}, off by {off:.2g}; use runtime.exporter: {{backend: litert_torch}}"
             )
 
 
 def _pin_outputs(model: Any) -> None:
-    """End every map with a Reshape to its own shape, else onnx2tf gives it channels last."""
+    """Add a Reshape to its own shape after every map output, or onnx2tf puts channels last."""
     from onnx import TensorProto, helper
 
     reshaped = {n: node.op_type == "Reshape" for node in model.graph.node for n in node.output}
@@ -111,7 +111,7 @@ def _pin_outputs(model: Any) -> None:
 
 BACKEND = Backend(
     name="onnx2tf",
-    summary="onnx2tf: ONNX files to .tflite by TensorFlow, in an environment of its own",
+    summary="onnx2tf: ONNX files to .tflite by TensorFlow, in a separate environment",
     library=onnx2tf,
     companions=(onnxruntime, tensorflow),
     environment=Environment(

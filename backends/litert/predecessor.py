@@ -7,7 +7,7 @@ from simulator.contract import Backend, Environment, Library, Offer, Stage
 
 
 class TfliteRuntime(InterpreterRuntime):
-    """``tflite_runtime.interpreter.Interpreter``, driven as LiteRT's.
+    """``tflite_runtime.interpreter.Interpreter``, with the same API as LiteRT's.
 
     Its XNNPACK leaves INT8 operators to the built-in kernels.
     """
@@ -33,6 +33,6 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **INTEGER, **_OWN}, TfliteRuntime, source=_SOURCE),
     ),
     fields={
-        "kernels": "who computes: XNNPACK, the library's own kernels, or its reference ones",
+        "kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels",
     },
 )

@@ -26,15 +26,15 @@ edge = Library("ai_edge_quantizer.quantizer", **_NAMES)
 recipes = Library("ai_edge_quantizer.recipe", **_NAMES)
 
 _KINDS = {"fp16": (16, "FLOAT_CASTING"), "int8": (8, "MIN_MAX_UNIFORM_QUANT")}
-"""Bits, and the library's name of the way, for each storage."""
+"""For each storage the number of bits and the library's name of the method."""
 
 
 class EdgeQuantizer(Quantizer):
     """Static post-training quantization by one of the library's own recipes.
 
-    A range is the moving average of each sample's minimum and maximum, the first sample's
-    first, weighted 0.95 to 0.05: it depends on the order of the samples, and may clip. The
-    library goes through the samples twice, so all are held at once.
+    A range is the moving average of each sample's minimum and maximum, with weights 0.95 (old) and
+    0.05 (new). So it depends on the order of the samples and may clip. The library reads the
+    samples twice, so all are kept in memory.
     """
 
     format: ClassVar[str] = "tflite"
@@ -50,7 +50,7 @@ class EdgeQuantizer(Quantizer):
 
 
 class EdgeCast(Cast):
-    """Weights in FP16, or in INT8 with a scale a channel; biases and activations stay FP32.
+    """Weights in FP16, or in INT8 with a scale per channel; biases and activations stay FP32.
 
     Each weight is followed by a DEQUANTIZE operator, so the arithmetic is FP32.
     """
@@ -58,7 +58,7 @@ class EdgeCast(Cast):
     format: ClassVar[str] = "tflite"
 
     def cast(self, source: Path, target: Path) -> None:
-        """Write *source* with the asked storage to *target*."""
+        """Write *source* to *target*, with its weights in the requested type."""
         bits, way = _KINDS[self.options["storage"]]
         with quiet():
             maker = edge.Quantizer(str(source))
@@ -72,7 +72,7 @@ class EdgeCast(Cast):
 
 
 def _signature(file: Path) -> tuple[str, Any]:
-    """Return the name of the file's signature, and what turns a feed into its arguments."""
+    """Return the name of the file's signature, and a function from a feed to its arguments."""
     with quiet():
         opened = litert.Interpreter(model_path=str(file))
     signatures = opened.get_signature_list()

@@ -13,11 +13,11 @@ from simulator.contract import Array, Port, Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output: float32 outside, what the file says inside.
+    """An input or output: float32 outside, the file's type inside.
 
-    Images are taken in NCHW and in NHWC, whichever the file wants. Integers are quantized as
-    q = clip(x / scale, rounded half to even, + zero), and dequantized as (q - zero) x scale,
-    with the file's scale and zero point; ``scale`` is 0 where the file stores float32.
+    Images may be NCHW or NHWC, whichever the file uses. Integers are quantized as
+    q = clip(round_half_even(x / scale) + zero), and dequantized as (q - zero) x scale,
+    with the file's scale and zero point; ``scale`` is 0 if the file stores float32.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Tensor:
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> Tensor:
-        """Read what ``get_input_details`` or ``get_output_details`` tells of a tensor.
+        """Read one tensor's entry of ``get_input_details`` or ``get_output_details``.
 
         Raises:
             Unsupported: it is neither float32 nor an integer with a scale.
@@ -38,7 +38,7 @@ class Tensor:
         scale, zero = detail["quantization"]
         if dtype != np.float32 and not (dtype in (np.int8, np.uint8, np.int16) and scale):
             raise Unsupported(
-                f"{name!r} is {dtype} with scale {scale}; taken are float32, and int8, uint8 and "
+                f"{name!r} is {dtype} with scale {scale}; supported: float32, and int8, uint8 and "
                 "int16 with a scale"
             )
         shape = tuple(None if size < 0 else int(size) for size in detail["shape_signature"])
@@ -46,15 +46,15 @@ class Tensor:
 
     @property
     def port(self) -> Port:
-        """What goes in: float32."""
+        """Return the port outside, which is float32."""
         return Port(self.name, np.dtype(np.float32), self.shape, either_layout=True)
 
     def fixed(self) -> Tensor:
-        """Return it with every free dimension at 1."""
+        """Return the tensor with every free dimension set to 1."""
         return replace(self, shape=sizes(self.shape))
 
     def store(self, value: Array) -> Array:
-        """Turn what goes in into what the file takes."""
+        """Convert a float32 array to the file's type and layout."""
         order = self.port.order(value.shape)
         assert order is not None  # the contract has checked it
         value = value.transpose(order)
@@ -65,7 +65,7 @@ class Tensor:
         return np.ascontiguousarray(value)
 
     def load(self, value: Array) -> Array:
-        """Turn what the file gives into float32."""
+        """Convert an array of the file's type to float32."""
         if self.dtype == np.float32:
             return value
         return (value.astype(np.float32) - np.float32(self.zero)) * self.scale

@@ -18,11 +18,11 @@ _UNKNOWN = re.compile(r"^todo (\S+)|:(\w+)\(-?\d+\) is not a registered function
 
 
 def convert(source: Path, folder: Path) -> None:
-    """Convert an ONNX file with FP32 weights; the dozen files that pnnx leaves are removed.
+    """Convert an ONNX file with FP32 weights; pnnx's temporary files are removed.
 
     Raises:
-        ModelError: pnnx fails, or leaves operators that ncnn does not have.
-        Unsupported: free dimensions, or a batch other than one.
+        ModelError: pnnx fails, or writes operators that ncnn does not have.
+        Unsupported: the model has free dimensions, or a batch other than one.
     """
     import onnx
 
@@ -31,7 +31,7 @@ def convert(source: Path, folder: Path) -> None:
     check_fixed((*inputs, *outputs), "ncnn")
     for port in (*inputs, *outputs):
         if port.shape[:1] != (1,):
-            raise Unsupported(f"ncnn has no batch dimension, and {port.name!r} is {port.shape}")
+            raise Unsupported(f"ncnn has no batch dimension, but {port.name!r} is {port.shape}")
     shapes = ",".join(str(list(port.shape)).replace(" ", "") + "f32" for port in inputs)
     with tempfile.TemporaryDirectory() as work:
         onnx.save(model, str(Path(work) / "model.onnx"))
@@ -50,7 +50,7 @@ def convert(source: Path, folder: Path) -> None:
 
 
 def _program() -> str:
-    """The path of pnnx, without importing its package, which imports torch."""
+    """Return the path of pnnx without importing its package, which would import torch."""
     spec = importlib.util.find_spec("pnnx")
     if spec is None or spec.origin is None:
         raise MissingLibrary(

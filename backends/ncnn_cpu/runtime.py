@@ -36,16 +36,16 @@ _HEAVY = re.compile("Convolution|Deconvolution|InnerProduct|MatMul|Gemm")
 
 
 TOLERANCE = 1e-2
-"""How far a converted model may be from the ONNX file, over its largest output."""
+"""Allowed difference from the ONNX file, relative to the largest output."""
 
 
 class NcnnRuntime(Runtime):
     """``ncnn.Net``, from the ``.param`` and ``.bin`` that ``pnnx fp16=0`` writes.
 
-    ``fp16`` is ncnn's default, ``bf16`` its BF16 storage, and ``fp32`` has both off; the flags
-    are what is asked for, and each layer says what it obeys (on x86 no convolution obeys FP16).
-    ncnn has no batch dimension, so models have a batch of one; opening one tries it on zeros.
-    Winograd, sgemm and packed layouts stay on, as ncnn has them. One extractor a call.
+    ``fp16`` is ncnn's default, ``bf16`` its BF16 storage, and ``fp32`` switches both off. The flags
+    are requests; each layer reports which it supports (on x86 no convolution supports FP16). ncnn
+    has no batch dimension, so models have a batch of one; opening a model runs it on zeros.
+    Winograd, sgemm and packed layouts stay on, as by default. Each call has its own extractor.
 
     Source:
         https://github.com/Tencent/ncnn/blob/master/src/net.cpp, ``convert_layout``.
@@ -56,11 +56,11 @@ class NcnnRuntime(Runtime):
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
-        """Convert an ONNX file, and hold the result against ONNX's reference evaluator.
+        """Convert an ONNX file, and compare the result with ONNX's reference evaluator.
 
         Raises:
-            ModelError: it cannot be converted, or became another function: pnnx takes some axes
-                (of a Softmax over channels, for one) for others.
+            ModelError: it cannot be converted, or the result computes something else, because pnnx
+                confuses some axes (for example of a Softmax over channels).
         """
         convert(source, folder)
         runtime = cls(folder, {"threads": 1, "compute": "fp32"})
@@ -69,7 +69,7 @@ class NcnnRuntime(Runtime):
         if off > TOLERANCE:
             kinds = ", ".join(sorted({node.op_type for node in read_onnx(source).graph.node}))
             raise ModelError(
-                f"ncnn's converter makes another function of {source} ({kinds}): {off:.0%} off on "
+                f"ncnn's converter changes what {source} computes ({kinds}): {off:.0%} off on "
                 "random numbers"
             )
 
@@ -90,7 +90,7 @@ class NcnnRuntime(Runtime):
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         with self._net.create_extractor() as extractor:
             for index, port in enumerate(self.inputs):
-                image = np.ascontiguousarray(feeds[port.name][0])  # Mat reads what lies behind
+                image = np.ascontiguousarray(feeds[port.name][0])  # Mat reads its memory directly
                 extractor.input(f"in{index}", ncnn.Mat(image).clone())
             found = {}
             for index, port in enumerate(self.outputs):
@@ -100,7 +100,7 @@ class NcnnRuntime(Runtime):
                 shape, array = [size or 0 for size in port.shape], np.array(value)
                 if array.size != math.prod(shape):
                     raise ModelError(
-                        f"ncnn gives {array.shape} for {port.name!r}, and the ONNX file says "
+                        f"ncnn gives {array.shape} for {port.name!r}, but the ONNX file says "
                         f"{port.shape}; a matrix product with the batch as its rows (a Gemm "
                         "without transB) is not converted"
                     )
@@ -108,7 +108,7 @@ class NcnnRuntime(Runtime):
             return found
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Ask every layer which storage it supports; ncnn's own rule says what it runs in."""
+        """Ask every layer which storage it supports; ncnn's own rule gives the used type."""
         option = self._net.opt
         heavy = Counter[str]()
         for layer in self._net.layers():

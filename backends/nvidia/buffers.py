@@ -1,4 +1,4 @@
-"""CUDA's runtime, as far as TensorRT needs it: buffers, a stream, and two events as a clock."""
+"""The part of CUDA's runtime that TensorRT needs: buffers, a stream, and two timing events."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ cuda = Library("cuda.bindings.runtime", distribution="cuda-bindings", extra="ten
 
 
 def call(result: tuple[Any, ...]) -> Any:
-    """Unpack what a function of cuda-bindings returned.
+    """Unpack the result of a cuda-bindings function.
 
     Raises:
-        RuntimeError: the call failed, with CUDA's own words.
+        RuntimeError: the call failed; the message is CUDA's own.
     """
     code, *values = result
     if int(code):
@@ -26,7 +26,7 @@ def call(result: tuple[Any, ...]) -> Any:
 
 
 def gpu() -> dict[str, str]:
-    """Name the first CUDA device, and its compute capability.
+    """Return the name of the first CUDA device and its compute capability.
 
     Raises:
         MissingLibrary: no driver, no device, or no cuda-bindings.
@@ -47,8 +47,8 @@ class Stream:
     """A CUDA stream with named buffers on the device, and the time of what runs between copies.
 
     Attributes:
-        milliseconds: of the device's work in the last `run`, between two CUDA events; copies to
-            and from the device are not in it.
+        milliseconds: the time of the device's work in the last `run`, between two CUDA events,
+            without copies to and from the device.
     """
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Stream:
         """Copy *feeds* in, run, and copy every other buffer out.
 
         Args:
-            enqueue: puts the work into the stream that it is given; False where it cannot.
+            enqueue: puts the work into the given stream; returns False if it cannot.
             feeds: inputs by the name of their buffer.
 
         Returns:
-            The host's side of the other buffers, which the next run overwrites.
+            The other buffers' memory on the host, which the next run overwrites.
         """
         before, after = self._events
         for name, array in feeds.items():

@@ -1,6 +1,6 @@
-"""How one image goes through one DALI operator: as a pipeline, or in the dynamic mode.
+"""Two ways to run one DALI operator on one image: a pipeline, or the dynamic mode.
 
-Both run the same operators and give the same bits (tested); an operator is written once, as
+Both run the same operators and give the same bits (tested). An operator is written once, as
 ``apply(ops, **inputs)``, where ``ops`` is ``nvidia.dali.fn`` or
 ``nvidia.dali.experimental.dynamic``.
 """
@@ -38,12 +38,12 @@ class Pipelines(threading.local):
         self._pipeline: Any = None
 
     def run(self, **feeds: Array) -> U8:
-        """Run this thread's pipeline; one that failed is unusable, and the next call rebuilds."""
+        """Run this thread's pipeline; after a failure the next call builds a new one."""
         pipeline, self._pipeline = self._pipeline or self._built(feeds), None
         try:
             for name, array in feeds.items():
                 pipeline.feed_input(name, [array], layout=_layout(array))
-            # The output buffer belongs to the pipeline and is used again: copy.
+            # Copy, because the pipeline reuses its output buffer.
             out: U8 = np.array(pipeline.run()[0].as_cpu().at(0))
         except RuntimeError as error:
             raise SampleError(f"DALI: {_reason(error)}") from error
@@ -97,7 +97,7 @@ def _layout(array: Array) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Take the cause out of DALI's report, which also quotes our own source."""
+    """Return the cause from DALI's report, which also quotes our own source."""
     message = str(error)
     lines = [
         line.strip(" :") for line in (message.partition("encountered:")[2] or message).splitlines()

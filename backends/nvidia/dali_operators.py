@@ -41,10 +41,10 @@ def _engine(options: Options, apply: Apply) -> Pipelines | Dynamic:
 class DaliDecoder(Decoder):
     """Decodes with ``decoders.image``; EXIF by ``adjust_orientation``.
 
-    On the CPU ``jpeg_fancy_upsampling`` does nothing, chroma is always fancy (measured). On
-    ``mixed`` nvJPEG has an inverse DCT of its own, and what it cannot decode (PNG, a few JPEGs)
-    goes to the CPU decoders, where ``idct`` is obeyed; the JPEG engine of some GPUs is not used,
-    so that all images take one way.
+    On the CPU ``jpeg_fancy_upsampling`` has no effect: chroma upsampling is always fancy
+    (measured). On ``mixed`` nvJPEG uses its own inverse DCT. Files that it cannot decode (PNG, a
+    few JPEGs) go to the CPU decoders, which use ``idct``. The hardware JPEG engine of some GPUs is
+    not used, so that all images are decoded in the same way.
 
     Raises:
         MissingLibrary: ``mixed`` without a GPU.
@@ -109,11 +109,11 @@ _TURNED: tuple[dict[str, Admits], ...] = (
     {"exif": ("apply", "ignore"), "idct": ("islow",)},
     {"exif": ("ignore",), "idct": ("ifast",)},
 )
-"""A turned JPEG is decoded without the fast IDCT (measured), so that is not offered."""
+"""A rotated JPEG is decoded without the fast IDCT (measured), so this pair is not offered."""
 
 
 def _offers() -> Iterator[Offer]:
-    """Every device and API apart; what a profile does not write is the first, cpu, pipeline."""
+    """Yield one offer per device and API; the defaults are the first: cpu and pipeline."""
     for device, chroma in (("cpu", ("fancy",)), ("mixed", ("fancy", "plain"))):
         for api in ("pipeline", "dynamic"):
             for turned in _TURNED:

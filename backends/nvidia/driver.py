@@ -1,6 +1,6 @@
-"""NVIDIA's driver, asked by ctypes for a device before any library of theirs is let loose.
+"""Ask NVIDIA's driver for a device, by ctypes, before any NVIDIA library is loaded.
 
-DALI, nvImageCodec and TensorRT print to the console, or crash, where there is none.
+Without a device, DALI, nvImageCodec and TensorRT print to the console or crash.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ def cuda_device(asked: str = "") -> str:
     """Return the name of the first CUDA device.
 
     Args:
-        asked: what needs it, to begin the message with; for example ``device: mixed``.
+        asked: what needs the device, for the start of the message; for example ``device: mixed``.
 
     Raises:
-        MissingLibrary: there is no driver, or it has no device; with the driver's own reason.
+        MissingLibrary: there is no driver, or no device; the message gives the driver's reason.
 
     Source:
         CUDA driver API: cuInit, cuDeviceGet, cuDeviceGetName, cuGetErrorString.
@@ -28,7 +28,7 @@ def cuda_device(asked: str = "") -> str:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise MissingLibrary(f"{needed} and there is no NVIDIA driver: {error}") from error
+        raise MissingLibrary(f"{needed}, but there is no NVIDIA driver: {error}") from error
     device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     calls: list[tuple[Callable[..., int], tuple[Any, ...]]] = [
         (cuda.cuInit, (0,)),
@@ -40,5 +40,5 @@ def cuda_device(asked: str = "") -> str:
             reason = ctypes.c_char_p()
             cuda.cuGetErrorString(code, ctypes.byref(reason))
             why = (reason.value or b"unknown error").decode()
-            raise MissingLibrary(f"{needed} and the driver says: {why} ({code})")
+            raise MissingLibrary(f"{needed}, but the driver says: {why} ({code})")
     return name.value.decode()

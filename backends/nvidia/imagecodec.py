@@ -36,11 +36,11 @@ codec = _Silent("nvidia.nvimgcodec", distribution="nvidia-nvimgcodec-cu12", extr
 
 
 class NvImageCodecDecoder(Decoder):
-    """Decodes with ``nvimgcodec.Decoder``; one decoder a thread.
+    """Decodes with ``nvimgcodec.Decoder``; each thread has its own decoder.
 
-    On ``mixed`` nvJPEG has an inverse DCT of its own, and what it cannot decode (PNG, a few
-    JPEGs) goes to the CPU decoders, where ``idct`` is obeyed; the JPEG engine of some GPUs
-    (``HW_GPU_ONLY``) is not used, so that all images take one way.
+    On ``mixed`` nvJPEG uses its own inverse DCT. Files that it cannot decode (PNG, a few JPEGs) go
+    to the CPU decoders, which use ``idct``. The hardware JPEG engine of some GPUs
+    (``HW_GPU_ONLY``) is not used, so that all images are decoded in the same way.
 
     Raises:
         MissingLibrary: ``mixed`` without a GPU.
@@ -84,7 +84,7 @@ _TURNED: tuple[dict[str, Admits], ...] = (
     {"exif": ("apply", "ignore"), "idct": ("islow",)},
     {"exif": ("ignore",), "idct": ("ifast",)},
 )
-"""A turned JPEG is decoded without the fast IDCT (measured), so that is not offered."""
+"""A rotated JPEG is decoded without the fast IDCT (measured), so this pair is not offered."""
 
 BACKEND = Backend(
     name="nvimagecodec",

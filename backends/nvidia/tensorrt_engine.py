@@ -1,4 +1,4 @@
-"""TensorRT engines: how they are built, opened, and what they say of themselves."""
+"""TensorRT engines: building, opening and inspecting them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def build(source: Path, tf32: bool, timings: bytes) -> tuple[bytes, bytes]:
     Args:
         source: the ONNX file; its types are the engine's types.
         tf32: whether FP32 products may run in TF32.
-        timings: a timing cache of an earlier build on this GPU, or nothing.
+        timings: a timing cache of an earlier build on this GPU, or empty bytes.
 
     Returns:
         The serialized engine, and the timing cache after the build.
 
     Raises:
-        Unsupported: TensorRT cannot read or build it, with its own reason and the node.
+        Unsupported: TensorRT cannot read or build it; the message has its reason and the node.
     """
     log = _log()
     builder = trt.Builder(log)
@@ -61,7 +61,7 @@ def open_engine(serialized: bytes) -> Any:
     """Return an ``ICudaEngine``.
 
     Raises:
-        Unsupported: TensorRT refuses it, with its own reason.
+        Unsupported: TensorRT refuses it; the message has its reason.
     """
     log = _log()
     engine = trt.Runtime(log).deserialize_cuda_engine(serialized)
@@ -74,9 +74,9 @@ def products(told: Mapping[str, Any]) -> Counter[str]:
     """Count an engine's convolutions and matrix products by the type of their first input.
 
     Args:
-        told: what ``IEngineInspector.get_engine_information`` returns as JSON, of an engine
-            built with ``ProfilingVerbosity.DETAILED``. A tensor's type stands in ``DataType``
-            since TensorRT 11, and was part of ``Format/Datatype`` before.
+        told: the JSON of ``IEngineInspector.get_engine_information`` for an engine built with
+            ``ProfilingVerbosity.DETAILED``. A tensor's type is in ``DataType`` since TensorRT 11,
+            and was in ``Format/Datatype`` before.
 
     Returns:
         Counts by ``fp32``, ``tf32`` (FP32 tensors, a TF32 kernel), ``fp16``, ``bf16``, ``int8``.
@@ -101,7 +101,7 @@ def products(told: Mapping[str, Any]) -> Counter[str]:
 
 
 def _log() -> Any:
-    """A logger that keeps the last error and prints nothing."""
+    """Return a logger that keeps the last error and prints nothing."""
     base: Any = trt.ILogger
 
     class Log(base):  # type: ignore[misc]

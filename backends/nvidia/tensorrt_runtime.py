@@ -1,4 +1,4 @@
-"""TensorRT: engines built from strongly typed ONNX files, on an NVIDIA GPU."""
+"""TensorRT on an NVIDIA GPU: engines built from strongly typed ONNX files."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class TensorRtRuntime(Runtime):
 
     Since TensorRT 11 a network computes in the types of its ONNX file: FP16 where tensors are
     float16, INT8 between QuantizeLinear and DequantizeLinear of zero point 0. ``tf32`` lets
-    FP32 products round their operands to 10 bits of mantissa. The engine belongs to the GPU and
-    the TensorRT version that built it.
+    FP32 products round their operands to 10 bits of mantissa. An engine works only with the GPU
+    and the TensorRT version that built it.
     """
 
     fixed_shapes: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class TensorRtRuntime(Runtime):
 
     @classmethod
     def compile_identity(cls) -> dict[str, str]:
-        """Return what an engine depends on besides its model and options."""
+        """Return what else an engine depends on: the GPU and the version of TensorRT."""
         return {**gpu(), "tensorrt": trt.load().__version__}
 
     @classmethod
@@ -105,7 +105,7 @@ def refuse_another(artifact: Path, here: Mapping[str, str]) -> None:
     """Refuse an engine that was built for another GPU or by another TensorRT.
 
     Raises:
-        Unsupported: it is not for this machine, with what to do.
+        Unsupported: the engine is not for this machine; the message says what to do.
     """
     built = json.loads((artifact / "gpu.json").read_text())
     if built != dict(here):
@@ -116,7 +116,7 @@ def refuse_another(artifact: Path, here: Mapping[str, str]) -> None:
 
 
 def _timings(others: Path, about: str) -> bytes:
-    """The newest timing cache that was made by the same TensorRT on the same GPU, or nothing."""
+    """Return the newest timing cache of the same TensorRT on the same GPU, or empty bytes."""
     found = [
         path
         for path in others.glob("[!.]*/timing.cache")
@@ -130,7 +130,7 @@ def _modes() -> Any:
 
 
 def device() -> str:
-    """Name the GPU, and the TensorRT that would use it; the driver is asked first."""
+    """Return the names of the GPU and of the TensorRT version; this asks the driver first."""
     return f"{cuda_device()}, TensorRT {trt.load().__version__}"
 
 
@@ -144,7 +144,7 @@ BACKEND = Backend(
     device=device,
     environment=Environment(
         requirements=("numpy==2.4.6", "cuda-bindings==13.5.0", "tensorrt==11.4.0.106"),
-        why="TensorRT crashes its process where something is wrong with the GPU",
+        why="TensorRT crashes its process if there is a problem with the GPU",
     ),
     offers=tuple(
         Offer(

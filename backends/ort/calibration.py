@@ -14,7 +14,7 @@ from simulator.contract import Array, Library, Options
 quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
 
 HISTOGRAM_BATCH = 16
-"""Samples whose activations are all held at once by the histogram methods, about 1.2 GB."""
+"""The number of samples whose activations the histogram methods hold at once, about 1.2 GB."""
 
 _CALIBRATORS = {
     "minmax": "MinMax",
@@ -35,14 +35,14 @@ def calibrate(
     """Write the range of every tensor to *target*, as JSON.
 
     Returns:
-        The ``CalibrationMethod`` that ``quantize_static`` reads the file by.
+        The ``CalibrationMethod`` with which ``quantize_static`` reads the file.
     """
     from onnxruntime.quantization.calibrate import create_calibrator, save_tensors_data
 
     method = getattr(quantization.CalibrationMethod, _CALIBRATORS[options["method"]])
     extra = {name: options[name] for name in ("num_bins", "percentile") if name in options}
     if options["method"] == "mse":
-        extra["symmetric"] = False  # else the histogram is one of magnitudes
+        extra["symmetric"] = False  # otherwise it is a histogram of magnitudes
     calibrator = create_calibrator(
         model,
         operators,
@@ -89,16 +89,16 @@ def least_error(
 ) -> tuple[float, float]:
     """Find the clipping range with the least squared quantization error.
 
-    Every pair of 50 shares, 1 to 0.02, of the two ends is tried (with ``symmetric`` or one
-    sign of values, every share), each with the scale and zero point that ONNX Runtime gives
-    that range; of equal errors the widest range wins.
+    The two ends are multiplied by all pairs of 50 factors from 1 to 0.02 (with ``symmetric``, or
+    values of one sign, by one factor). Each range uses ONNX Runtime's scale and zero point for it.
+    Of equal errors the widest range wins.
 
     Args:
         values: (N,) float64, the centres of the filled bins of a histogram.
-        counts: (N,) how many values each holds.
-        ends: the least and the greatest value that was seen.
-        codes: the least and the greatest code.
-        symmetric: the range is made symmetric around zero.
+        counts: (N,) the number of values in each.
+        ends: the smallest and the largest value seen.
+        codes: the smallest and the largest integer code.
+        symmetric: whether the range must be symmetric around zero.
 
     Source:
         Nagel et al., A White Paper on Neural Network Quantization,

@@ -38,13 +38,12 @@ class OrtQuantizer(Quantizer):
     """Static QDQ quantization by ``onnxruntime.quantization``; weights are symmetric INT8.
 
     ``entropy`` at ONNX Runtime's default of 128 histogram bins equals ``minmax`` exactly, so
-    fewer than 129 bins are refused. ``mse`` is ours, on ONNX Runtime's histograms: see
-    `backends.ort.calibration.least_error`. ``reduce_range`` makes weights of 7 bits. A keep
-    list names nodes as they are after ``quant_pre_process``, which folds constants and merges
-    BatchNormalization; what lies between a kept node and a quantized one is still rounded.
-
-    ``target: tensorrt`` gives the form that TensorRT takes: zero points of 0, FP32 weights
-    behind a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every consumer.
+    fewer than 129 bins are refused. ``mse`` is our own method on ONNX Runtime's histograms: see
+    `backends.ort.calibration.least_error`. ``reduce_range`` makes 7-bit weights. A keep list uses
+    the node names after ``quant_pre_process``, which folds constants and merges
+    BatchNormalization; tensors between a kept node and a quantized one are still rounded.
+    ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32 weights
+    followed by a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every consumer.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
@@ -77,7 +76,7 @@ class OrtQuantizer(Quantizer):
 
 
 def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
-    """Write the model as it is quantized; return the names of the nodes to leave out."""
+    """Write the model to quantize; return the names of the nodes to exclude."""
     import onnx
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -131,4 +130,4 @@ OFFERS = tuple(
     for form in _FORMS
     for method in _METHODS
 )
-"""For every form of the file and every calibration method one."""
+"""One offer for each form of the file and each calibration method."""

@@ -58,8 +58,8 @@ _HEAVY = ("Conv", "Gemm", "MatMul")
 class OrtRuntime(Runtime):
     """``onnxruntime.InferenceSession`` on one execution provider.
 
-    ONNX Runtime gives whatever its provider does not take to the CPU; where not one
-    convolution or matrix product ran on the provider that was asked for, that is an error.
+    ONNX Runtime runs nodes that the provider does not support on the CPU. It is an error if no
+    convolution or matrix product runs on the requested provider.
     """
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -75,7 +75,7 @@ class OrtRuntime(Runtime):
         self._session = self._opened(self._session_options())
         if self._session.get_providers()[:1] != [self._provider]:
             raise MissingLibrary(
-                f"onnxruntime lists {self._provider} and runs on "
+                f"onnxruntime lists {self._provider} but runs on "
                 f"{', '.join(self._session.get_providers())}: its device or driver is missing"
             )
         return (
@@ -116,7 +116,7 @@ class OrtRuntime(Runtime):
         return dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read the session back; kernels and their types come from ONNX Runtime's own profile."""
+        """Read back the session's settings; kernels and types come from ONNX Runtime's profiler."""
         options = self._session.get_session_options()
         levels = {getattr(ort.GraphOptimizationLevel, v): k for k, v in _LEVELS.items()}
         kernels = self._kernels(feeds)
@@ -127,7 +127,7 @@ class OrtRuntime(Runtime):
                 places[provider] += count
         if places and not places[self._provider]:
             raise Unsupported(
-                f"{self._provider} was asked for, and every convolution and matrix product of "
+                f"{self._provider} was requested, but every convolution and matrix product of "
                 f"this model runs on {', '.join(places)}"
             )
         own = self._session.get_provider_options().get(self._provider, {})
@@ -173,7 +173,7 @@ class OrtRuntime(Runtime):
 
 @contextmanager
 def _plainly() -> Iterator[None]:
-    """Leave ONNX Runtime's source lines and C++ signatures out of its reasons."""
+    """Remove source lines and C++ signatures from ONNX Runtime's messages."""
     try:
         yield
     except Exception as error:
@@ -183,15 +183,15 @@ def _plainly() -> Iterator[None]:
 
 def _port(node: Any) -> Port:
     if node.type not in _DTYPES:
-        raise Unsupported(f"{node.name!r} is {node.type}; taken are {', '.join(_DTYPES)}")
+        raise Unsupported(f"{node.name!r} is {node.type}; supported: {', '.join(_DTYPES)}")
     shape = tuple(d if isinstance(d, int) else None for d in node.shape)
     return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
 def _offers() -> Iterator[Offer]:
-    """One offer for every provider, way of binding and kind of precision.
+    """Yield one offer for every provider, ``io_binding`` and kind of precision.
 
-    A provider that is not written is the CPU, an ``io_binding`` that is not written is none.
+    The default provider is the CPU, and the default ``io_binding`` is none.
     """
     for io_binding, (provider, own) in product((False, True), _OWN.items()):
         run: dict[str, Admits] = {
@@ -249,10 +249,10 @@ BACKEND = Backend(
         "target": "tensorrt: zero points of 0, FP32 weights and biases",
         "reduce_range": "7-bit weights, against overflow of AVX2",
         "num_bins": "histogram bins of entropy, percentile and mse",
-        "percentile": "the share of values inside the range, in percent",
+        "percentile": "the percentage of values inside the range",
         "provider": "the execution provider",
         "io_binding": "whether inputs and outputs are bound to memory on the device",
-        "graph_optimization_level": "which rewrites ONNX Runtime itself makes",
+        "graph_optimization_level": "which graph optimizations ONNX Runtime applies",
         "provider_options": "the provider's own, as texts",
         "use_tf32": "whether convolutions and matrix products may run in TF32",
     },

@@ -1,4 +1,4 @@
-"""Where captions go: inside the image, and not on top of each other."""
+"""Placement of captions inside the image, without overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 Box = tuple[int, int, int, int]
-"""Left, top, right, bottom in pixels, all within."""
+"""Left, top, right, bottom in pixels, all inclusive."""
 
 
 def place(
@@ -19,14 +19,14 @@ def place(
     """Find a free spot at each box, above, below or inside it, from the last box to the first.
 
     Args:
-        boxes: of the same order as *captions*, inside the picture.
-        captions: one line each; an empty one takes no room.
+        boxes: in the order of *captions*, inside the picture.
+        captions: one line each; an empty one is not placed.
         font: measures and draws the text.
-        size: width and height of the picture.
+        size: width and height of the picture, in pixels.
 
     Yields:
-        The box's index, the spot, and the text, shortened where it is wider than the picture.
-        A caption without a free spot is left out.
+        The box's index, the spot, and the text, shortened if it is wider than the picture.
+        A caption without a free spot is omitted.
     """
     width, height = size
     taken = np.zeros((height, width), bool)
@@ -54,7 +54,7 @@ def _window(spot: tuple[int, int], wide: int, tall: int) -> tuple[slice, slice]:
 
 
 def fit(text: str, font: Any, width: int) -> str:
-    """Cut *text* to *width* pixels, with an ellipsis; nothing where not even that fits."""
+    """Cut *text* to *width* pixels, with an ellipsis; return "" if not even that fits."""
     if font.getlength(text) <= width:
         return text
     shorter = text[: max(0, width)]  # no letter is narrower than a pixel

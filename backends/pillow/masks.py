@@ -20,9 +20,9 @@ _PASSES = {0: ((0, 0, 1, 1),), 1: (*_ADAM7, (0, 1, 1, 2))}
 class PillowMasks(MaskReader):
     """Reads a PNG's own samples with ``PIL.Image.open``.
 
-    Two of Pillow's habits are undone: gray of 1, 2 or 4 bits is spread over 0 to 255
-    (``PngImagePlugin``, raw modes ``1``, ``L;2``, ``L;4``), and where the compressed data ends
-    before the last row, the rest is 0, which would be a class.
+    Two behaviours of Pillow are undone: it scales gray of 1, 2 or 4 bits to 0-255
+    (``PngImagePlugin``, raw modes ``1``, ``L;2``, ``L;4``), and it fills missing rows of truncated
+    data with 0, which would be a class.
     """
 
     def __init__(self, options: Options) -> None:
@@ -45,7 +45,7 @@ class PillowMasks(MaskReader):
 
 
 def _check_rows(image: Encoded) -> None:
-    """Hold the length of the pixel data against the header; each row starts with its filter."""
+    """Check the length of the pixel data; each row starts with its filter byte."""
     wanted = 0
     for x, y, across, down in _PASSES[image.data[28]]:
         columns, rows = -(-(image.width - x) // across), -(-(image.height - y) // down)
@@ -59,4 +59,4 @@ def _check_rows(image: Encoded) -> None:
         at += 12 + length
     got = len(zlib.decompressobj().decompress(packed, wanted))
     if got < wanted:
-        raise SampleError(f"the pixel data is {got} bytes, and the header asks for {wanted}")
+        raise SampleError(f"the pixel data has {got} bytes, but the header requires {wanted}")

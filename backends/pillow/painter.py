@@ -13,7 +13,7 @@ from simulator.contract import Color, Key, Painter, Panel, Rectangle
 
 _BYTES = 1_000_000
 _SIDE, _SIDE_OF_THREE = 640, 480
-"""The longest side of an image in pixels of the drawing, with up to two columns and with more."""
+"""The longest side of an image, in pixels of the drawing, for up to two columns and for more."""
 _NARROWEST = 160
 _GAP = 8
 _DASH = 4
@@ -62,7 +62,7 @@ def _drawn(panel: Panel, scale: float) -> Any:
 
 
 def _edge(draw: Any, box: tuple[int, int, int, int], rectangle: Rectangle) -> None:
-    """Draw one box: a dashed one in turns of its color and black, else lined with a dark thread."""
+    """Draw one box: dashed in its color and black, or solid with a thin dark outline."""
     width = rectangle.width
     left, top, right, bottom = box
     if not rectangle.dashed:
@@ -85,7 +85,7 @@ def _edge(draw: Any, box: tuple[int, int, int, int], rectangle: Rectangle) -> No
 
 
 def _ink(ground: Color) -> Color:
-    """Black or white, whichever reads better (luma of ITU-R BT.601)."""
+    """Return black or white, whichever has more contrast (luma of ITU-R BT.601)."""
     red, green, blue = ground
     return _BLACK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else _WHITE
 
@@ -121,7 +121,7 @@ def _sheet(
 def _flow(
     legend: Sequence[Key], font: Any, width: int
 ) -> tuple[list[tuple[Key, str, int, int]], int]:
-    """Each entry with its words and place, in lines of at most *width*; and their height."""
+    """Return each entry with text and position, in lines of at most *width*; and the height."""
     line, x, y, entries = sum(font.getmetrics()) + 4, _GAP, 0, []
     for key in legend:
         text = fit(key.words, font, width - 2 * _GAP - 22)

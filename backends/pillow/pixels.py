@@ -14,14 +14,14 @@ from simulator.contract import U8, Decoder, Encoded, Options, Resizer, SampleErr
 class PillowDecoder(Decoder):
     """Decodes with ``PIL.Image.open(...).convert("RGB")``.
 
-    CMYK and YCCK become RGB by Pillow's own formula, without a color profile. Two of Pillow's
-    habits are undone, because every decoder means the same by the same file: 16-bit gray
-    (``I;16``) keeps its high byte where ``convert`` clips, and transparency is dropped.
+    CMYK and YCCK become RGB by Pillow's own formula, without a color profile. Two behaviours of
+    Pillow are undone, because all decoders follow the same rules: 16-bit gray (``I;16``) keeps its
+    high byte, which ``convert`` would clip, and transparency is dropped.
     """
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        # Large images (the front door has its own limit), odd EXIF, malformed MPO.
+        # Large images (`inspect` has its own limit), odd EXIF, malformed MPO.
         warnings.filterwarnings("ignore", module=r"PIL\.")
 
     def _rgb(self, image: Encoded) -> U8:
@@ -44,8 +44,8 @@ class PillowDecoder(Decoder):
 class PillowResizer(Resizer):
     """Resamples with ``PIL.Image.resize``; an (H, W, 2) plane one channel at a time.
 
-    Pillow widens every kernel but ``nearest`` when it shrinks (its handbook, "Filters").
-    Two channels would be gray and alpha to Pillow, and gray would be weighed by alpha.
+    Pillow widens every kernel except ``nearest`` when shrinking (its handbook, "Filters"). It would
+    treat two channels as gray and alpha, and weight gray by alpha.
     """
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:

@@ -11,7 +11,7 @@ from simulator.contract import U8, ImageWriter
 ORIENTATION = 0x0112
 """The tag of EXIF 2.32, 4.6.4."""
 _COMPRESSION = 1
-"""Of zlib; more takes longer than it saves."""
+"""zlib's compression level; higher levels are slower and save little."""
 
 
 class PillowWriter(ImageWriter):

@@ -16,12 +16,12 @@ _registering = threading.Lock()
 
 
 def here() -> str:
-    """What the HTP backend is on this processor: x86 has the emulator, Arm the device."""
+    """Return the HTP of this processor: the emulator on x86, the device on Arm."""
     return "htp_emulator" if platform.machine().lower() in ("x86_64", "amd64") else "htp"
 
 
 def find(wanted: str) -> Any:
-    """Return ONNX Runtime's device for QNN, its library registered once a process.
+    """Return ONNX Runtime's device for QNN; its library is registered once per process.
 
     Args:
         wanted: ``htp_emulator`` or ``htp``.
@@ -31,7 +31,7 @@ def find(wanted: str) -> Any:
     """
     if wanted != here():
         raise MissingLibrary(
-            f"device {wanted} was asked for and {platform.machine()} has {here()}; "
+            f"device {wanted} was requested, but {platform.machine()} has {here()}; "
             f"use device: {here()}"
         )
     with _registering:
@@ -52,6 +52,6 @@ def _devices() -> list[Any]:
 
 
 def device() -> str:
-    """Name the HTP that this machine has."""
+    """Return the name of this machine's HTP."""
     found = find(here())
     return f"{here()} of {found.ep_vendor}, on a {found.device.type.name} device"

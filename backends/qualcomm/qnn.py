@@ -30,15 +30,14 @@ _DTYPES = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"
 
 
 class QnnRuntime(Runtime):
-    """``onnxruntime.InferenceSession`` on the QNN provider's HTP backend, the whole graph there.
+    """``onnxruntime.InferenceSession`` that runs the whole graph on the QNN provider's HTP backend.
 
-    What QNN does not take, ONNX Runtime gives to its CPU provider and says nothing; that is
-    refused here, node by node. With ``offload_graph_io_quantization`` the QuantizeLinear at the
-    inputs and the DequantizeLinear at the outputs run on the CPU, as QNN does by default; else
-    they run on the HTP, which may round otherwise. FP16 graphs take and give float32.
-
-    ``soc_model`` is Qualcomm's number of the chip (57 is SM8650) and ``htp_arch`` the version of
-    its HTP (75); both are 0 for QNN's own default, which FP16 does not allow.
+    ONNX Runtime silently runs nodes that QNN does not support on the CPU; that is refused here.
+    With ``offload_graph_io_quantization``, QNN's default, the QuantizeLinear at the inputs and the
+    DequantizeLinear at the outputs run on the CPU; otherwise they run on the HTP, which may round
+    differently. FP16 graphs have float32 inputs and outputs. ``soc_model`` is Qualcomm's number of
+    the chip (57 is SM8650) and ``htp_arch`` the version of its HTP (75); 0 selects QNN's default,
+    which does not support FP16.
     """
 
     fixed_shapes: ClassVar[bool] = True
@@ -83,8 +82,8 @@ class QnnRuntime(Runtime):
         if lost.keys() - allowed or not any(where == PROVIDER for _, where in self._nodes):
             named = ", ".join(f"{n} {op}" for op, n in sorted(lost.items()) if op not in allowed)
             raise Unsupported(
-                f"QNN leaves {named or 'everything'} to the CPU; the HTP wants fixed shapes, "
-                "operators that it has, and a soc_model with its own htp_arch"
+                f"QNN leaves {named or 'everything'} to the CPU; the HTP needs fixed shapes, "
+                "supported operators, and a soc_model that matches htp_arch"
             )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -93,9 +92,9 @@ class QnnRuntime(Runtime):
             return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read back the provider's options, and which nodes ONNX Runtime gave to whom.
+        """Read back the provider's options, and the provider of each node.
 
-        QNN fuses the graph into one node and does not tell its precisions.
+        QNN fuses the graph into one node and does not report its precisions.
         """
         given = self._session.get_provider_options()[PROVIDER]
         offload = given.get("offload_graph_io_quantization")
@@ -120,14 +119,14 @@ class QnnRuntime(Runtime):
 
 def _port(node: Any) -> Port:
     if node.type not in _DTYPES:
-        raise Unsupported(f"{node.name!r} is {node.type}; taken are {', '.join(_DTYPES)}")
+        raise Unsupported(f"{node.name!r} is {node.type}; supported: {', '.join(_DTYPES)}")
     shape = tuple(d if isinstance(d, int) else None for d in node.shape)
     return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
 _ARCHS = (68, 69, 73, 75, 79, 81)
 _SOCS = (30, 36, 42, 43, 57, 60, 69, 87)
-"""QNN's numbers of chips that the emulator builds for; another one spoils the whole process."""
+"""QNN's numbers of chips that the emulator supports; another number breaks the whole process."""
 _INT8: dict[str, Admits] = {
     "storage": ("int8",),
     "compute": ("int8",),

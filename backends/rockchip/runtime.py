@@ -1,4 +1,4 @@
-"""Rockchip RKNN: the toolkit's NPU simulator on x86, and the NPU itself by RKNNLite."""
+"""Rockchip RKNN: the toolkit's NPU simulator on x86, and the NPU itself through RKNNLite."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ lite = Library("rknnlite.api", distribution="rknn-toolkit-lite2", extra="rknn")
 class RknnRuntime(Runtime):
     """RKNN-Toolkit2's simulator of a chip's NPU; it runs on one thread.
 
-    A saved .rknn file does not run there, so the graph is built whenever it is opened: FP16 from
-    an FP32 ONNX file, INT8 from an ONNX file with QuantizeLinear / DequantizeLinear pairs, whose
-    ranges it keeps, or from what RKNN's own quantizer wrote. ``optimization_level`` is 3, RKNN's
-    default, and the normalization stays outside of the graph. Inputs and outputs are float32; in
-    FP16 the simulator rounds weights and the output of every layer to half, the sums are FP32, and
-    the graph's own input is not rounded.
+    The simulator cannot run a saved .rknn file, so the graph is built each time it is opened: FP16
+    from an FP32 ONNX file; INT8 from an ONNX file with QuantizeLinear / DequantizeLinear pairs,
+    whose ranges it keeps, or from the file of RKNN's own quantizer. ``optimization_level`` is 3,
+    RKNN's default, and the normalization stays outside of the graph. Inputs and outputs are
+    float32; in FP16 the simulator rounds weights and the output of every layer to half, the sums
+    are FP32, and the graph's own input is not rounded.
 
     Attributes:
         also_takes: the other format that can be opened.
@@ -67,7 +67,7 @@ class RknnRuntime(Runtime):
         return {port.name: out for port, out in zip(self.outputs, outputs, strict=True)}
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Name the toolkit; it does not tell in which precisions it computes."""
+        """Return the toolkit's version; it does not report the precisions that it uses."""
         return Effective({}, {"device": "simulator"}, {"rknn-toolkit2": toolkit.version})
 
     def _close(self) -> None:
@@ -75,9 +75,9 @@ class RknnRuntime(Runtime):
 
 
 class RknnLiteRuntime(RknnRuntime):
-    """The NPU of the board that this process runs on, by RKNNLite.
+    """The NPU of the board that this process runs on, through RKNNLite.
 
-    RKNN-Toolkit2, installed on the board too, builds the .rknn file first.
+    RKNN-Toolkit2, which must also be installed on the board, builds the .rknn file first.
     """
 
     compiled_by: ClassVar[tuple[str, ...] | None] = ("target_platform",)
@@ -101,7 +101,7 @@ class RknnLiteRuntime(RknnRuntime):
         return read(json.loads((artifact / "ports.json").read_text()))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Name the versions of the NPU's driver and library."""
+        """Return the versions of the NPU's driver and library."""
         return Effective({}, {"device": "npu"}, {"sdk": str(self._rknn.get_sdk_version())})
 
 

@@ -26,10 +26,10 @@ Ports = tuple[tuple[Port, ...], tuple[Port, ...]]
 class RknnQuantizer(Quantizer):
     """RKNN-Toolkit2's own quantizer: INT8 weights, asymmetric INT8 activations per tensor.
 
-    It writes a ZIP file of what ``hybrid_quantization_step1`` makes (graph, weights, ranges),
-    from which the runtime goes on with step 2; together they give, bit for bit, what
-    ``build(do_quantization=True)`` gives. ``minmax`` is RKNN's ``normal`` and ``entropy`` its
-    ``kl_divergence``; ``mmse`` is not offered, for its step 2 reads the calibration set again.
+    It writes a ZIP file with the results of ``hybrid_quantization_step1`` (graph, weights, ranges);
+    the runtime continues with step 2. Together they give the same bits as
+    ``build(do_quantization=True)``. ``minmax`` is RKNN's ``normal`` and ``entropy`` its
+    ``kl_divergence``; ``mmse`` is not offered, because its step 2 reads the calibration set again.
     """
 
     gives: ClassVar[str] = "rknn"
@@ -66,9 +66,9 @@ def build(artifact: Path, options: Options) -> Any:
     """Return an ``RKNN`` object with the graph built for the profile's ``target_platform``.
 
     Args:
-        artifact: an ONNX file, plain (FP16 is made of it) or with QuantizeLinear /
-            DequantizeLinear pairs (INT8), or what RknnQuantizer wrote (INT8).
-        options: of the runtime.
+        artifact: a plain ONNX file (built as FP16), one with QuantizeLinear / DequantizeLinear
+            pairs (INT8), or the file of RknnQuantizer (INT8).
+        options: the options of the runtime.
     """
     rknn = toolkit.RKNN(verbose=False)
     platform = options["target_platform"]
@@ -79,7 +79,7 @@ def build(artifact: Path, options: Options) -> Any:
         return rknn
     made_for = _about(artifact)["platform"]
     if made_for != platform:
-        raise Unsupported(f"the model was quantized for {made_for}, and the runtime is {platform}")
+        raise Unsupported(f"the model was quantized for {made_for}, but the runtime is {platform}")
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(artifact) as archive:
             archive.extractall(folder)
@@ -90,7 +90,7 @@ def build(artifact: Path, options: Options) -> Any:
 
 
 def ports(artifact: Path) -> Ports:
-    """Return the inputs and outputs of what ``build`` takes: RKNN does not name them."""
+    """Return the inputs and outputs of a file that ``build`` takes; RKNN does not report names."""
     return read(_about(artifact)["ports"] if zipfile.is_zipfile(artifact) else describe(artifact))
 
 
@@ -105,7 +105,7 @@ def describe(model: Path) -> Any:
 
 
 def read(described: Any) -> Ports:
-    """Turn what ``describe`` returned into ports, all of float32."""
+    """Convert the result of ``describe`` to ports, all float32."""
     inputs, outputs = (
         tuple(Port(name, np.dtype(np.float32), tuple(shape)) for name, shape in side)
         for side in described
@@ -114,7 +114,7 @@ def read(described: Any) -> Ports:
 
 
 def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> None:
-    """Call a function of RKNN's; where it fails, make one line of the traceback that it raises."""
+    """Call a function of RKNN; if it fails, reduce its traceback to one line."""
     try:
         code = function(*arguments, **named)
     except ValueError as error:

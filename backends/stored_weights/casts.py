@@ -1,4 +1,4 @@
-"""Weights stored in BF16 or in 8, 6, 4 or 2 bits, in standard ONNX; arithmetic of our own."""
+"""Weights stored in BF16 or in 8, 6, 4 or 2 bits, in standard ONNX, by our own arithmetic."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SHAPING = frozenset({"Resize", "Upsample", "Range"})
 class Bf16Weights(StoredWeights):
     """Every FP32 constant rounded to the nearest BF16, ties to even, behind a Cast to FP32.
 
-    Left in FP32: what a kept node reads, the constants of Resize, Upsample and Range (they
+    These stay in FP32: the inputs of kept nodes, the constants of Resize, Upsample and Range (they
     decide shapes), and the bodies of If and Loop.
     """
 
     def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
-        """Yield every input; channels do not matter here."""
+        """Yield every input; the axis of channels is not used."""
         if node.op_type not in _SHAPING:
             yield from ((index, 0) for index in range(len(node.input)))
 
@@ -54,16 +54,16 @@ class Bf16Weights(StoredWeights):
 class IntegerWeights(StoredWeights):
     """Weights of Conv, ConvTranspose, Gemm and MatMul as integer codes with FP32 scales.
 
-    Symmetric codes reach from -(2^(b-1) - 1) to 2^(b-1) - 1, so that both ends of a range are
-    met; asymmetric ones from 0 to 2^b - 1, with zero inside the range. A block is a run of
-    consecutive weights of one output channel in row-major order; the last one may be shorter.
+    Symmetric codes go from -(2^(b-1) - 1) to 2^(b-1) - 1, so that both ends of a range are exact;
+    asymmetric ones from 0 to 2^b - 1, with zero inside the range. A block consists of consecutive
+    weights of one output channel in row-major order; the last one may be shorter.
     Biases, kept nodes and the bodies of If and Loop stay in FP32.
 
-    The codes are tables of one row a scale, turned into the weight by DequantizeLinear and
-    Reshape. They have ONNX's own 8-bit type, its 4-bit type from opset 21 and its 2-bit type
-    from opset 25 on; 6 bits, and the others in an older model, lie in bytes: the numbers are
-    the same, the file is larger. The Reshape keeps ONNX Runtime from fusing DequantizeLinear
-    and MatMul to MatMulNBits, which by default rounds the activations to INT8 as well.
+    The codes are a table with one row per scale; DequantizeLinear and Reshape turn it into the
+    weight. It has ONNX's 8-bit type, its 4-bit type from opset 21, or its 2-bit type from opset 25.
+    6 bits, and fewer bits in an older model, are stored in bytes: the numbers are the same, but
+    the file is larger. The Reshape prevents ONNX Runtime from fusing DequantizeLinear and MatMul
+    to MatMulNBits, which by default also rounds the activations to INT8.
 
     Source:
         ONNX DequantizeLinear-13, -21, -25; Nagel et al., A White Paper on Neural Network
@@ -83,7 +83,7 @@ class IntegerWeights(StoredWeights):
             yield from ((0, -2), (1, -1))
 
     def store(self, name: str, weight: Array, axis: int) -> str:
-        """Quantize a weight, and lay the way back to its shape."""
+        """Quantize a weight, and add the nodes that restore its values and shape."""
         if not np.isfinite(weight).all():
             raise ModelError(f"weight {name!r} has values that are not finite")
         rows = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
@@ -113,7 +113,7 @@ class IntegerWeights(StoredWeights):
         return self.node("Transpose", made, perm=order)
 
     def _grouped(self, table: Array) -> Array:
-        """One row a scale, the last row of a channel padded with zeros."""
+        """Return one row per scale; the last row of a channel is padded with zeros."""
         granularity = self.options["granularity"]
         if granularity == "per_tensor":
             return table.reshape(1, -1)
@@ -123,7 +123,7 @@ class IntegerWeights(StoredWeights):
         return np.pad(table, ((0, 0), (0, -table.shape[1] % block))).reshape(-1, block)
 
     def _dtype(self) -> Any:
-        """The narrowest type that holds the codes in a model of this opset."""
+        """Return the smallest type for the codes in a model of this opset."""
         import ml_dtypes
 
         bits = _BITS[self.options["storage"]]

@@ -8,16 +8,16 @@ from simulator.contract import Array
 
 
 def quantize(groups: Array, bits: int, symmetric: bool) -> tuple[Array, Array, Array]:
-    """Round every row to integers with a scale, and a zero point, of its own.
+    """Round every row to integers, with one scale and one zero point per row.
 
     Args:
         groups: (rows, columns) float32, finite.
         bits: 2 to 8.
-        symmetric: codes of both signs and no zero points, or codes from 0 up.
+        symmetric: whether codes have both signs and zero points are 0; else codes start at 0.
 
     Returns:
-        Codes (rows, columns) int16, scales (rows,) float32, zero points (rows,) int16; what
-        they stand for, ``(code - zero) * scale``, is within half a scale of the input.
+        Codes (rows, columns) int16, scales (rows,) float32, zero points (rows,) int16; the
+        decoded value, ``(code - zero) * scale``, is within half a scale of the input.
     """
     wide = groups.astype(np.float64)
     if symmetric:

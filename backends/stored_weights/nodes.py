@@ -1,4 +1,4 @@
-"""ONNX weights in another storage: the graph surgery that `weight_only` does."""
+"""ONNX weights in another storage: the graph changes made by `weight_only`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OPSET = 13  # the first with BF16 in Cast, and a scale for each channel in Dequ
 
 
 class StoredWeights(Cast):
-    """Puts stored weights, and the nodes that turn them into FP32, before every use.
+    """Replaces weights by stored weights and the nodes that convert them to FP32.
 
     Attributes:
-        opset: of the model at hand.
-        ir_version: the least that the stored types need.
+        opset: the opset of the current model.
+        ir_version: the lowest IR version that the stored types need.
     """
 
     opset: int
@@ -34,7 +34,7 @@ class StoredWeights(Cast):
         self._nodes: list[onnx.NodeProto] = []
 
     def cast(self, source: Path, target: Path) -> None:
-        """Write *source* with its weights in the asked storage to *target*."""
+        """Write *source* to *target*, with its weights in the requested type."""
         import onnx
         from onnx import numpy_helper
 
@@ -65,7 +65,7 @@ class StoredWeights(Cast):
         onnx.save(model, str(target))
 
     def node(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node; its output is called after its first input."""
+        """Add a node, whose output is named after its first input; return that name."""
         from onnx import helper
 
         output = f"{inputs[0]}.{op_type}"
@@ -81,15 +81,15 @@ class StoredWeights(Cast):
 
     @abstractmethod
     def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
-        """Yield the inputs that may hold weights, each with the axis of its output channels."""
+        """Yield the indices of weight inputs, each with the axis of its output channels."""
 
     @abstractmethod
     def store(self, name: str, weight: Array, axis: int) -> str:
-        """Add the stored form of a weight; return the name of the FP32 tensor made of it."""
+        """Add the stored form of a weight; return the name of the FP32 tensor made from it."""
 
 
 def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
-    """Every FP32 constant of a graph, whether an initializer or a Constant node."""
+    """Return every FP32 constant of a graph, from initializers and Constant nodes."""
     from onnx import TensorProto, numpy_helper
 
     tensors = {tensor.name: tensor for tensor in graph.initializer}
@@ -104,7 +104,7 @@ def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
 
 
 def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
-    """Remove those constants of *names* that nothing reads any more."""
+    """Remove the constants in *names* that are no longer read."""
     dead = names - set(_read(graph))
     for held in (graph.initializer, graph.input):
         for value in [value for value in held if value.name in dead]:
@@ -115,7 +115,7 @@ def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
 
 
 def _read(graph: onnx.GraphProto) -> Iterator[str]:
-    """Every tensor that a graph reads or gives, those in the bodies of If and Loop included."""
+    """Yield every tensor that a graph reads or returns, also in the bodies of If and Loop."""
     yield from (port.name for port in graph.output)
     for node in graph.node:
         yield from node.input

@@ -1,1 +1,1 @@
-"""What the figures of two runs say: statistics, comparison, the gate."""
+"""Analysis of results: attribution to axes, and the release gate."""

@@ -1,9 +1,9 @@
-"""Whose fault is it: blame per axis, from the answers of every mixture of two stacks.
+"""Attribution: what each axis contributes to a difference of two stacks.
 
-A game gives every set of swapped axes a resampled figure
+A game (in the sense of Shapley values) gives every set of swapped axes a resampled figure
 (:mod:`simulator.statistics.bootstrap`): the metric or the flip rate of that mixture, on all images
-and on each of R resamples of them. All figures here are linear in those values, and every mixture
-sees the same resamples, so that each figure's interval comes with it.
+and on each of R resamples of them. All results here are linear in these figures, and every mixture
+uses the same resamples, so that each result is a resampled figure with its own interval.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Game = Callable[[Subset], Floats]
 """The resampled figure of the training stack with these axes swapped, (1 + R,)."""
 
 EXACT_AXES = 8
+"""Up to this many axes, Shapley values are exact; beyond it, permutations are sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class Shapley:
     """Shapley values of a game.
 
     Attributes:
-        values: (axes, 1 + R): each axis' share of the difference, resampled.
-        error: largest standard error of an axis' share that comes from sampling
-            permutations; 0 where all subsets were used.
+        values: (axes, 1 + R), each axis's share of the difference, resampled.
+        error: the largest standard error of a share due to sampling permutations; 0 where all
+            subsets were used.
     """
 
     values: Floats
@@ -39,17 +40,17 @@ class Shapley:
 
 
 def shapley(axes: Sequence[str], game: Game, permutations: int = 64, seed: int = 0) -> Shapley:
-    """Split the difference between all axes swapped and none among the axes.
+    """Split the difference between all axes swapped and no axis swapped among the axes.
 
     Args:
         axes: the axes that differ, each once.
         game: the resampled figure of every subset.
-        permutations: how many orders are sampled beyond :data:`EXACT_AXES` axes; each is used
-            forwards and backwards.
+        permutations: how many permutations are sampled with more than :data:`EXACT_AXES` axes;
+            each is used forwards and backwards.
         seed: of that sampling.
 
     Returns:
-        Per axis; over the axes they sum to ``game(all) - game(none)`` exactly.
+        The Shapley values; their sum over the axes is ``game(all) - game(none)``.
 
     Source:
         Shapley 1953; antithetic permutation sampling: Mitchell et al. 2022, section 4.2.
@@ -94,31 +95,35 @@ def _marginals(axes: Sequence[str], order: Sequence[str], game: Game) -> Floats:
 
 
 def subsets(axes: Sequence[str]) -> list[Subset]:
-    """Return all subsets, small ones first."""
+    """Return all subsets, the smallest first."""
     sizes = range(len(axes) + 1)
     return [frozenset(s) for size in sizes for s in itertools.combinations(axes, size)]
 
 
 def swap_in(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): what each axis does alone to the training stack."""
+    """Return (axes, 1 + R): the change when one axis is swapped into the training stack."""
     none = game(frozenset())
     return np.stack([game(frozenset({axis})) - none for axis in axes])
 
 
 def swap_out(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): what the deployment stack gets back if one axis is repaired."""
+    """Return (axes, 1 + R): what one axis costs the deployment stack.
+
+    It is the figure of the deployment stack minus that of the deployment stack with the axis of
+    the training stack.
+    """
     everything = frozenset(axes)
     whole = game(everything)
     return np.stack([game(everything - {axis}) - whole for axis in axes])
 
 
 def waterfall(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): what each axis adds when they are swapped one after the other."""
+    """Return (axes, 1 + R): the change of each axis when they are swapped one after the other."""
     return _marginals(axes, axes, game)
 
 
 def interactions(axes: Sequence[str], game: Game) -> dict[tuple[str, str], Floats]:
-    """Return per pair what two axes do together beyond what each does alone."""
+    """Return (1 + R,) per pair of axes: their joint change minus the change of each alone."""
     none = game(frozenset())
     alone = {axis: game(frozenset({axis})) - none for axis in axes}
     return {
@@ -128,7 +133,13 @@ def interactions(axes: Sequence[str], game: Game) -> dict[tuple[str, str], Float
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Adjust a family of p-values so that any false claim among them is as rare as one alone.
+    """Adjust p-values for multiple tests: they control the chance of any false positive.
+
+    Args:
+        p_values: of a family of tests, by name.
+
+    Returns:
+        The adjusted p-values, at most 1, by name.
 
     Source:
         Holm 1979: sort ascending, multiply the i-th (from 0) by m - i, keep the running maximum.

@@ -1,6 +1,6 @@
 """The release gate: rules on the figures of a summary.
 
-A rule names what must not be: ``flip_rate > 1%`` fails the gate where more than one percent flip.
+A rule states what must not happen: ``flip_rate > 1%`` fails the gate if more than 1 % flip.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNITS: dict[str, tuple[str, Decimal]] = {
     "ms": ("time", Decimal(1)),
     "s": ("time", Decimal(1000)),
 }
-"""What a unit measures, and its size in the unit of the summary (fractions, milliseconds)."""
+"""What a unit measures, and its factor to the unit of the summary (fractions, milliseconds)."""
 
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"flip_rate", r"flips.rate"),
@@ -47,7 +47,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"([\w-]+)\.latency\.(p[\d.]+|mean|min|max)", r"latency_ms.\1.total.\2"),
     (r"([\w-]+)\.latency\.(.+)", r"latency_ms.\1.\2"),
 )
-"""(whole name, path in the summary) as regular expressions; the first that fits is taken."""
+"""(pattern of a whole name, path in the summary); the first pattern that matches is used."""
 
 _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\..*|(train|deploy)\.metric\..*|tail\..*"
@@ -87,7 +87,7 @@ def parse(rule: str) -> Rule:
 
     Raises:
         UserError: it is not a rule, the unit does not fit the figure, or a fraction is compared
-            with a number that no fraction reaches (``flip_rate > 1`` for ``1%``).
+            with 1 or more (``flip_rate > 1`` was written for ``1%``).
     """
     match = _RULE.fullmatch(rule)
     if match is None:
@@ -107,16 +107,16 @@ def parse(rule: str) -> Rule:
 def check(
     rules: Sequence[Rule], shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]]
 ) -> None:
-    """Make sure that a run will have the figures that rules name, before it is run.
+    """Check, before a run begins, that it will have the figures that rules name.
 
     Args:
         rules: any number.
         shape: the model of the summary that the run will write.
-        vocabulary: the names that the run's dictionaries will have as keys, by their kind; see
+        vocabulary: the keys that dictionaries in the summary will have, by the kind of key; see
             :class:`simulator.typed.Keys`.
 
     Raises:
-        UserError: a rule names a figure that no such run has.
+        UserError: a rule names a figure that the run will not have.
     """
     known = dict.fromkeys(figures(shape, vocabulary)) if rules else {}
     for rule in rules:
@@ -135,7 +135,7 @@ def figures(
     Args:
         shape: a model of results.
         vocabulary: see :func:`check`.
-        prefix: in front of each path.
+        prefix: put before each path.
     """
     for name, field in shape.model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -148,7 +148,7 @@ def figures(
 def _numbers(
     kind: Any, about: Sequence[Any], vocabulary: Mapping[str, Iterable[str]], path: str
 ) -> Iterator[str]:
-    """Yield the paths of numbers below a field of this type; none below a list of any length."""
+    """Yield the paths of numbers below a field of this type; lists of variable length have none."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         yield from _numbers(inner[0], [*about, *inner[1:]], vocabulary, path)
@@ -171,7 +171,7 @@ def _numbers(
 
 
 def _length(about: Sequence[Any]) -> int:
-    """How many entries a list has; 0 where that differs from run to run."""
+    """The fixed length of a list; 0 where it varies."""
     limits = [one for field in about for one in getattr(field, "metadata", [field])]
     least = max((one.min_length for one in limits if hasattr(one, "min_length")), default=0)
     most = min((one.max_length for one in limits if hasattr(one, "max_length")), default=-1)
@@ -179,10 +179,10 @@ def _length(about: Sequence[Any]) -> int:
 
 
 def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
-    """Apply rules to a summary; what cannot be judged fails.
+    """Apply rules to a summary; a rule that cannot be evaluated fails.
 
     Args:
-        rules: any number; none passes.
+        rules: any number; without rules the gate passes.
         summary: as in ``summary.json``.
 
     Returns:
@@ -238,14 +238,14 @@ def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
 
 
 def _unit(path: str) -> str:
-    """What a figure is measured in: ``ms``, ``fraction``, or nothing that we know of."""
+    """The unit of a figure: ``ms``, ``fraction``, or "" for anything else."""
     if re.fullmatch(_TIMES, path):
         return "ms"
     return "fraction" if re.fullmatch(_FRACTIONS, path) else ""
 
 
 def _find(node: Any, parts: Sequence[str]) -> Any:
-    """What lies at a path; keys may hold dots. None on the way means None at the end."""
+    """The value at a path, whose keys may contain dots; None if a part of the path is None."""
     if not parts or node is None:
         return node
     if isinstance(node, list | tuple):
@@ -262,7 +262,7 @@ def _find(node: Any, parts: Sequence[str]) -> Any:
 
 
 def _leaves(node: Any, prefix: str) -> Iterator[str]:
-    """The paths of everything in *node* that is not a group itself."""
+    """The paths of all values in *node* that are not mappings or lists."""
     keys = range(len(node)) if isinstance(node, list | tuple) else node.keys()
     for key in keys:
         if isinstance(node[key], Mapping | list | tuple | Typed):
@@ -277,5 +277,5 @@ def _not_one(path: str, inside: Iterable[str]) -> str:
 
 def _unknown(rule: Rule, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(rule.path, [*known, "flip_rate"], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "see summary.json for what there is"
+    hint = f"did you mean {' or '.join(near)}?" if near else "see summary.json for the figures"
     return f"the rule {rule.text!r} names {rule.path}, which this run does not have; {hint}"

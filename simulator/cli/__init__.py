@@ -1,4 +1,4 @@
-"""The command line: parse, one call, print. One file a command."""
+"""The command line, one file per command: parse the arguments, make one call, print the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.errors import UserError, unknown
 
 PASS, GATE_FAILED, USER_ERROR = 0, 1, 2
 COMMANDS = {
-    "explain": "blame every axis on which two stacks differ",
+    "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
     "worst": "find the combination of options that loses most",
     "latency": "time stacks one sample at a time, side by side",
@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
     "profiles": "list, show, create, import and check profiles",
+    "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
 
@@ -32,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0: done, and every gate rule passed; 1: a gate rule failed; 2: the user's to fix, or
-        interrupted.
+        0: done, and every gate rule passed; 1: a gate rule failed; 2: an error that the user can
+        fix, or interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
@@ -62,9 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {line}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        print(
-            "interrupted; continue a run that had begun with: simulate resume RUN", file=sys.stderr
-        )
+        print("interrupted; to continue the run: simulate resume RUN", file=sys.stderr)
         return USER_ERROR
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,10 +1,10 @@
-r"""May these stacks be shipped? Several of them, models and images, and the rules with reasons.
+r"""May these stacks be shipped? Check several stacks and models against the rules of a document.
 
   simulate audit audit.yaml --out audit
 
-The document is described in docs/audit.md. The run has audit.md for a pull request, junit.xml with
-a test case for each rule, the run of each pair, and bundle.zip, which somebody else can check:
-simulate verify, simulate replay. The exit code is the gate.
+The document is described in docs/audit.md. The run folder has audit.md for a pull request,
+junit.xml with a test case for each rule, the run of each pair, and bundle.zip, which others can
+check with simulate verify and simulate replay. The exit code is 1 if a rule fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Audit and print what came of every rule."""
+    """Audit and print the outcome of every rule."""
     from simulator.audit.run import audit
     from simulator.cli.progress import Bar
 

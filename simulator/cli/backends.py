@@ -1,9 +1,10 @@
-"""The backends: what each offers, whether it runs here, and proof that it does as it says.
+"""The backends: what each offers, whether it runs here, and whether it does what it says.
 
 simulate backends                        a table; no library is imported
-simulate backends check [NAME ...]       load each library, in a process of its own
-simulate backends prove NAME             run the conformance suite, a line per check
-simulate backends install NAME           give a backend a Python of its own
+simulate backends check [NAME ...]       load each library, each in its own process
+simulate backends prove NAME             run the conformance suite, one line per check
+simulate backends install NAME           install a backend in its own Python environment
+simulate backends remove NAME            remove that environment
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("names", nargs="*", metavar="NAME", help="default: every backend")
     prove = verbs.add_parser("prove", help="run the conformance suite on a backend")
     prove.add_argument("name", metavar="NAME")
-    install = verbs.add_parser("install", help="give a backend a Python of its own")
+    install = verbs.add_parser("install", help="install a backend in its own Python environment")
     install.add_argument("name", metavar="NAME")
     install.add_argument(
-        "--python", metavar="PATH", help="an interpreter that has the library; default: make one"
+        "--python",
+        metavar="PATH",
+        help="a Python that has the library; default: create an environment",
     )
-    remove = verbs.add_parser("remove", help="take a backend's own Python away again")
+    remove = verbs.add_parser("remove", help="remove a backend's own Python environment")
     remove.add_argument("name", metavar="NAME")
 
 
@@ -87,7 +90,7 @@ def _check(options: argparse.Namespace) -> int:
 def _prove(options: argparse.Namespace) -> int:
     from simulator.cli import prove
 
-    return prove.run(options.name)
+    return prove.backend(options.name)
 
 
 def _install(options: argparse.Namespace) -> int:
@@ -108,7 +111,7 @@ def _remove(options: argparse.Namespace) -> int:
 
     registry.known(options.name)
     environments.remove(options.name)
-    print(f"{options.name} runs in our own Python again")
+    print(f"{options.name} runs in the simulator's own Python again")
     return cli.PASS
 
 
@@ -164,7 +167,7 @@ def _place(backend: Any, versions: dict[str, str | None]) -> tuple[str | None, s
 
 
 def _headline(options: Any) -> tuple[str, list[str]]:
-    """The field by which people look for an implementation, and its values."""
+    """The most telling option of an implementation, and its values."""
     for name in ("interpolation", "compute", "method", "preset", "matrix", "idct", "storage"):
         admits = options.get(name)
         if isinstance(admits, tuple):

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def pair(parser: argparse.ArgumentParser) -> None:
     add("--deploy", required=True, metavar="PROFILE", help="the deployment stack, likewise")
     add(
         "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
-        help="override one field of one side, e.g. deploy.resize.interpolation=nearest",
+        help="override one field of one stack, e.g. deploy.resize.interpolation=nearest",
     )  # fmt: skip
 
 
 def stacks(parser: argparse.ArgumentParser) -> None:
-    """Add the stacks of a timed job: profiles, or a pair."""
+    """Add the stacks of a timed experiment: profiles, or a pair."""
     add = parser.add_argument
     add(
         "--profile", dest="profiles", action="append", default=[], metavar="PROFILE",
-        help="a stack: a path or a name; repeatable. The only one is called deploy",
+        help="a stack: a path or a name; repeatable. A single one is called deploy",
     )  # fmt: skip
-    add("--train", metavar="PROFILE", help="instead, a pair: the training stack")
-    add("--deploy", metavar="PROFILE", help="and the deployment stack")
+    add("--train", metavar="PROFILE", help="instead of --profile: the training stack of a pair")
+    add("--deploy", metavar="PROFILE", help="the deployment stack of the pair")
     add(
         "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
         help="override one field of one stack, e.g. deploy.runtime.threads=1",
@@ -64,7 +64,7 @@ def suite(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
-    """Add the model, the images and how many of them."""
+    """Add the model, the data, its subset and the condition."""
     add = parser.add_argument
     if model:
         add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
@@ -73,7 +73,7 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
         help="a folder of images, or a data card (YAML); default: the built-in images",
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
-    add("--seed", type=int, default=0, metavar="S", help="of the subset and the calibration")
+    add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
     condition(parser)
 
 
@@ -82,31 +82,38 @@ def condition(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--under", metavar="CONDITION",
-        help="what happens to the world or the machine, for every stack alike: jpeg:QUALITY, "
+        help="a corruption, attack or fault that is applied to every stack: jpeg:QUALITY, "
         "flip:BIT, ... (docs/conditions.md)",
     )  # fmt: skip
     add(
         "--trial", type=int, default=0, metavar="N",
-        help="which draw of a condition that has chance in it; 0 by default",
+        help="which random draw of the condition, from 0; default 0",
     )  # fmt: skip
 
 
 def output(parser: argparse.ArgumentParser) -> None:
-    """Add where the run goes and how it is printed."""
+    """Add the run folder, the executor and the form of the output."""
     add = parser.add_argument
-    add("--out", metavar="DIR", help="run folder; default: below runs/")
+    add("--out", metavar="DIR", help="run folder; default: a new one below runs/")
     add("--overwrite", action="store_true", help="replace the run that is already in --out")
-    add("--workers", type=int, metavar="N", help="samples in flight; default: the cores")
     add(
-        "--executor", default="local", metavar="NAME", help="who runs the samples; default: threads"
-    )
-    add("--memory", type=int, metavar="MIB", help="budget of the samples in flight; default 2048")
+        "--workers", type=int, metavar="N",
+        help="samples processed at once; default: the number of cores",
+    )  # fmt: skip
+    add(
+        "--executor", default="local", metavar="NAME",
+        help="what runs the samples; default: local, threads of this process",
+    )  # fmt: skip
+    add(
+        "--memory", type=int, metavar="MIB",
+        help="memory for the samples that are processed at once; default 2048",
+    )  # fmt: skip
     add("--explain-plan", action="store_true", help="print the plan before it is run")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
 
 
 def shared(options: argparse.Namespace, progress: Progress) -> Options:
-    """Return what every job takes."""
+    """Return the options that all experiments have."""
     return {
         "data": options.data,
         "limit": options.limit,
@@ -141,16 +148,17 @@ def show(
     """Print a result and write its report; the exit code is the gate's.
 
     Args:
-        result: of a job.
+        result: of an experiment.
         as_json: print the summary as JSON, and nothing else.
-        screen: prints the content of ``summary.json``, and the run's folder, for people.
-        runs: the folders that get a report, the last one to be told; the run's by default.
+        screen: prints a summary, given also the run's folder and a console.
+        runs: the folders that get a report; the path of the last report is printed. By default
+            the run's own folder.
     """
     with unread():
         if as_json:
             print_json(result.summary)
         else:
-            told_under(result.summary)
+            print_condition(result.summary)
             screen(result.summary, str(result.folder), console())
     places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
     if places and not as_json:
@@ -159,7 +167,7 @@ def show(
     return cli.PASS if result.passed else cli.GATE_FAILED
 
 
-def told_under(summary: Summary) -> None:
+def print_condition(summary: Summary) -> None:
     """Print the condition that every stack was under, if there was one."""
     if summary.under is None:
         return
@@ -169,14 +177,14 @@ def told_under(summary: Summary) -> None:
 
 
 def report(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a run; return where it is."""
+    """Write the report of a run; return its path."""
     from simulator.report import page
 
     return page.write(folder, out)
 
 
 def print_json(value: Any) -> None:
-    """Print a summary alone."""
+    """Print a value as JSON; numbers that are not finite become null."""
     import json
 
     from simulator.results.store import finite

@@ -1,11 +1,12 @@
-r"""Whose fault is it? Blame every axis on which two stacks differ.
+r"""What does each axis on which two stacks differ cost?
 
 Every mixture of the two stacks runs over the same images, in one plan:
 
   simulate explain --train dali_fp32 --deploy ascend_nv12_int8 --data val/
 
-alone: the training stack with this axis of the deployment; repaired: what the deployment gets
-back if this axis is repaired; in order: the cumulative waterfall; Shapley: the fair share.
+alone: the training stack with this axis of the deployment stack; repaired: what the deployment
+stack gains if this axis is repaired; in order: axes swapped one after the other; Shapley: the
+axis's fair share of the difference.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain one pair and print the blame."""
+    """Explain one pair and print what each axis costs."""
     from simulator.cli.progress import Bar
     from simulator.experiments.explain import explain
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(result: Result[ExplainSummary], as_json: bool) -> int:
-    """Print the blame."""
+    """Print what each axis costs."""
     from simulator.report import blame
 
     return common.show(result, as_json, blame.explain)

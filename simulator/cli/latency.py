@@ -1,6 +1,6 @@
-r"""Time stacks one sample at a time (MLPerf's SingleStream), in turns, and compare them.
+r"""Measure stacks one sample at a time (MLPerf's SingleStream), in turns, and compare them.
 
-Offline (how many a second) and Server (arrivals at a given rate, with queueing) are driven by
+Offline (samples per second) and Server (arrivals at a given rate, with queueing) are driven by
 MLPerf's LoadGen:
 
 simulate latency --profile openvino_int8 --profile ort_int8 --data val/
@@ -31,11 +31,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--queries", type=int, default=1024, metavar="N",
-        help="inferences of each stack, at least; 1024 by default, which carry a p99",
+        help="at least this many inferences of each stack; default 1024, enough for a p99",
     )  # fmt: skip
-    add("--seconds", type=float, default=0.0, metavar="S", help="Offline, Server: at least so long")
-    add("--qps", type=float, metavar="RATE", help="Server: arrivals a second; Offline: expected")
-    add("--deadline-ms", type=float, metavar="MS", help="Server: what the p99 is held against")
+    add(
+        "--seconds", type=float, default=0.0, metavar="S",
+        help="Offline, Server: the load lasts at least this long",
+    )  # fmt: skip
+    add(
+        "--qps", type=float, metavar="RATE",
+        help="Server: arrivals per second; Offline: the expected rate",
+    )  # fmt: skip
+    add("--deadline-ms", type=float, metavar="MS", help="Server: the limit of the p99")
     common.output(parser)
     common.gate(parser, "deploy.latency.p99 > 20ms")
 

@@ -1,4 +1,4 @@
-"""The progress bar, on standard error so that the answer can be piped."""
+"""The progress bar, on standard error so that the output can be piped."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rich.progress import (
 from simulator.pipeline.plan import Plan
 
 REFRESH = 0.1
-"""Seconds between two drawings."""
+"""Seconds between two updates."""
 
 
 class Bar:
     """Shows the stage, samples per second and time left; nothing where there is no terminal.
 
-    It draws when it is told something, never from a thread of its own: that would disturb what is
-    being timed.
+    It is redrawn only when it is called, never from its own thread, which would disturb the
+    measurements.
 
     Args:
         explain_plan: print every plan before it is run.
@@ -48,19 +48,19 @@ class Bar:
         self._task = self._bar.add_task("starting", total=None, rate="")
 
     def say(self, what: str) -> None:
-        """Tell the stage of the run."""
+        """Show what the run is doing."""
         self._bar.update(self._task, description=what)
         self._bar.refresh()
 
     def planned(self, plan: Plan) -> None:
-        """Print the plan if it was asked for."""
+        """Print the plan, if that was asked for."""
         if self._explain_plan:
             from simulator.report.plan import render
 
             render(plan, self._bar.console)
 
     def advance(self, done: int, total: int) -> None:
-        """Tell how many samples are through."""
+        """Show how many samples are done."""
         task = self._bar.tasks[0]
         if task.total != total:
             what = "running" if task.total is None else task.description
@@ -72,7 +72,7 @@ class Bar:
             self._shown = time.monotonic()
 
     def stop(self) -> None:
-        """Take the bar away before something else is printed."""
+        """Remove the bar before something else is printed."""
         self._bar.stop()
 
     def __enter__(self) -> Bar:

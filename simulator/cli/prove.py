@@ -1,36 +1,148 @@
-"""Run the conformance suite on a backend, and print a line per check."""
+"""Run the conformance suite on one thing, and print a line per check.
+
+simulate prove backend NAME              everything that a backend offers
+simulate prove stage NAME                every backend that fills a stage
+simulate prove condition NAME            on the samples of its modality
+simulate prove modality NAME             with the samples, the card and the profile that it brings
+simulate prove task NAME                 with the outputs that it brings
+simulate prove data_format CARD          with a small data card of yours; needs --model
+simulate prove graph_pass NAME           on a small model of each operator family
+simulate prove executor NAME             against the local one
+
+What each check demands, and why: docs/conformance.md
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator import cli
 
+if TYPE_CHECKING:
+    from simulator.testing.prove import Finding
+    from simulator.testing.tasks import Verdict
 
-def run(name: str) -> int:
-    """Run the conformance suite on one backend.
+KINDS = (
+    "backend", "stage", "condition", "modality", "task", "data_format", "graph_pass", "executor",
+)  # fmt: skip
 
-    Args:
-        name: the backend's.
+_SUITES = {
+    "condition": "conditions",
+    "modality": "modalities",
+    "task": "tasks",
+    "graph_pass": "graph_passes",
+    "executor": "executors",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("name", metavar="NAME", help="of its entry point; of a data format a card")
+    parser.add_argument(
+        "--model", metavar="CARD", help="a model card with the classes of the data, for data_format"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the checks.
 
     Returns:
         0: every check that can run here passed; 1: one failed; 2: none can run here.
 
     Raises:
-        UserError: there is no such backend, or it cannot run here, with the reason.
+        UserError: there is no such thing, or it cannot be proved here, with the reason.
     """
+    name = options.name
+    if options.kind == "backend":
+        return backend(name)
+    if options.kind == "stage":
+        return _told(name, _stage(name))
+    return _told(name, _lines(_verdicts(options.kind, name, options.model)))
+
+
+def backend(name: str) -> int:
+    """Run the suite on one backend; see :func:`run`."""
     from simulator import registry
+    from simulator.testing import prove
+
+    return _told(name, _findings(prove(registry.backend(name))))
+
+
+Line = tuple[str, str]
+"""A mark, and what stands behind it."""
+
+
+def _findings(findings: Iterable[Finding]) -> Iterator[Line]:
+    for finding in findings:
+        words = (finding.options, finding.check, finding.remark)
+        yield finding.mark, f"{finding.stage:<9} " + "  ".join(word for word in words if word)
+
+
+def _stage(name: str) -> Iterator[Line]:
+    """The checks of one stage, of every backend that offers it and can run here."""
+    from simulator import registry
+    from simulator.contract.stage import STAGES
+    from simulator.errors import MissingLibrary
     from simulator.testing import Mark, prove
 
-    backend = registry.backend(name)
-    counts = Counter[Mark]()
-    for finding in prove(backend):
-        counts[finding.mark] += 1
-        head = f"{finding.mark:<7} {finding.stage:<9}"
-        words = (finding.options, finding.check, finding.remark)
-        print(head, "  ".join(word for word in words if word), flush=True)
+    STAGES.require(name)
+    for one in registry.backends():
+        if not one.of(name):
+            continue
+        try:
+            findings = [found for found in prove(one) if found.stage == name]
+        except MissingLibrary as error:
+            yield Mark.CANNOT, f"{one.name:<9} {error}"
+            continue
+        for mark, words in _findings(findings):
+            yield mark, f"{one.name}: {words}"
+
+
+def _lines(verdicts: Iterable[Verdict]) -> Iterator[Line]:
+    for one in verdicts:
+        yield one.mark, "  ".join(filter(None, (one.check, one.remark)))
+
+
+def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:
+    if kind == "data_format":
+        return _data_format(Path(name), model)
+    from simulator.contract.stage import named
+
+    prove = named(f"simulator.testing.{_SUITES[kind]}:prove_{kind}")
+    found: list[Verdict] = prove(name)
+    return found
+
+
+def _data_format(data: Path, model: str | None) -> list[Verdict]:
+    from simulator.data.card import find_card
+    from simulator.data.folder import Files
+    from simulator.errors import UserError
+    from simulator.model.card import Card
+    from simulator.testing.data_formats import prove_data_format
+
+    if model is None:
+        raise UserError("prove data_format: give --model CARD, a model card for these data")
+    card, found = Card(Path(model)), find_card(data)
+    if found is None:
+        raise UserError(f"{data}: a data card, or a folder with a data.yaml, expected")
+    return prove_data_format(found, card.task, Files.of(card.modality))
+
+
+def _told(name: str, lines: Iterable[Line]) -> int:
+    """Print every line, and the counts; return the exit code."""
+    from simulator.testing import Mark
+
+    counts = Counter[str]()
+    for mark, words in lines:
+        counts[mark] += 1
+        print(f"{mark:<7} {words}", flush=True)
     if not counts:
-        print(f"{name} offers nothing that the suite proves")
+        print(f"{name} offers nothing that the suite can check")
         return cli.PASS
     print(f"{name}: " + ", ".join(f"{counts[mark]} {mark}" for mark in Mark))
     if counts[Mark.FAILED]:

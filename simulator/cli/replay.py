@@ -1,13 +1,14 @@
-r"""Does the audit come out the same again? Runs the pairs of a bundle and compares.
+r"""Run the pairs of an audit's bundle again, and say what changed and why.
 
   simulate replay audit/bundle.zip
   simulate replay audit/bundle.zip --model model.yaml --data val/
 
-Each pair is bit-equal, equal within stated noise, or different (docs/audit.md says when), and what
-changed is told: versions, flags of the processor, digests of the model and of the images, values of
-profiles. A bundle holds no images and no model. Exit code 1 where a pair is different.
+Each pair is bit-equal, equal within stated noise, or different (docs/audit.md says when). The
+possible causes are listed: versions, processor flags, digests of the model and of the images,
+values of profiles. A bundle contains no images and no model. The exit code is 1 if a pair is
+different.
 
-A replay runs what the bundle's profiles say. Read them before you run a stranger's.
+A replay runs what the bundle's profiles say. Read them before you run a bundle from others.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--data", dest="images", action="append", default=[], metavar="[MODEL=]PATH",
-        help="images that are not built in; repeatable",
+        help="data that are not built in; repeatable",
     )  # fmt: skip
     add(
         "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",

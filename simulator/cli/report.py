@@ -1,8 +1,9 @@
-"""Write the report of a run: one HTML file that opens from disk, with no network.
+"""Write the report of a run: one HTML file that opens from disk, without a network.
 
 simulate report runs/NAME
 
-Every command writes it at its end; this is for runs that were copied, or made before.
+Every experiment writes its report at the end; use this for runs of an earlier version, or to
+write the report to another file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report, and say where it is."""
+    """Write the report and print its path."""
     out = Path(options.out) if options.out else None
     print(f"report: {common.report(Path(options.run), out)}")
     return cli.PASS

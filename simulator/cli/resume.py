@@ -24,18 +24,18 @@ EXPERIMENTS = {
     "audit": "simulator.audit.run:audit",
     "replay": "simulator.audit.replay:replay",
 }
-"""By command, the function that is called."""
+"""The function that is called for each command."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
-    parser.add_argument("--workers", type=int, metavar="N", help="samples in flight")
+    parser.add_argument("--workers", type=int, metavar="N", help="samples processed at once")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Repeat the request of the run, skipping the samples that it has finished."""
+    """Repeat the request of the run, skipping finished samples."""
     from simulator.cli.progress import Bar
     from simulator.results.store import read_manifest, read_summary
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         if command == "sweep":
             arguments["models"] = [arguments.pop("model")]
     except (KeyError, TypeError) as error:
-        raise RunError(f"{folder}: its manifest does not say what was asked for") from error
+        raise RunError(f"{folder}: its manifest has no valid request to repeat") from error
     job = getattr(importlib.import_module(module), function)
     with Bar() as bar:
         found = job(**arguments, out=folder, resume=True, workers=options.workers, progress=bar)

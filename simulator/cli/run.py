@@ -1,4 +1,4 @@
-r"""What does a network lose between the stack it was trained on and the stack it runs on?
+r"""What does a model lose between the stack it was trained on and the stack it runs on?
 
 Runs the same model on the same images through two stacks and compares the answers:
 
@@ -26,11 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     common.output(parser)
     add = parser.add_argument
     common.gate(parser, "flip_rate > 1%%")
-    add("--strict", action="store_true", help="an option that is not in force is an error")
+    add("--strict", action="store_true", help="fail if an option is not in force")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate one pair and print the answer."""
+    """Compare one pair and print the result."""
     from simulator.cli.progress import Bar
     from simulator.experiments.compare import simulate
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(result: Result[PairSummary], as_json: bool) -> int:
-    """Print the answer; the exit code is the gate's."""
+    """Print the result; the exit code is the gate's."""
     from simulator.report.terminal import render
 
     return common.show(result, as_json, render)

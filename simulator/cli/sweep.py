@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "markdown", "latex", "csv", "options"),
         default="text",
-        help="of the table; options: Markdown, a row per option",
+        help="format of the table; options: Markdown with a row per option",
     )
 
 
@@ -60,7 +60,7 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
         common.print_json(summaries)
     else:
         if form == "text":
-            common.told_under(summaries[0])
+            common.print_condition(summaries[0])
         render(summaries, form, common.console())
     for result in results:
         lines = [f"run: {result.folder}", f"report: {common.report(result.folder)}"]

@@ -3,10 +3,10 @@ r"""How accurate is a stack when a late answer counts as a wrong one?
   simulate tail --profile openvino_int8 --data val/ --deadline-ms 12 --deadline-ms 20
   simulate tail --train pillow_fp32 --deploy openvino_int8 --data val/ \
            --fail-on "deploy.tail_quality@99 < 70%"
-  simulate tail --profile npu --data val/ --times npu_log.csv        # as logged on the device
+  simulate tail --profile npu --data val/ --times npu_log.csv        # logged on the device
 
-Rounds over the images go on until every image's latencies are known (--rounds auto): Algorithm 1
-of "Quality at the Tail of Machine Learning Inference", arXiv 2212.13925.
+With --rounds auto, rounds over the images are measured until every image's latency distribution
+is stable: Algorithm 1 of "Quality at the Tail of Machine Learning Inference", arXiv 2212.13925.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--deadline-ms", dest="deadlines_ms", type=float, action="append", default=[],
-        metavar="MS", help="a deadline, besides the latencies' own p99, p95 and p90; repeatable",
+        metavar="MS",
+        help="a deadline, in addition to the latencies' own p99, p95 and p90; repeatable",
     )  # fmt: skip
     add(
         "--rounds", type=_rounds, default="auto", metavar="N",
-        help="passes over the images; auto (the default): until all latencies are known",
+        help="passes over the images; auto (the default): until all distributions are stable",
     )  # fmt: skip
     add(
         "--max-rounds", type=int, default=100, metavar="N",
-        help="rounds that auto may take; 100 by default",
+        help="the largest number of rounds of auto; default 100",
     )  # fmt: skip
     add(
         "--max-minutes", type=float, default=60.0, metavar="M",
-        help="minutes after which auto begins no further round; 60 by default",
+        help="minutes after which auto does not begin another round; default 60",
     )  # fmt: skip
     add(
         "--times", action="append", default=[], metavar="[STACK=]FILE",
-        help="a CSV or Parquet of latencies logged on a device, instead of measuring",
+        help="a CSV or Parquet table of latencies logged on a device, instead of measuring",
     )  # fmt: skip
     common.output(parser)
     common.gate(parser, "deploy.tail_quality@99 < 70%%")

@@ -2,9 +2,10 @@
 
 simulate verify audit/bundle.zip --digest SHA256
 
-Every member is held against the digests in the bundle. Whoever changes a member can change its
-digest too; so the SHA-256 of the whole file, which audit.md names, is printed, and --digest holds
-it against what was signed. The exit code is 1 where something was changed, 2 for what is no bundle.
+Every member is compared with its digest in the bundle. Who changes a member can change its digest,
+too. So the SHA-256 of the whole file is printed, which audit.md also names, and --digest compares
+it with a value that you trust. The exit code is 1 if something was changed, 2 for a file that is
+not a bundle.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from simulator.errors import UserError
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle.zip of an audit")
-    parser.add_argument("--digest", metavar="SHA256", help="what the whole file's must be")
+    parser.add_argument("--digest", metavar="SHA256", help="the expected SHA-256 of the whole file")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     digest = (options.digest or "").strip().lower()
     if digest and not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise UserError(
-            f"--digest: the 64 hexadecimal digits of a SHA-256 expected, got {digest!r}"
+            f"--digest: expected the 64 hexadecimal digits of a SHA-256, got {digest!r}"
         )
     found = bundle.verify(Path(options.bundle))
     problems = list(found.problems)

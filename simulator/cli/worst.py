@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Search and print the path."""
+    """Search and print the options of each step."""
     from simulator.cli.progress import Bar
     from simulator.experiments.worst import worst
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(result: Result[WorstSummary], as_json: bool) -> int:
-    """Print the path."""
+    """Print the options of each step."""
     from simulator.report import blame
 
     return common.show(result, as_json, blame.worst)

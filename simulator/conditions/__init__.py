@@ -1,1 +1,1 @@
-"""What happens to the world or to the machine, whatever the stack; one file a kind."""
+"""Conditions: corruptions, attacks and faults that are applied to every stack; one file each."""

@@ -1,4 +1,4 @@
-"""A bit flip in memory: one bit of one weight of the file that the runtime opens."""
+"""A bit flip in memory: one bit of one weight of the file that the runtime opens is inverted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from simulator.model.passes.flip_weight_bit import NAME
 
 @dataclass(frozen=True, eq=False)
 class BitFlip(Condition):
-    """One bit of one weight is the other way round, after quantization; each trial another weight.
+    """Inverts one bit of one weight, after quantization; each trial draws another weight.
 
     Attributes:
-        bit: from 0, the least significant one of the stored type.
+        bit: its index in the stored type, from 0, the least significant one.
     """
 
     bit: int
@@ -28,7 +28,11 @@ class BitFlip(Condition):
 
     @classmethod
     def parse(cls, parameters: str) -> BitFlip:
-        """Read the bit."""
+        """Read the index of the bit.
+
+        Raises:
+            UserError: it is not a whole number.
+        """
         if not parameters.isdigit():
             raise UserError(
                 f"--under flip:{parameters}: flip:BIT expected, with BIT from 0, the least "
@@ -37,9 +41,9 @@ class BitFlip(Condition):
         return cls(int(parameters))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the bit."""
+        """Return the index of the bit."""
         return {"bit": self.bit}
 
     def requests(self, trial: int) -> list[Request]:
-        """Return the one pass."""
+        """Return the pass that inverts the bit."""
         return [Request(NAME, {"bit": self.bit, "condition": self.text, "trial": trial})]

@@ -1,9 +1,9 @@
 """Conditions: corruptions of the world, attacks on the input, faults of the machine.
 
-A condition is never an axis: it is applied to every stack alike. It acts at one place of a chain:
-on the ``source``, on the ``frame``, on the ``input``, or on the ``weights`` of the file that the
-runtime opens. What has chance in it draws from a generator that depends on the sample, the
-condition and the trial alone.
+A condition is never an axis: it is applied to every stack in the same way. It acts on one value:
+the ``source``, the ``frame``, the ``input``, or the ``weights`` of the file that the runtime
+opens. A random condition draws from a generator whose seed depends only on the sample, the
+condition and the trial.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from simulator.errors import UserError
 
 WEIGHTS = "weights"
 Disturb = Callable[[Any, np.random.Generator], Any]
-"""From a value at the place where a condition acts, and a generator, to the disturbed value."""
+"""A function from the value on which a condition acts, and a generator, to the new value."""
 
 
 class Condition(ABC):
     """One condition with its parameters: a frozen dataclass, made with ``eq=False``.
 
     Attributes:
-        name: as ``--under NAME:PARAMETERS`` has it; also of its entry point.
-        summary: one line for people.
+        name: as written in ``--under NAME:PARAMETERS``; also the name of its entry point.
+        summary: one line, for reports.
         acts_on: a boundary between the steps of a chain, or ``weights``.
-        modality: whose values it disturbs; None: those of any.
-        has_chance: whether trials differ.
-        examples: parameters as people write them, for the conformance suite to try; more than one
-            where there are any.
+        modality: the modality that it is for; None for every modality.
+        has_chance: whether it is random, so that trials differ.
+        examples: valid parameters, as written after the colon, for the conformance suite; at least
+            two, where the condition has parameters.
     """
 
     name: ClassVar[str]
@@ -48,42 +48,42 @@ class Condition(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, parameters: str) -> Condition:
-        """Read what stands behind the colon; empty where there is none.
+        """Read the text after the colon; it is empty where there is none.
 
         Raises:
-            UserError: saying what is expected.
+            UserError: the parameters are wrong; the message says what is expected.
         """
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return its parameters by their names, for records and digests; JSON."""
+        """Return its parameters by name, as JSON, for records and digests."""
 
     @property
     def text(self) -> str:
-        """The condition as it can be asked for again."""
+        """The condition as written for ``--under``."""
         values = ",".join(str(value) for value in self.parameters().values())
         return f"{self.name}:{values}" if values else self.name
 
     def identity(self) -> Any:
-        """Return everything that its effect depends on; JSON."""
+        """Return everything that its effect depends on, as JSON."""
         return [self.name, self.parameters()]
 
     def open(self) -> Disturb:
-        """Return what disturbs a value; only where it acts between two steps."""
+        """Return the function that changes a value; only for conditions between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
 
     def requests(self, trial: int) -> list[Request]:
-        """Return the passes over the artifact; only where it acts on the weights."""
+        """Return the passes that change the artifact; only for conditions on the weights."""
         return []
 
 
 @dataclass(frozen=True, eq=False)
 class Disturbance(Recipe):
-    """A condition at its place in a chain.
+    """A condition as a step of a chain.
 
     Attributes:
-        condition: what happens.
-        trial: which draw of it.
+        condition: the condition.
+        trial: which random draw of it, from 0.
     """
 
     condition: Condition
@@ -93,17 +93,17 @@ class Disturbance(Recipe):
 
     @property
     def gives(self) -> Boundary | None:  # type: ignore[override]
-        """The boundary on which it acts."""
+        """The boundary whose value it changes."""
         acts_on = self.condition.acts_on
         return acts_on if isinstance(acts_on, Boundary) else None
 
     def identity(self) -> Any:
-        """Return the condition, and the trial where there is chance in it."""
+        """Return the condition, and the trial if the condition is random."""
         trial = self.trial if self.condition.has_chance else None
         return ["condition", self.condition.identity(), trial]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the condition with a generator for every sample."""
+        """Return the condition's function, with a generator for every sample."""
         disturb, text, trial = self.condition.open(), self.condition.text, self.trial
 
         def apply(value: Any, context: Context) -> Any:
@@ -119,11 +119,11 @@ class Disturbance(Recipe):
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """A condition and one trial of it: what a whole run is under.
+    """A condition and one trial of it, applied to a whole run.
 
     Attributes:
-        condition: what happens.
-        trial: which draw of it.
+        condition: the condition.
+        trial: which random draw of it, from 0.
     """
 
     condition: Condition
@@ -133,16 +133,18 @@ class Under:
         """Refuse samples that the condition is not for.
 
         Raises:
-            UserError: naming both.
+            UserError: the condition is for another modality.
         """
-        own = self.condition.modality
-        if own not in (None, modality):
-            raise UserError(f"--under {self.condition.text}: it is for {own}s, not for {modality}s")
+        wanted = self.condition.modality
+        if wanted not in (None, modality):
+            raise UserError(
+                f"--under {self.condition.text}: it is for {wanted}s, not for {modality}s"
+            )
 
     def disturbed(self, chain: Chain) -> Chain:
-        """Return a chain with the condition where it acts, if it acts between two steps.
+        """Return a chain with the condition inserted, if it acts between two steps.
 
-        A chain that ends before that place is left as it is.
+        A chain that ends before the condition's boundary is returned unchanged.
         """
         acts_on = self.condition.acts_on
         if not isinstance(acts_on, Boundary):
@@ -152,11 +154,11 @@ class Under:
         return chain.inserted(Disturbance(self.condition, self.trial), acts_on)
 
     def requests(self) -> Sequence[Request]:
-        """Return the passes over the artifact."""
+        """Return the passes that change the artifact."""
         return self.condition.requests(self.trial)
 
     def described(self) -> dict[str, Any]:
-        """Return what records and reports say of it."""
+        """Return its description for results, as JSON."""
         return {
             "text": self.condition.text,
             "name": self.condition.name,
@@ -175,19 +177,23 @@ CONDITIONS: Table[type[Condition]] = Table(
 
 
 def under(text: str | None, trial: int = 0) -> Under | None:
-    """Read ``NAME:PARAMETERS`` of ``--under``.
+    """Read the value of ``--under``.
+
+    Args:
+        text: ``NAME:PARAMETERS``, or None for no condition.
+        trial: which random draw, from 0.
 
     Raises:
-        UserError: there is no such condition, its parameters are wrong, or a trial is asked for
-            of a condition without chance.
+        UserError: there is no such condition, its parameters are wrong, or a trial is given for a
+            condition that is not random.
     """
     if text is None:
         if trial:
-            raise UserError("--trial is for --under: there is no condition to draw from")
+            raise UserError("--trial needs --under: there is no condition to draw from")
         return None
     name, _, parameters = text.partition(":")
     condition = CONDITIONS[name].parse(parameters)
     if trial < 0 or (trial and not condition.has_chance):
-        why = "must be at least 0" if trial < 0 else f"{name} has no chance in it: leave it out"
+        why = "must be at least 0" if trial < 0 else f"{name} is not random; leave out --trial"
         raise UserError(f"--trial {trial}: {why}")
     return Under(condition, trial)

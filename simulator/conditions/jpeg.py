@@ -1,4 +1,4 @@
-"""JPEG compression: the picture as a camera or a network camera link would have saved it."""
+"""JPEG compression: the image as a camera or a video link would have saved it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from simulator.errors import UserError
 from simulator.profile.implementations import Choice, implementation
 
 REFERENCE = "pillow"
-"""The backend that decodes and writes, so that every stack gets the same bytes."""
+"""The backend that decodes and encodes, so that every stack gets the same bytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jpeg(Condition):
-    """The source is decoded, written as JPEG of a quality, and decoded by every stack itself.
+    """Decodes the source and saves it as JPEG; every stack then decodes that JPEG itself.
 
     Attributes:
-        quality: of libjpeg, 1 (worst) to 100; chroma is subsampled 4:2:0.
+        quality: libjpeg's, 1 (worst) to 100; chroma is subsampled 4:2:0.
     """
 
     quality: int
@@ -35,7 +35,11 @@ class Jpeg(Condition):
 
     @classmethod
     def parse(cls, parameters: str) -> Jpeg:
-        """Read the quality."""
+        """Read the quality.
+
+        Raises:
+            UserError: it is not a whole number from 1 to 100.
+        """
         if not parameters.isdigit() or not 1 <= int(parameters) <= 100:
             raise UserError(
                 f"--under jpeg:{parameters}: jpeg:QUALITY expected, with QUALITY 1 to 100, for "
@@ -48,11 +52,11 @@ class Jpeg(Condition):
         return {"quality": self.quality}
 
     def identity(self) -> Any:
-        """Return the quality and the library."""
+        """Return the quality, and the decoder and writer with their library's version."""
         return [self.name, self.quality, _decoder().identity(), _writer().identity()]
 
     def open(self) -> Disturb:
-        """Return the way through the reference decoder and writer; EXIF orientation is kept."""
+        """Return a function that decodes and saves an image; the EXIF orientation is kept."""
         decoder: Decoder = _decoder().make()
         writer: ImageWriter = _writer().make()
 

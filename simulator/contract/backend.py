@@ -70,7 +70,7 @@ class Subset:
         )
 
     def __str__(self) -> str:
-        return f"a list of any of {', '.join(self.names)}"
+        return f"a list with any of {', '.join(self.names)}"
 
 
 class Pairs:

@@ -36,6 +36,7 @@ class GraphPass:
         keep: the value of ``graph.NAME`` that changes nothing.
         apply: changes a model in place according to a value of ``graph.NAME``, and returns a
             :class:`simulator.model.passes.graph.change.Change`.
+        examples: values for the conformance suite to try, besides the single words of the schema.
     """
 
     phase: ClassVar[str] = "graph"
@@ -44,6 +45,7 @@ class GraphPass:
     schema: Any
     keep: Any
     apply: Callable[[onnx.ModelProto, Any], Any]
+    examples: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

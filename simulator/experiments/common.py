@@ -1,4 +1,4 @@
-"""What all jobs share: loading a pair, writing a run's manifest and records."""
+"""Shared by all experiments: loading a pair, writing a run's manifest and records."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from simulator.tasks.task import Task
 from simulator.typed import plain
 
 TRAIN = "train"
-"""What records call the stack that the others are held against."""
+"""The name, in records, of the stack that the others are compared with."""
 COMBINED = "combined"
-"""The column, and its one option, that a suite's ``combined`` becomes."""
+"""The name of the column that holds a suite's ``combined`` option, and of that option."""
 
 
 def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
@@ -41,26 +41,30 @@ def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chos
 
 
 def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[str, Chosen]:
-    """Load profiles by the names of their stacks, each with its overrides; all problems at once.
+    """Load profiles by the names of their stacks, each with its overrides.
+
+    Args:
+        references: a profile's path or name, by the name of its stack.
+        overrides: ``STACK.KEY=VALUE``.
 
     Raises:
-        ProfileError: what is wrong with any of them.
-        UserError: an override is for none of them.
+        ProfileError: with all problems of all profiles.
+        UserError: an override names none of the stacks.
     """
-    mine: dict[str, list[str]] = {side: [] for side in references}
+    changes: dict[str, list[str]] = {side: [] for side in references}
     for override in overrides:
         side, _, rest = override.partition(".")
-        if side not in mine or not rest:
+        if side not in changes or not rest:
             raise UserError(
                 f"--set {override}: STACK.KEY=VALUE expected with STACK {' or '.join(references)}, "
                 f"for example {list(references)[-1]}.resize.backend=opencv"
             )
-        mine[side].append(rest)
+        changes[side].append(rest)
     found: dict[str, Chosen] = {}
     problems: list[str] = []
     for side, reference in references.items():
         try:
-            profile = load(reference, mine[side], side)
+            profile = load(reference, changes[side], side)
             choices = choose(profile)
             problems += axes.claims_problem(profile, choices)
             found[side] = profile, choices
@@ -74,15 +78,23 @@ def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[s
 def chosen(reference: str, changes: Sequence[str]) -> Chosen:
     """Load one profile with its overrides, and choose its implementations.
 
+    Args:
+        reference: the profile's path or name.
+        changes: overrides, ``KEY=VALUE``.
+
     Raises:
-        ProfileError: what is wrong with it.
+        ProfileError: with all problems of the profile.
     """
     profile = load(reference, changes)
     return profile, choose(profile)
 
 
 def refuse_missing(stacks: Iterable[Chosen]) -> None:
-    """Make sure that every backend can run, and name all that cannot at once."""
+    """Make sure that every backend can run.
+
+    Raises:
+        MissingLibrary: with a line for each backend that cannot.
+    """
     problems = []
     backends = {c.backend.name: c.backend for _, choices in stacks for c in choices.values()}
     for backend in backends.values():
@@ -95,11 +107,11 @@ def refuse_missing(stacks: Iterable[Chosen]) -> None:
 
 
 Digests = Mapping[Path, str | None]
-"""SHA-256 by file; None of one that cannot be read."""
+"""SHA-256 by file; None for a file that cannot be read."""
 
 
 def digests_of(stacks: Iterable[Stack], session: Session) -> Digests:
-    """Return the digests of the images and of the stacks' artifacts."""
+    """Return the digests of the samples' files and of the stacks' artifacts."""
     paths = {item.path for item in session.dataset.items} | {one.artifact.path for one in stacks}
     with ThreadPoolExecutor(session.workers) as pool:
         return dict(zip(paths, pool.map(machine.sha256, paths), strict=True))
@@ -111,13 +123,13 @@ def manifest(
     overrides: Sequence[str],
     known: Digests | None = None,
 ) -> dict[str, Any]:
-    """Return what is known of a run before its first sample.
+    """Return the manifest of a run, as it is before the first sample.
 
     Args:
         stacks: of the run.
-        session: the model and the images.
-        overrides: ``STACK.KEY=VALUE``, which are in *stacks* already.
-        known: the digests, where several runs share them.
+        session: the model and the samples.
+        overrides: ``STACK.KEY=VALUE``; *stacks* already include them.
+        known: the digests, where several runs share them; computed if None.
     """
     card, dataset = session.card, session.dataset
     digests = digests_of(stacks, session) if known is None else known
@@ -161,14 +173,14 @@ def manifest(
 
 
 def _recordings(stack: Stack) -> dict[str, str]:
-    """The SHA-256 of every recording that plays a stage of a stack."""
-    own = stack.profile, stack.choices
-    found = {stage: recorded.recording(*own, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
+    """The SHA-256 of every recording that replaces a stage of a stack."""
+    chosen = stack.profile, stack.choices
+    found = {stage: recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
     return {str(stage): one.digest for stage, one in found.items() if one}
 
 
 def _axis(stack: Stack, axis: str) -> dict[str, Any]:
-    """What a stack says on an axis, and how that is known."""
+    """A stack's values on an axis, and the evidence for them."""
     kind, source = axes.evidence(stack.profile, stack.choices, axis)
     values = axes.flat(axes.value(stack.profile, stack.choices, axis))
     claimed = axes.is_claimed(stack.profile, axis)
@@ -182,47 +194,53 @@ def run_and_keep(
     timed: bool,
     watches: Sequence[Watcher] = (),
 ) -> list[Done]:
-    """Run a plan and write its records, after those that an earlier attempt has written.
+    """Run a plan and write its records; samples that an earlier attempt finished are skipped.
 
     Args:
         session: the model and the samples.
         merged: the plan.
-        run: where the records go.
-        timed: whether latencies are kept; they differ from run to run.
-        watches: what looks at the samples.
+        run: the records are written to it.
+        timed: whether latencies are recorded; they differ from run to run.
+        watches: called for every sample.
+
+    Returns:
+        All samples in order, those of the earlier attempt included.
+
+    Raises:
+        DataError: no sample went through every stack.
     """
     items, task = session.dataset.items, session.card.task
     before = [done_of(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
 
     def keep(result: Done) -> None:
-        told(result, watches)
+        notify(result, watches)
         run.add(rows_of(result, merged.arms, timed))
 
     for one in before:
-        told(one, watches)
+        notify(one, watches)
     found = session.run(merged, keep, before, watching(merged, watches))
     return [replace(one, seen=None) for one in found]
 
 
 class Watcher(Protocol):
-    """Looks at samples where they are walked, and keeps what it saw."""
+    """Collects data about samples while they are processed."""
 
     def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
-        """Look at a sample; may be called from several threads at once."""
+        """Return data about a sample; may be called from several threads at once."""
 
     def keep(self, done: Done, seen: Any) -> None:
-        """Keep what was seen of a sample; called in the order of the samples."""
+        """Store what :meth:`see` returned for a sample; called in the order of the samples."""
 
 
 def watching(merged: Plan, watches: Sequence[Watcher]) -> Watch | None:
-    """Let several look at every sample."""
+    """Return one watch function that calls :meth:`Watcher.see` of all *watches*."""
     if not watches:
         return None
     return lambda walk, outcomes: [one.see(merged, walk, outcomes) for one in watches]
 
 
-def told(done: Done, watches: Sequence[Watcher]) -> None:
-    """Tell every watcher what it has seen of a sample; nothing of one from an earlier attempt."""
+def notify(done: Done, watches: Sequence[Watcher]) -> None:
+    """Give every watcher what it saw of a sample; None for a sample of an earlier attempt."""
     for at, watch in enumerate(watches):
         watch.keep(done, done.seen[at] if done.seen else None)
 
@@ -233,7 +251,7 @@ def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
     Args:
         done: the sample.
         arms: in the order of its outcomes.
-        timed: whether latencies are kept; they differ from run to run.
+        timed: whether latencies are recorded; they differ from run to run.
     """
     shared = {"sample": done.item.name, "skipped": done.skipped}
     cells = [
@@ -254,7 +272,7 @@ def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
 
 
 def done_of(task: Task, item: Item, rows: Rows) -> Done:
-    """Read a sample's records back."""
+    """Return a sample's result from its records, one per arm; inverse of :func:`rows_of`."""
     if rows[0]["skipped"] is not None:
         return Done(item, (), rows[0]["skipped"])
     outcomes = [

@@ -1,4 +1,4 @@
-"""The main job: two stacks, one model, one honest answer."""
+"""The main experiment: compare two stacks with the same model and samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES, summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
-from simulator.notices import merged as told_once
+from simulator.notices import merged as merged_notices
 from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -41,8 +41,8 @@ def simulate(
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
-        fail_on: gate rules; a rule whose condition holds fails the gate.
-        strict: a difference between what was asked for and what is in force is an error.
+        fail_on: gate rules; a rule that holds fails the gate.
+        strict: a difference between the profile and the settings in force is an error.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -87,14 +87,14 @@ def conclude(
     done: Sequence[Done],
     run: RunWriter,
 ) -> PairSummary:
-    """Return what a pair that has been run found, before its gate; draw pictures into the run.
+    """Return the summary of a pair that has been run, without its gate; write the pictures.
 
     Args:
-        session: the model and the images.
-        watch: what was seen of the samples.
-        merged: the plan, with the arms and the chains of the pair.
+        session: the model and the samples.
+        watch: what was collected about the samples.
+        merged: the plan, with the arms and asides of the pair.
         done: every sample, with the outcomes of the plan's arms.
-        run: where the pictures go.
+        run: the pictures are written to it.
     """
     session.show.say("figures and pictures")
     watch.complete(merged, done)
@@ -124,6 +124,6 @@ def differing(stacks: Sequence[Stack]) -> list[str]:
 
 
 def _refuse_differences(stacks: Sequence[Stack]) -> None:
-    told = told_once(notice for stack in stacks for notice in stack.labelled_notices)
-    if lines := [notice for notice in told if notice.is_strict]:
+    notices = merged_notices(notice for stack in stacks for notice in stack.labelled_notices)
+    if lines := [notice for notice in notices if notice.is_strict]:
         raise UserError("\n".join(f"--strict: {line}" for line in lines))

@@ -1,6 +1,7 @@
-"""Honesty controls: a stack against itself, and every axis alone. Planned with the rest.
+"""Controls: a stack against itself, and the effect of every axis alone.
 
-What has to be seen of a sample is seen while it is walked; see :mod:`simulator.experiments.watch`.
+They are part of the plan and are computed together with the samples; see
+:mod:`simulator.experiments.watch`.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from simulator.profile.axes import POST_AXES, is_of_front_end, swap
 from simulator.profile.modality import graph_axes
 
 SELF_SAMPLES = 4
+"""How many samples are run twice."""
 AXIS_SAMPLES = 8
+"""On how many samples every axis is tried alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A sample that was walked twice.
+    """The result of running a sample twice.
 
     Attributes:
-        equal: whether all outputs had the same bits.
+        equal: whether all outputs of both runs have the same bits.
         flips: how many records differ.
     """
 
@@ -44,13 +47,13 @@ class Repeat:
 
 
 def repeat(walk: Walk, outcomes: Sequence[Outcome], arms: Sequence[int], judge: Any) -> Repeat:
-    """Walk a sample a second time: a stack against itself must give the same bits.
+    """Run a sample a second time; a deterministic stack gives the same bits.
 
     Args:
-        walk: the first time.
-        outcomes: of the first time, of these arms.
+        walk: of the first run.
+        outcomes: of the first run, for these arms.
         arms: indices of the arms that are compared.
-        judge: from a walk to the outcomes of all arms.
+        judge: a function from a walk to the outcomes of all arms.
     """
     try:
         again = judge(walk.again())
@@ -63,7 +66,7 @@ def repeat(walk: Walk, outcomes: Sequence[Outcome], arms: Sequence[int], judge: 
 
 
 def self_check(repeats: Iterable[Repeat]) -> dict[str, Any]:
-    """Return ``samples``, ``flips`` and ``bit_equal`` over both sides."""
+    """Return ``samples``, ``flips`` and ``bit_equal`` of both stacks together."""
     found = list(repeats)
     return {
         "samples": len(found),
@@ -74,16 +77,18 @@ def self_check(repeats: Iterable[Repeat]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class AxisEffects:
-    """Every axis alone: pixels by the input tensors, graphs by nodes, boxes by answers.
+    """The effect of each axis alone, swapped into the training stack.
 
-    A pixel or postprocessing axis is swapped alone into the training stack.
+    Axes of the preprocessing are compared by the network's input, axes of the graph by the nodes
+    that they change, and axes of the postprocessing by the predictions.
 
     Attributes:
         axes: those that differ.
-        known: effects that need no sample.
-        pixels: the chain to the network's input of each pixel axis, and of ``train``.
-        answers: the chain to the answer of each postprocessing axis.
+        card: the model card.
         scale: see :meth:`simulator.modalities.modality.Modality.scale`.
+        known: effects that need no sample, by axis.
+        pixels: for each preprocessing axis the chain to the network's input.
+        answers: for each postprocessing axis the chain to the prediction.
     """
 
     axes: Sequence[str]
@@ -94,7 +99,7 @@ class AxisEffects:
     answers: dict[str, Chain] = field(default_factory=dict)
 
     def see(self, walk: Walk, prefix: str) -> dict[str, Any]:
-        """Return what each axis does to one sample; an axis that cannot go through is left out."""
+        """Return the effect of each axis on one sample; an axis that fails is left out."""
         seen: dict[str, Any] = {}
         for axis in self.pixels:
             try:
@@ -110,28 +115,31 @@ class AxisEffects:
         return seen
 
     def _answers(self, walk: Walk, base: str, other: str) -> tuple[int, int, bool]:
-        """Changed units, units, and whether the records differ."""
+        """How many units changed, how many there are, and whether the records differ."""
         task = self.card.task
         before, after = (walk.aside(name).prediction for name in (base, other))
         one, two = task.records([before, after], walk.context.truth, walk.context.source)
         return two["changed"], two["units"], one != two
 
     def effects(self, seen: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the effect of each axis over the samples that were seen.
+        """Return the effect of each axis over several samples.
+
+        Args:
+            seen: what :meth:`see` returned for each sample.
 
         Returns:
-            Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` as a share,
-            ``mean`` and ``max`` absolute difference with their ``unit``, ``null`` true when
-            nothing changed, or ``why`` it was not measured.
+            Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` (share of the
+            values, 0 to 1), ``mean`` and ``max`` absolute difference with their ``unit``, ``null``
+            (true when nothing changed); or ``null`` and ``why``, in words.
         """
         found = dict(self.known)
         for axis in self.pixels:
             found[axis] = _effect([one[axis] for one in seen if axis in one], self.card.modality)
         for axis in self.answers:
-            found[axis] = self._words([one[axis] for one in seen if axis in one])
+            found[axis] = self._in_words([one[axis] for one in seen if axis in one])
         return {axis: found[axis] for axis in self.axes if axis in found}
 
-    def _words(self, found: Sequence[tuple[int, int, bool]]) -> dict[str, Any]:
+    def _in_words(self, found: Sequence[tuple[int, int, bool]]) -> dict[str, Any]:
         changed, units, differ = (sum(one[at] for one in found) for at in range(3))
         unit = self.card.modality.unit
         words = (
@@ -166,7 +174,7 @@ def axis_effects(
             elif axis in POST_AXES:
                 other = answering(swap(train.profile, deploy.profile, [axis])[0], card)
                 if other.identity() == train.chain.last.identity():
-                    why = f"null: no part of this model's {card.task.name}"
+                    why = f"null: this model's {card.task.name} does not use it"
                     found.known[axis] = {"null": True, "why": why}
                 else:
                     found.answers[axis] = train.chain.with_last(other)
@@ -176,7 +184,7 @@ def axis_effects(
 
 
 def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
-    """Return the chains that :meth:`AxisEffects.see` looks at, by their names in the plan."""
+    """Return the chains that :meth:`AxisEffects.see` needs, by their names in the plan."""
     chains = {f"{prefix}{axis}": chain for axis, chain in effects.pixels.items()}
     chains |= {f"{prefix}{axis}": chain for axis, chain in effects.answers.items()}
     if effects.pixels:
@@ -188,7 +196,7 @@ def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
 
 def _effect(found: Sequence[tuple[float, float, float]], modality: Modality) -> dict[str, Any]:
     if not found:
-        return {"null": False, "why": f"no {modality.unit} could go through this axis alone"}
+        return {"null": False, "why": f"every {modality.unit} failed with this axis alone"}
     shares, means, peaks = zip(*found, strict=True)
     return {
         "samples": len(found),
@@ -202,13 +210,16 @@ def _effect(found: Sequence[tuple[float, float, float]], modality: Modality) -> 
 
 
 def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
-    """Compare two inputs of a network: the share of values that differ, mean and max difference.
+    """Compare the network's inputs of two stacks.
 
     Args:
         a: the input of one stack: an array, a mapping of names to arrays, or a tuple of these.
-        b: that of the other. Where an array has another shape there, all of it differs, and how
-            much is not known.
-        scale: what differences are multiplied by.
+        b: the input of the other stack, of the same structure.
+        scale: differences are multiplied by it; it broadcasts against the arrays.
+
+    Returns:
+        The share of values that differ (0 to 1), and the mean and the largest absolute difference.
+        For arrays of different shapes these are 1, NaN and NaN.
     """
     if isinstance(a, np.ndarray) and a.shape == b.shape:
         numbers = a.dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""Explain a pair: run every mixture of its two stacks, and blame each axis."""
+"""Explain a pair: run every mixture of its two stacks, and say what each axis costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from simulator.tasks.score import flip_rate
 
 BLAME = "blame.parquet"
 TOGETHER = ("precision", "runtime")
-"""Axes that are swapped as one where a mixture could not run with either of them alone."""
+"""Axes that are swapped together where a mixture cannot run with one of them alone."""
 
 
 def explain(
@@ -41,21 +41,21 @@ def explain(
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> Result[ExplainSummary]:
-    """Say which axis of a pair costs what: alone, repaired, in order, and in fair shares.
+    """Say what each axis of a pair costs: alone, repaired, in order, and as a Shapley value.
 
     Args:
-        train: the training stack.
-        deploy: the deployment stack.
+        train: the training stack: a profile's path, or a built-in name.
+        deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
-        overrides: ``SIDE.KEY=VALUE``.
+        overrides: ``STACK.KEY=VALUE``, with STACK ``train`` or ``deploy``.
         options: see :class:`simulator.Options`.
 
     Returns:
-        The summary, and where the run was written; ``blame.parquet`` there says for each
-        flipped image which axes flip it alone.
+        The summary, and where the run was written; its ``blame.parquet`` lists for each flipped
+        sample the axes that flip it alone.
 
     Raises:
-        UserError: anything that the caller can fix.
+        UserError: anything that the caller can fix; the message says how.
     """
     job = Job("explain", model, options)
     pair = pair_of(train, deploy, overrides)
@@ -64,7 +64,7 @@ def explain(
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
-        variants = [Variant(_label(s, names), own, pair) for s, own in mixtures.items()]
+        variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
         whole = session.plan(stacks)
         start = manifest(stacks, session, overrides) | {
@@ -105,7 +105,7 @@ def explain(
 
 
 def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
-    """Every mixture; where one cannot run, precision and runtime are swapped as one axis."""
+    """Every mixture; where one cannot run, precision and runtime are swapped together."""
     axes.refuse_recorded(*(profile for profile, _ in pair.values()))
     separate = axes.differing(pair["train"], pair["deploy"])
     if not separate:
@@ -145,7 +145,7 @@ def _profile(chosen: Chosen) -> Profile:
 
 
 def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]:
-    """Split every figure that is known among the axes."""
+    """Split the change of the flip rate and of the metric among the axes."""
     task = found.task
     draws = Resamples(len(found.items), seed, task.resamples)
 
@@ -166,7 +166,7 @@ def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]
 
 
 def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
-    """Whether an axis alone leaves every output as it was, to the bit, and every answer."""
+    """Whether an axis alone changes no bit of any output and no prediction."""
     alone = _label(frozenset({name}), names)
     train = found.digests[found.row("train")]
     same = (found.digests[found.row(alone)] == train).all()

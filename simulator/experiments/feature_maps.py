@@ -1,4 +1,4 @@
-"""Feature maps: what the network makes of a picture where an axis of its graph first counts."""
+"""Feature maps of a network at the first node that an axis of its graph changes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from simulator.profile.implementations import Choice, implementation
 
 AXES = ("pooling", "upsample")
 ONE_SIDE = (213, 94, 0)
-"""Where one map has a value and the other has none; of the palette of Okabe and Ito (2008)."""
+"""RGB color where only one map has a value; from the palette of Okabe and Ito (2008)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Maps(Recipe):
-    """A graph up to some of its nodes.
+    """Runs a graph up to some of its nodes.
 
     Attributes:
         choice: the runtime, in FP32.
         artifact: the graph.
         input: the name of its input.
-        outputs: of the nodes that are looked at.
+        outputs: the names of the nodes' outputs.
     """
 
     choice: Choice
@@ -73,8 +73,8 @@ class Pair:
     Attributes:
         axis: ``pooling`` or ``upsample``.
         by: the backend that runs both, in FP32.
-        outputs: by the names of the outputs that are looked at, what people call the nodes: the
-            first one that the axis changes, and the last one that gives a map, if it is another.
+        outputs: for each output a readable label of its node: the first node that the axis
+            changes, and the last node that gives a map, if that is another one.
         sides: both graphs.
     """
 
@@ -91,22 +91,22 @@ class Pair:
         }
 
     def see(self, walk: Walk, prefix: str) -> Iterator[tuple[str, Array, Array]]:
-        """Yield each node with both maps of one sample, (C, H, W) float64.
+        """Yield each node's label with both maps of one sample, (C, H, W) float64.
 
         Raises:
-            ModelError: an output is no batch of one map.
+            ModelError: an output is not of shape (1, C, H, W).
         """
         before, after = (walk.aside(f"{prefix}{self.axis} maps {number}") for number in (0, 1))
         for name, label in self.outputs.items():
             pair = before[name], after[name]
             if any(out.ndim != 4 or len(out) != 1 for out in pair):
-                raise ModelError(f"{label} gives {pair[0].shape}, which is no picture")
+                raise ModelError(f"{label} gives shape {pair[0].shape}, which is not an image")
             yield label, *(out[0].astype(np.float64) for out in pair)
 
 
 @contextmanager
 def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pair | None]:
-    """Open both graphs, up to the last map; None where the axis changes no node of this model.
+    """Open both graphs, cut after the last map; None where the axis changes no node of this model.
 
     Raises:
         UserError: the graphs cannot be made, or no runtime of the stacks opens them.
@@ -125,35 +125,36 @@ def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pai
     with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder:
         sides = []
         for number, model in enumerate(models):
-            place = Path(folder) / f"{number}.onnx"
-            onnx.save(_until(model, outputs), str(place))
-            artifact = Artifact(place, f"maps {place}", "onnx")
+            file = Path(folder) / f"{number}.onnx"
+            onnx.save(_until(model, outputs), str(file))
+            artifact = Artifact(file, f"maps {file}", "onnx")
             with session.builder.runtimes.of(choice, artifact)():
-                pass  # what cannot be opened is said before the first sample
+                pass  # a graph that cannot be opened fails here, before the first sample
             sides.append(Maps(choice, artifact, session.source.input, tuple(outputs)))
         yield Pair(axis, choice.backend.name, outputs, (sides[0], sides[1]))
 
 
 def compared(before: Array, after: Array) -> tuple[dict[str, Any], dict[str, U8]]:
-    """Compare two maps where both have values, from the first row and column on.
+    """Compare two maps in the rows and columns that both have, counted from the top left.
 
     Args:
-        before: (C, H, W).
-        after: the same channels, of any size.
+        before: (C, H, W) float64.
+        after: (C, H', W') float64, with the same number of channels.
 
     Returns:
-        ``train_size`` and ``deploy_size`` in rows and columns; ``window``, the rows and columns
-        in the pictures, None where those show all; ``low`` and ``high``, what is black and white
-        in the means; ``peak``, what is white in the difference; over all channels
-        ``values_changed`` as a share, ``mean`` and ``max`` absolute difference. And the pictures:
-        ``train`` and ``deploy``, the means over the channels, gray; ``difference``, the mean of
-        the absolute difference: gray, and of the color :data:`ONE_SIDE` where one has no value.
+        Two mappings. The numbers: ``train_size`` and ``deploy_size`` (rows, columns); ``window``,
+        the rows and columns that the pictures show, None where they show all; ``low`` and
+        ``high``, the values shown black and white in ``train`` and ``deploy``; ``peak``, the value
+        shown white in ``difference``; over all channels ``values_changed`` (share, 0 to 1),
+        ``mean`` and ``max`` absolute difference. The pictures, uint8: ``train`` and ``deploy``,
+        the gray mean over the channels; ``difference``, the gray mean absolute difference, with
+        the color :data:`ONE_SIDE` where only one map has a value.
 
     Raises:
-        ModelError: the channels differ.
+        ModelError: the numbers of channels differ.
     """
     if len(before) != len(after):
-        raise ModelError(f"{len(before)} channels against {len(after)}")
+        raise ModelError(f"the maps have {len(before)} and {len(after)} channels")
     rows, columns = (min(a, b) for a, b in zip(before.shape[1:], after.shape[1:], strict=True))
     levels = np.abs(before[:, :rows, :columns] - after[:, :rows, :columns])
     means = [side.mean(axis=0) for side in (before, after)]
@@ -191,7 +192,7 @@ def _gray(values: Array, low: float, high: float) -> U8:
 
 
 def _origin(size: Sequence[int], at_the_end: bool) -> tuple[int, int]:
-    """First row and column of the window: its end is the map's where sizes differ, else centred."""
+    """First row and column of the window: at the lower right if *at_the_end*, else centred."""
     rows, columns = (max(side - WINDOW, 0) // (1 if at_the_end else 2) for side in size)
     return rows, columns
 
@@ -214,7 +215,7 @@ def _outputs(models: Sequence[onnx.ModelProto], first: str) -> dict[str, str]:
     train, mixed = (edit.shapes_of(model) for model in models)
     labels = {node.output[0]: edit.label(node) for node in models[0].graph.node}
     if first not in labels:
-        raise ModelError(f"another rewrite has taken the place of the node that gives {first!r}")
+        raise ModelError(f"another rewrite has replaced the node that gives {first!r}")
     later = list(labels)[list(labels).index(first) :]
     seen = [name for name in later if _is_map(train.get(name)) and _is_map(mixed.get(name))]
     return {name: labels[name] for name in (first, *seen[-1:])}
@@ -225,7 +226,7 @@ def _is_map(shape: Sequence[int] | None) -> bool:
 
 
 def _until(model: onnx.ModelProto, outputs: Iterable[str]) -> onnx.ModelProto:
-    """The model from its input to the nodes that give *outputs*, and no further."""
+    """The model, cut after the nodes that give *outputs*."""
     kinds = edit.dtypes_of(model)
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kinds[name]), None)
@@ -238,19 +239,19 @@ def _until(model: onnx.ModelProto, outputs: Iterable[str]) -> onnx.ModelProto:
 
 
 def _choice(stacks: Sequence[Stack]) -> Choice:
-    """A stack's own runtime in FP32, with what else it is asked for."""
+    """The runtime of one of the stacks, switched to FP32, with its other options unchanged."""
     reasons = []
     for stack in stacks:
-        own = stack.choices[Stage.RUNTIME]
-        kept = {name: value for name, value in own.options.items() if name not in own.facts}
+        runtime = stack.choices[Stage.RUNTIME]
+        kept = {name: value for name, value in runtime.options.items() if name not in runtime.facts}
         try:
             found = implementation(
-                Stage.RUNTIME, own.backend, kept | {"storage": "fp32", "compute": "fp32"}
+                Stage.RUNTIME, runtime.backend, kept | {"storage": "fp32", "compute": "fp32"}
             )
         except UserError as error:
-            reasons.append(f"{own.backend.name}: {one_line(error)}")
+            reasons.append(f"{runtime.backend.name}: {one_line(error)}")
             continue
         if found.offer.make.takes == "onnx" and found.offer.make.compiled_by is None:
             return found
-        reasons.append(f"{own.backend.name} does not open an ONNX file as it is")
+        reasons.append(f"{runtime.backend.name} does not open ONNX files directly")
     raise ModelError(f"no runtime for feature maps: {'; '.join(dict.fromkeys(reasons))}")

@@ -1,6 +1,6 @@
-"""Pictures of the worst flips, for tasks whose answers can be drawn.
+"""Pictures of the worst flips, for tasks whose predictions can be drawn.
 
-What is drawn is kept while a sample is walked: both answers, and the image as either stack
+What is needed is kept while a sample is processed: both predictions, and the image as each stack
 decoded it.
 """
 
@@ -28,13 +28,13 @@ RECORDED = (Stage.DECODE, Stage.RUNTIME)
 
 @dataclass(frozen=True, slots=True)
 class FlipSeen:
-    """What a picture of a flip is made of.
+    """The data for a picture of a flip.
 
     Attributes:
-        images: as either stack decoded it, as they are stored.
-        before: the answer of the training stack.
-        after: that of the deployment stack.
-        truth: opened.
+        images: (H, W, 3) uint8, as each stack decoded it, in the orientation of the file.
+        before: the prediction of the training stack.
+        after: the prediction of the deployment stack.
+        truth: the loaded ground truth.
     """
 
     images: tuple[U8, U8]
@@ -45,7 +45,7 @@ class FlipSeen:
 
 @dataclass(frozen=True, slots=True)
 class FlipPictures:
-    """Which chains are looked at beside the arms of a pair.
+    """The chains that the pictures of a pair need besides its arms.
 
     Attributes:
         chains: from the file to RGB, of the first and the last stack that were not recorded.
@@ -60,11 +60,11 @@ class FlipPictures:
     prefix: str
 
     def asides(self) -> dict[str, Chain]:
-        """Return the chains that are looked at, by their names in the plan."""
+        """Return the chains by their names in the plan."""
         return {f"{self.prefix}flip {at}": chain for at, chain in enumerate(self.chains)}
 
     def see(self, session: Session, walk: Walk) -> FlipSeen | None:
-        """Keep what a picture of this sample needs; None where it cannot be decoded."""
+        """Return the data for a picture of this sample; None where it cannot be decoded."""
         answers = walk.answers()
         try:
             images = [self._stored(walk, at) for at in range(len(self.chains))]
@@ -76,7 +76,7 @@ class FlipPictures:
         return FlipSeen((images[0], images[-1]), before, after, truth)
 
     def _stored(self, walk: Walk, at: int) -> U8:
-        """The pixels as they are stored: what answers are about."""
+        """The pixels in the orientation of the file, which predictions refer to."""
         frame: Frame = walk.aside(f"{self.prefix}flip {at}")
         turned = walk.context.source.orientation if self.applied[at] else UPRIGHT
         return stored(frame.rgb, turned)
@@ -85,12 +85,16 @@ class FlipPictures:
 def flip_pictures(
     session: Session, stacks: Sequence[Stack], arms: tuple[int, int], prefix: str
 ) -> FlipPictures | str | None:
-    """Plan the pictures; None where the task's changes are not drawn, or why they cannot be."""
+    """Plan the pictures.
+
+    Returns:
+        The plan; None where the task draws no flips; or the reason why they cannot be drawn.
+    """
     if not session.card.task.view().drawn:
         return None
     drawn = [(stack, chain) for stack in stacks if (chain := decoding(stack))]
     if painter() is None or not drawn:
-        return "no installed backend paints" if drawn else "both stacks were recorded"
+        return "no installed backend can draw" if drawn else "both stacks were recorded"
     ends = (drawn[0], drawn[-1])
     return FlipPictures(
         tuple(chain for _, chain in ends),
@@ -106,13 +110,13 @@ def draw(
     seen: Mapping[str, FlipSeen],
     run: RunWriter,
 ) -> None:
-    """Draw each worst flip into the run, and say where in its ``picture``.
+    """Write a picture of each worst flip to the run, and its path into the flip's ``picture``.
 
     Args:
         session: for its task.
-        flips: the worst ones of a summary.
-        seen: by sample.
-        run: where the pictures go.
+        flips: the worst flips of a summary; changed in place.
+        seen: the data for the pictures, by sample.
+        run: the pictures are written to it.
     """
     found, task = painter(), session.card.task
     if found is None or not flips:
@@ -134,7 +138,7 @@ def draw(
 
 
 def painter() -> Painter | None:
-    """Return what draws; None where no installed backend does."""
+    """Return the drawing implementation of an installed backend; None if there is none."""
     found: Painter | None = _service(Stage.DRAW)
     return found
 
@@ -148,13 +152,13 @@ def _service(stage: str) -> Any:
 
 
 def writer() -> ImageWriter | None:
-    """Return what writes PNG files; None where no installed backend does."""
+    """Return the PNG writer of an installed backend; None if there is none."""
     found: ImageWriter | None = _service(Stage.WRITE)
     return found
 
 
 def decoding(stack: Stack) -> Chain | None:
-    """Return a stack's way from the file to RGB; None where the device had it."""
+    """Return a stack's chain from the file to RGB; None where the stack was recorded."""
     if any(recorded.recording(stack.profile, stack.choices, stage) for stage in RECORDED):
         return None
     return Chain((Decode(stack.choices[Stage.DECODE], planes=False),))

@@ -1,6 +1,6 @@
-"""What the noise looks like: of a few images the picture, and the tensors that networks saw.
+"""The gallery: for a few images the decoded picture and the networks' input tensors.
 
-Planned with the rest: the tensors are kept while a sample is walked, and drawn when it is known
+The tensors are kept while a sample is processed, and drawn at the end of the run, when it is known
 which samples are shown.
 """
 
@@ -32,19 +32,22 @@ from simulator.profile.axes import is_of_front_end, swap
 from simulator.results.store import LOOKS, RunWriter
 
 IMAGES = 4
+"""How many images are shown."""
 WORST, FIRST = "worst flip", "one of the first images"
+"""Why an image is shown."""
 
 
 @dataclass(slots=True)
-class Look:
-    """What was seen of one image: by the names of the chains, and of the feature maps.
+class ImageSeen:
+    """The data for the gallery entry of one image.
 
     Attributes:
-        picture: as a stack decoded it, smaller; None where the devices had it.
-        scale: each pixel of the picture is the mean of so many squared.
-        tensors: at the end of each chain.
-        maps: of each pair of graphs, each node with both maps.
-        notes: what could not be seen, and why.
+        picture: (H, W, 3) uint8, as a stack decoded it, reduced; None where both stacks were
+            recorded.
+        scale: each pixel of the picture is the mean of scale x scale pixels.
+        tensors: the value at the end of each chain, by the chain's name.
+        maps: for each pair of graphs and each node: the pair, the node's label and both maps.
+        notes: what could not be kept, and why.
     """
 
     picture: U8 | None = None
@@ -56,16 +59,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Which chains are looked at beside the arms of a pair, and how tensors become pictures.
+    """The chains that the gallery needs besides the arms of a pair, and how to show tensors.
 
     Attributes:
-        input: the section of the card.
-        chains: to the network's input: of ``train``, ``deploy`` and each pixel axis.
-        picture: from the file to RGB; None where the devices had it.
-        statistics: mean and std of the training stack, by which all tensors are read.
-        scale: its std, shaped to undo it on a tensor.
-        pairs: of graphs whose feature maps are kept.
-        missing: what is not shown of any image, and why.
+        input: the ``input`` section of the model card.
+        chains: to the network's input: of ``train``, ``deploy`` and each preprocessing axis alone.
+        picture: from the file to RGB; None where both stacks were recorded.
+        statistics: mean and std of the training stack, (3,) on 0-255; all tensors are shown with
+            them.
+        scale: that std, shaped to be multiplied with a tensor.
+        pairs: pairs of graphs whose feature maps are kept.
+        missing: what is shown for no image, and why.
         prefix: of the chains' names in the plan.
     """
 
@@ -79,7 +83,7 @@ class Gallery:
     prefix: str
 
     def asides(self) -> dict[str, Chain]:
-        """Return the chains that are looked at, by their names in the plan."""
+        """Return the chains by their names in the plan."""
         found = {f"{self.prefix}{name}": chain for name, chain in self.chains.items()}
         if self.picture is not None:
             found[f"{self.prefix}picture"] = self.picture
@@ -88,30 +92,30 @@ class Gallery:
                 found |= pair.asides(self.chains["train"], self.prefix)
         return found
 
-    def see(self, walk: Walk) -> Look:
-        """Look at one image; whatever goes wrong is noted, and is no reason to lose a run."""
-        look = Look()
+    def see(self, walk: Walk) -> ImageSeen:
+        """Return the data of one image; an error becomes a note and does not stop the run."""
+        seen = ImageSeen()
         try:
-            self._see(walk, look)
-        except Exception as error:  # the answers are there, and worth more than their pictures
-            look.notes.append(f"not shown further: {one_line(error)}")
-        return look
+            self._see(walk, seen)
+        except Exception as error:  # a missing picture must not lose the results of a run
+            seen.notes.append(f"the rest is not shown: {one_line(error)}")
+        return seen
 
-    def _see(self, walk: Walk, look: Look) -> None:
+    def _see(self, walk: Walk, seen: ImageSeen) -> None:
         if self.picture is not None:
-            look.picture, look.scale = thumbnail(walk.aside(f"{self.prefix}picture").rgb)
+            seen.picture, seen.scale = thumbnail(walk.aside(f"{self.prefix}picture").rgb)
         for name in self.chains:
             try:
-                look.tensors[name] = walk.aside(f"{self.prefix}{name}")
+                seen.tensors[name] = walk.aside(f"{self.prefix}{name}")
             except SampleError as error:
-                look.notes.append(f"{name}: not shown: {one_line(error)}")
-        if "train" in look.tensors:
+                seen.notes.append(f"{name}: not shown: {one_line(error)}")
+        if "train" in seen.tensors:
             for pair in self.pairs:
                 for label, before, after in pair.see(walk, self.prefix):
-                    look.maps.append((pair, label, before, after))
+                    seen.maps.append((pair, label, before, after))
 
     def levels(self, tensor: Array) -> NDArray[np.float64]:
-        """(H, W, 3) R, G, B in levels of 0-255, as a network trained on *train* takes them."""
+        """Return (H, W, 3) RGB levels on 0-255: the normalization of the training stack undone."""
         rows = tensor[0].transpose(1, 2, 0) if self.input.layout == "NCHW" else tensor[0]
         mean, std = self.statistics
         levels: NDArray[np.float64] = rows.astype(np.float64) * std + mean
@@ -125,14 +129,14 @@ def gallery(
     prefix: str,
     opened: ExitStack,
 ) -> Gallery:
-    """Plan what is kept of a few images.
+    """Plan the gallery.
 
     Args:
         session: the model and the images.
         stacks: train and deploy.
         differing: the axes on which they differ.
         prefix: of the chains' names in the plan.
-        opened: closes what feature maps need.
+        opened: the temporary files of the feature maps are closed with it.
     """
     card, train = session.card, stacks[0]
     missing: list[str] = []
@@ -141,20 +145,20 @@ def gallery(
     for axis in (axis for axis in feature_maps.AXES if axis in differing):
         try:
             pair = opened.enter_context(feature_maps.opened(session, stacks, axis))
-        except Exception as error:  # a library's own reason is about the model
+        except Exception as error:  # a runtime may raise anything
             missing.append(f"{axis}: no feature maps: {one_line(error)}")
             continue
         pairs += [pair] if pair else []
     decoders = [(stack.side, made) for stack in stacks if (made := decoding(stack))]
-    first, own = decoders[0] if decoders else (None, None)
-    if own is None:
-        missing.append("the pictures are not kept: both stacks were recorded")
+    first, picture = decoders[0] if decoders else (None, None)
+    if picture is None:
+        missing.append("the images are not shown: both stacks were recorded")
     elif first != train.side:
-        missing.append(f"{train.side} was recorded: the pictures are as {first} decoded")
+        missing.append(f"{train.side} was recorded: the images are shown as {first} decoded them")
     return Gallery(
         card.spec.input,
         chains,
-        own,
+        picture,
         statistics(train.profile, card.spec.input),
         deviations(train.profile, card.spec),
         tuple(pairs),
@@ -166,11 +170,11 @@ def gallery(
 def _chains(
     session: Session, stacks: Sequence[Stack], differing: Sequence[str], missing: list[str]
 ) -> dict[str, Chain]:
-    """The steps to the network's input of both stacks, and of each pixel axis alone."""
+    """The chains to the network's input of both stacks, and of each preprocessing axis alone."""
     chains: dict[str, Chain] = {}
     for stack in stacks:
         if recorded.recording(stack.profile, stack.choices, Stage.RUNTIME):
-            missing.append(f"what {stack.side} saw is not kept: its answers were recorded")
+            missing.append(f"the input of {stack.side} is not shown: its outputs were recorded")
         else:
             chains[stack.side] = stack.chain.until(Boundary.INPUT)
     why: dict[str, list[str]] = {}
@@ -180,13 +184,13 @@ def _chains(
             chains[axis] = session.builder.front_end(*mixed)
         except UserError as error:
             why.setdefault(one_line(error), []).append(axis)
-    missing += [f"{', '.join(axes)} alone, not kept: {reason}" for reason, axes in why.items()]
+    missing += [f"{', '.join(axes)} alone: not shown: {reason}" for reason, axes in why.items()]
     return chains
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One image: its entry in the summary, and its files; equal pictures share one."""
+    """One image: its entry in the summary, and its files; equal pictures share a file."""
 
     folder: str
     entry: dict[str, Any]
@@ -195,7 +199,7 @@ class _Entry:
     _paths: dict[tuple[tuple[int, ...], bytes], str] = field(default_factory=dict)
 
     def put(self, name: str, pixels: U8) -> str:
-        """Keep a picture and return its path below the run folder."""
+        """Add a picture and return its path below the run folder."""
         path = f"{self.folder}/{name}.png"
         known = self._paths.setdefault((pixels.shape, pixels.tobytes()), path)
         if known == path:
@@ -203,36 +207,36 @@ class _Entry:
         return known
 
 
-def hang(
+def write_gallery(
     plan: Gallery,
-    shown: Sequence[tuple[str, str, Look]],
+    shown: Sequence[tuple[str, str, ImageSeen]],
     writer: ImageWriter,
     workers: int,
     run: RunWriter,
 ) -> list[dict[str, Any]]:
-    """Draw what was seen into the run.
+    """Write the pictures of the gallery to the run.
 
     Args:
-        plan: how tensors become pictures.
-        shown: name, reason and look of each image.
+        plan: how tensors are shown.
+        shown: name, reason and data of each image.
         writer: of PNG files.
-        workers: images drawn at once.
-        run: where the pictures go.
+        workers: how many images are drawn at once.
+        run: the pictures are written to it.
 
     Returns:
-        Of each image: ``sample`` and ``why``; ``picture``, as a stack decoded it, each pixel the
+        For each image: ``sample`` and ``why``; ``picture``, as a stack decoded it, each pixel the
         mean of ``scale`` x ``scale``; ``size``, the network's rows and columns, and ``window``,
-        those of the middle that are kept, None for all; ``train`` and ``deploy``, the tensors as
-        8-bit pictures; ``difference`` of the two, and ``axes``, each swapped alone into the
-        training stack, with its ``picture``: ``values_changed`` as a share, ``mean`` and ``max``
-        absolute difference in levels of 0-255, of the whole tensors in floating point; ``maps``,
-        see :func:`simulator.experiments.feature_maps.compared`; ``notes`` on the image, and what
-        is ``missing`` of every image. Paths are below the run folder, None where there is no such
-        picture.
+        how many of them the pictures show, cut from the middle, None for all; ``train`` and
+        ``deploy``, the tensors as 8-bit pictures; ``difference`` of the two, and ``axes``, each
+        swapped alone into the training stack, with its ``picture``: ``values_changed`` (share, 0
+        to 1), ``mean`` and ``max`` absolute difference in levels of 0-255, of the whole tensors in
+        floating point; ``maps``, see :func:`simulator.experiments.feature_maps.compared`;
+        ``notes`` on the image, and what is ``missing`` for every image. Paths are below the run
+        folder, None where there is no such picture.
     """
 
-    def draw(number: int, name: str, why: str, look: Look) -> _Entry:
-        return _drawn(plan, number, name, why, look, writer)
+    def draw(number: int, name: str, why: str, seen: ImageSeen) -> _Entry:
+        return _drawn(plan, number, name, why, seen, writer)
 
     with ThreadPoolExecutor(workers) as pool:
         drawn = list(pool.map(draw, range(1, len(shown) + 1), *zip(*shown, strict=True)))
@@ -243,26 +247,26 @@ def hang(
 
 
 def _drawn(
-    plan: Gallery, number: int, name: str, why: str, look: Look, writer: ImageWriter
+    plan: Gallery, number: int, name: str, why: str, seen: ImageSeen, writer: ImageWriter
 ) -> _Entry:
     entry: dict[str, Any] = {
         "sample": name, "why": why, "picture": None, "scale": None,
         "size": [plan.input.height, plan.input.width], "window": None,
         "train": None, "deploy": None, "difference": None, "axes": {}, "maps": [],
-        "notes": list(look.notes), "missing": list(plan.missing),
+        "notes": list(seen.notes), "missing": list(plan.missing),
     }  # fmt: skip
     found = _Entry(f"{LOOKS}/{number:02}-{_stem(name)}", entry, writer)
     try:
-        if look.picture is not None:
-            entry |= {"picture": found.put("picture", look.picture), "scale": look.scale}
-        for side, tensor in look.tensors.items():
-            _show(plan, found, side, tensor, look.tensors.get("train"))
+        if seen.picture is not None:
+            entry |= {"picture": found.put("picture", seen.picture), "scale": seen.scale}
+        for side, tensor in seen.tensors.items():
+            _show(plan, found, side, tensor, seen.tensors.get("train"))
         numbers: dict[str, int] = {}
-        for pair, label, before, after in look.maps:
+        for pair, label, before, after in seen.maps:
             numbers[pair.axis] = numbers.get(pair.axis, 0) + 1
             _map(found, pair, numbers[pair.axis], label, before, after)
-    except Exception as error:  # as above
-        entry["notes"].append(f"not shown further: {one_line(error)}")
+    except Exception as error:  # a missing picture must not lose the results of a run
+        entry["notes"].append(f"the rest is not shown: {one_line(error)}")
     return found
 
 
@@ -275,10 +279,10 @@ def _show(plan: Gallery, found: _Entry, name: str, tensor: Array, base: Array | 
     path = found.put(name, middle)
     of = f"of its {levels.size:,} values"
     if clipped:
-        words = f"{name}: {clipped:,} {of} are outside 0 to 255, and clipped in its picture"
+        words = f"{name}: {clipped:,} {of} are outside 0 to 255 and are clipped in its picture"
         found.entry["notes"].append(words)
     if lost:
-        found.entry["notes"].append(f"{name}: {lost:,} {of} are no numbers, and shown as 0")
+        found.entry["notes"].append(f"{name}: {lost:,} {of} are not finite and are shown as 0")
     numbers = None
     if base is not None and base.shape == tensor.shape:
         kinds = ("values_changed", "mean", "max")
@@ -304,6 +308,6 @@ def _map(
 
 
 def _stem(name: str) -> str:
-    """A part of a folder's name that any file system takes."""
+    """A file's name without folder and suffix, in characters that any file system takes."""
     stem = name.rpartition("/")[2].rpartition(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or "image"

@@ -1,4 +1,4 @@
-"""Options of a suite that do not apply to a model."""
+"""Finds the options of a suite that do not apply to a model."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from simulator.profile.modality import graph_axes
 def inapplicable(
     session: Session, base: Chosen, options: Mapping[tuple[str, str], Chosen]
 ) -> dict[tuple[str, str], str]:
-    """Return the options that change nothing in this model, or cannot be run with it, and why.
+    """Return the options that change nothing in this model or cannot be run with it, and why.
 
     Args:
         session: the model.
         base: the training stack.
-        options: by column and option.
+        options: the stacks, by column and option.
 
     Raises:
-        UserError: none is left.
+        UserError: no option is left.
     """
     found = {}
-    for key, own in options.items():
+    for key, chosen in options.items():
         try:
-            start(session.card, session.source, *own)
-            why = _without_effect(session, base, own)
+            start(session.card, session.source, *chosen)
+            why = _without_effect(session, base, chosen)
         except ModelError as error:
             found[key] = str(error)
         else:
@@ -39,28 +39,32 @@ def inapplicable(
                 found[key] = why
     if len(found) == len(options):
         why = "; ".join(dict.fromkeys(found.values()))
-        raise UserError(f"{session.card.spec.name}: no option of this suite changes it: {why}")
+        raise UserError(
+            f"{session.card.spec.name}: no option of this suite applies to this model: {why}"
+        )
     return found
 
 
-def _without_effect(session: Session, base: Chosen, own: Chosen) -> str | None:
-    """Why an option changes nothing in this model, where only the model can tell; else None.
+def _without_effect(session: Session, base: Chosen, option: Chosen) -> str | None:
+    """Why an option changes nothing in this model; None if it does, or may do.
+
+    Only axes of the graph and of the postprocessing can be decided without running the model.
 
     Raises:
         ModelError: a graph axis does not fit the model.
     """
-    differing = axes.differing(base, own)
-    graphs = base[0].spec.graph, own[0].spec.graph
+    differing = axes.differing(base, option)
+    graphs = base[0].spec.graph, option[0].spec.graph
     changes = [
         graph_difference(session.card, session.source, axis, *graphs)
         for axis in differing
         if axis in graph_axes()
     ]
-    settings = [settings_of(profile, session.card).identity() for profile, _ in (base, own)]
+    settings = [settings_of(profile, session.card).identity() for profile, _ in (base, option)]
     others = set(differing) - {*graph_axes(), *axes.POST_AXES}
     if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
         return None
     words = [words for _, words in changes]
     if set(differing) & set(axes.POST_AXES):
-        words.append("changes nothing here: the card says so already, or has no use for it")
+        words.append("changes nothing here: the model card has the same value or does not use it")
     return "; ".join(words)

@@ -1,4 +1,4 @@
-"""One call of a job: its request, its run folder, and its result."""
+"""One call of an experiment: its options, its run folder and its result."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from simulator.results.store import RunWriter, check_free
 
 
 class Options(TypedDict, total=False):
-    """What every job takes besides its own arguments, by keyword.
+    """Keyword arguments that all experiments have.
 
     Attributes:
         data: a folder of images, or a data card; the built-in images by default.
-        limit: take a random subset of this many images.
-        seed: of the subset, the calibration images and the bootstrap; 0 by default.
+        limit: take a random subset of this many samples.
+        seed: of the subset, the calibration samples and the bootstrap; 0 by default.
         out: the run folder; a new one below ``runs/`` by default.
         overwrite: replace a run that is already in *out*.
-        resume: go on with the run that is in *out*.
-        workers: samples in flight; the number of cores by default.
-        memory: MiB that the samples in flight may need together; 2048 by default.
-        progress: told how the run goes.
-        under: a condition that every stack is under, ``NAME:PARAMETERS``; none by default.
-        trial: which draw of a condition that has chance in it; 0 by default.
-        executor: who takes the samples through the stacks; ``local``, threads, by default.
+        resume: continue the run that is in *out*.
+        workers: how many samples are processed at once; the number of cores by default.
+        memory: MiB that these samples may need together; 2048 by default.
+        progress: called as the run goes on.
+        under: a condition that is applied to every stack, ``NAME:PARAMETERS``; none by default.
+        trial: which random draw of the condition, from 0; 0 by default.
+        executor: the name of the executor; ``local`` (threads of this process) by default.
     """
 
     data: str | Path | None
@@ -58,10 +58,10 @@ R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[R_co]):
-    """What a run found.
+    """The result of a run.
 
     Attributes:
-        summary: the content of ``summary.json``; ``summary["flips"]["count"]`` reads as there.
+        summary: the content of ``summary.json``, with the same keys: ``summary["flips"]["count"]``.
         folder: the run folder.
     """
 
@@ -75,12 +75,12 @@ class Result(Generic[R_co]):
 
 
 def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S:
-    """Return a summary with what it took, and what the gate says of it.
+    """Return a summary with its last fields and the outcome of the gate.
 
     Args:
-        summary: of a run that was gone through.
+        summary: of a finished run.
         rules: of the gate.
-        took: ``seconds`` and ``workers``.
+        took: the last fields: ``seconds``, ``workers`` and ``under``.
     """
     whole = summary.model_copy(update=dict(took))
     outcome = Gate.model_validate(gate.evaluate(rules, whole))
@@ -88,15 +88,15 @@ def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S
 
 
 class Job:
-    """One call of a job, from its options to its run folder.
+    """One call of an experiment, from its options to its run folder.
 
     Attributes:
-        command: as ``simulate resume`` knows it.
+        command: its name, by which ``simulate resume`` finds it again.
 
     Args:
-        command: likewise.
+        command: see above.
         model: a model card; the built-in model by default.
-        options: what the caller gave.
+        options: the caller's options.
 
     Raises:
         TypeError: there is no such option.
@@ -114,13 +114,13 @@ class Job:
         self._under = under(options.get("under"), options.get("trial", 0))
 
     def folder(self, label: str, sides: Mapping[str, Chosen], below: str | None = None) -> Path:
-        """Return where the run goes.
+        """Return the run folder.
 
         Args:
-            label: what a new folder below ``runs/`` is called before the two sides.
-            sides: the stacks.
-            below: the folder in *out*, where that is to hold several runs; a run that is resumed
-                is in *out* itself.
+            label: the first part of the name of a new folder below ``runs/``.
+            sides: the stacks; their profiles' names are the second part.
+            below: the name of the run's folder inside *out*, where *out* holds several runs;
+                ignored for a run that is resumed, which is in *out* itself.
         """
         out = self._options.get("out")
         if not out:
@@ -128,10 +128,10 @@ class Job:
         return Path(out) / below if below and not self._resume else Path(out)
 
     def refuse_taken(self, folder: Path) -> None:
-        """Make sure that a run may go into a folder, before there is anything to write.
+        """Refuse a folder that holds a run, before anything is computed.
 
         Raises:
-            RunError: it holds a run that is neither to be replaced nor to be resumed.
+            RunError: the folder holds a run, and neither *overwrite* nor *resume* is set.
         """
         if not self._resume:
             check_free(folder, self._overwrite)
@@ -150,10 +150,10 @@ class Job:
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:
-        """Return the request, in a form that another process can repeat.
+        """Return the call as JSON, so that another process can repeat it; paths are absolute.
 
         Args:
-            own: the arguments that only this job has.
+            own: the arguments that only this experiment has.
         """
         given = self._options
         arguments = own | {
@@ -178,7 +178,7 @@ class Job:
         return {"command": self.command, "arguments": arguments}
 
     def condition(self) -> dict[str, Any]:
-        """Return the condition that was asked for, as arguments; empty where there was none."""
+        """Return the arguments *under* and *trial* of the call; empty without a condition."""
         if self._under is None:
             return {}
         return {"under": self._under.condition.text, "trial": self._under.trial}
@@ -189,17 +189,17 @@ class Job:
         return RunWriter(folder, start, columns, self._overwrite, self._resume)
 
     def seconds(self) -> float:
-        """Return how long the job has been going on."""
+        """Return the seconds since the call began."""
         return round(time.time() - self._started, 3)
 
 
 def safe_name(name: str) -> str:
-    """Make a folder name of a document's name."""
+    """Turn the name of a document into a safe name for a folder."""
     return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:80] or "unnamed"
 
 
 def _free_folder(label: str, sides: Mapping[str, Chosen], started: float) -> Path:
-    """A folder below ``runs/`` that is not there yet."""
+    """A folder below ``runs/`` that does not exist yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
     names = "-vs-".join(safe_name(profile.name) for profile, _ in sides.values())
     base = Path("runs") / "-".join(filter(None, (stamp, label and safe_name(label), names)))

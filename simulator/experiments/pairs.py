@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import digests_of, done_of, manifest, rows_of, told, watching
+from simulator.experiments.common import digests_of, done_of, manifest, notify, rows_of, watching
 from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job, judged
 from simulator.experiments.session import Session, Variant
@@ -26,8 +26,8 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.store import MANIFEST, RunWriter, changed, read_manifest, read_run
 
-_HELD = ("machine", "model", "data", "seed", "limit", "stacks")
-"""What of a finished run's manifest must be as it is now for the run to be kept."""
+_MUST_MATCH = ("machine", "model", "data", "seed", "limit", "stacks")
+"""The parts of a finished run's manifest that must be unchanged for the run to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Wanted:
 
     Attributes:
         sides: the profiles of train and deploy.
-        overrides: ``SIDE.KEY=VALUE``, which are in *sides* already.
+        overrides: ``STACK.KEY=VALUE``; *sides* already include them.
         rules: of the gate.
-        folder: where its run goes.
-        request: how ``simulate`` would be asked for it alone.
+        folder: its run folder.
+        request: the call of ``simulate`` that would run this pair alone.
     """
 
     sides: Mapping[str, Chosen]
@@ -50,19 +50,19 @@ class Wanted:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether a finished run is in a folder."""
+    """Return whether a folder holds a finished run."""
     return (folder / MANIFEST).is_file() and read_manifest(folder)["status"] == "complete"
 
 
 def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str, Chosen]]]) -> None:
-    """Make sure that finished runs are about what they would be about if they were run now.
+    """Refuse finished runs that would not be repeated with the same inputs now.
 
     Args:
-        session: the model and the images.
-        finished: the folder of each, with the profiles of train and deploy.
+        session: the model and the samples.
+        finished: the folder of each run, with the profiles of train and deploy.
 
     Raises:
-        RunError: another image, label, model, stack, library or machine than then.
+        RunError: a sample, label, model, stack, library or the machine has changed.
     """
     if not finished:
         return
@@ -70,28 +70,28 @@ def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str,
     known = digests_of((stack for pair in pairs for stack in pair), session)
     for (folder, _), pair in zip(finished, pairs, strict=True):
         now = manifest(pair, session, [], known)
-        if parts := changed(read_manifest(folder), now, _HELD):
+        if parts := changed(read_manifest(folder), now, _MUST_MATCH):
             raise RunError(
                 f"{folder}: cannot be kept: {', '.join(parts)} changed since it was finished, "
-                "and all is judged on the same; start a new run"
+                "and all pairs must have the same inputs; start a new run"
             )
 
 
 def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
-    """Run the pairs that are not finished yet; what they share is computed once per image.
+    """Run the pairs that are not finished yet; what they share is computed once per sample.
 
-    Each leaves the run that ``simulate`` leaves, but for one thing: an image that cannot go
-    through one of the stacks is left out of all pairs, so that all are about the same images;
-    what a finished pair left out, the others leave out too. A pair that is finished stays so,
-    whatever becomes of the others: see :func:`refuse_changed`.
+    Each pair leaves the same run folder as ``simulate``, with one exception: a sample that fails
+    in one of the stacks is left out of all pairs, so that all pairs have the same samples; this
+    holds for the samples that a finished pair left out, too. A finished pair is not run again; see
+    :func:`refuse_changed`.
 
-    A pair's ``seconds`` are those of its own controls and figures, and an even share of what the
-    pairs had in common; of an attempt that was interrupted nothing is counted.
+    A pair's ``seconds`` are those of its own controls and figures, plus an equal share of the
+    common work; an interrupted attempt is not counted.
 
     Args:
-        job: that asks for them, and whose clock is read.
-        session: the model and the images.
-        wanted: with one training stack.
+        job: the call; its clock is read.
+        session: the model and the samples.
+        wanted: the pairs, all with the same training stack.
     """
     begun = job.seconds()
     left = [one for one in wanted if not is_complete(one.folder)]
@@ -118,7 +118,7 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     with ExitStack() as opened, _Open(writers) as running:
         for watch in watches:
             opened.enter_context(watch.opened)
-        done = _go_through(session, merged, writers, watches, absent)
+        done = _run_samples(session, merged, writers, watches, absent)
         shared = (job.seconds() - begun) / len(left)
         for one, watch, writer in zip(left, watches, writers, strict=True):
             begun = job.seconds()
@@ -126,8 +126,7 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
             found = conclude(session, watch, merged, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            told_of = took | {"under": session.condition}
-            writer.finish(judged(found, one.rules, told_of), took)
+            writer.finish(judged(found, one.rules, took | {"under": session.condition}), took)
             running.left.remove(writer)
 
 
@@ -157,7 +156,7 @@ def _stacks(session: Session, sides: Mapping[str, Chosen]) -> list[Stack]:
 
 
 def _left_out(folders: Iterable[Path]) -> dict[str, str]:
-    """Return the images that finished runs have left out, each with the reason."""
+    """Return the samples that finished runs have left out, each with the reason."""
     found: dict[str, str] = {}
     for folder in folders:
         _, _, records = read_run(folder)
@@ -171,7 +170,7 @@ def _writer(folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
 
 
 class _Open:
-    """Runs that go on together; when one is stopped, those that are not finished are."""
+    """Closes the writers of several runs; an error marks all unfinished runs as interrupted."""
 
     def __init__(self, writers: Sequence[RunWriter]) -> None:
         self.left = list(writers)
@@ -189,7 +188,7 @@ class _Open:
             writer.__exit__(kind, error, trace)
 
 
-def _go_through(
+def _run_samples(
     session: Session,
     merged: Plan,
     writers: Sequence[RunWriter],
@@ -199,11 +198,11 @@ def _go_through(
     """Run every sample that one of the pairs lacks; return all samples, with all outcomes.
 
     Args:
-        session: the model and the images.
+        session: the model and the samples.
         merged: the plan of the pairs.
         writers: of the pairs.
         watches: of the pairs.
-        absent: images to be left out, each with the reason.
+        absent: samples that are left out, each with the reason.
     """
     items, task = session.dataset.items, session.card.task
     kept = [
@@ -212,14 +211,14 @@ def _go_through(
     ]
     found = [_whole(parts) for parts in zip(*kept, strict=False)]
     for one in found:
-        told(one, watches)
+        notify(one, watches)
     names = [session.arm(side) for side in SIDES]
 
     def keep(done: Done) -> None:
         why = absent.get(done.item.name)
         if why is not None:
             done = Done(done.item, (), why)
-        told(done, watches)
+        notify(done, watches)
         for number, writer in enumerate(writers):
             if len(found) >= len(kept[number]):
                 writer.add(rows_of(_part(done, watches[number].arms), names, timed=True))
@@ -230,10 +229,11 @@ def _go_through(
 
 
 def _part(done: Done, arms: Sequence[int]) -> Done:
-    """What a sample gave in one pair."""
+    """A sample's outcomes in one pair."""
     return replace(done, outcomes=tuple(done.outcomes[arm] for arm in arms if done.outcomes))
 
 
 def _whole(parts: Sequence[Done]) -> Done:
+    """A sample's outcomes in all pairs."""
     outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
     return Done(parts[0].item, outcomes, parts[0].skipped)

@@ -1,4 +1,4 @@
-"""From tensors to pictures of which every value counts."""
+"""Turns images and tensors into 8-bit pictures for the report."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from simulator.contract import U8
 
 LONGEST = 512
-"""Pixels of the longer side that the picture of a file has at most."""
+"""The largest longer side of a thumbnail, in pixels."""
 WINDOW = 320
-"""Rows and columns that are kept of a larger tensor; what is to be compared is never resampled."""
+"""Rows and columns that are shown of a larger tensor; it is cut, never resampled."""
 
 
 def thumbnail(rgb: U8) -> tuple[U8, int]:
-    """Shrink a picture by a whole factor, until its longer side has :data:`LONGEST` pixels at most.
+    """Shrink a picture by an integer factor to at most :data:`LONGEST` pixels on the longer side.
 
     Args:
-        rgb: (H, W, 3).
+        rgb: (H, W, 3) uint8.
 
     Returns:
-        The picture, each pixel the rounded mean of factor x factor pixels, fewer at the right and
-        lower edge; and the factor, 1 where nothing was shrunk.
+        The picture, each pixel the rounded mean of factor x factor pixels (fewer at the right and
+        lower edge), and the factor, 1 where nothing was shrunk.
     """
     factor = -(-max(rgb.shape[:2]) // LONGEST)
     if factor == 1:
@@ -39,8 +39,11 @@ def thumbnail(rgb: U8) -> tuple[U8, int]:
 def eight_bits(levels: NDArray[np.float64]) -> tuple[U8, int, int]:
     """Round to whole levels of 0 to 255.
 
+    Args:
+        levels: of any shape.
+
     Returns:
-        The levels; how many values were clipped; how many were no numbers and became 0.
+        The uint8 levels; how many values were clipped; how many were not finite and became 0.
     """
     lost = ~np.isfinite(levels)
     whole = np.rint(np.where(lost, 0.0, levels))
@@ -49,7 +52,7 @@ def eight_bits(levels: NDArray[np.float64]) -> tuple[U8, int, int]:
 
 
 def window(pixels: U8) -> U8:
-    """Return the middle of a picture, :data:`WINDOW` rows and columns at most."""
+    """Return the middle of a picture, at most :data:`WINDOW` rows and columns."""
     rows, columns = (
         slice((side - min(side, WINDOW)) // 2, (side - min(side, WINDOW)) // 2 + WINDOW)
         for side in pixels.shape[:2]

@@ -1,4 +1,4 @@
-"""Sessions: many stacks over the same images, in one plan and one pass."""
+"""Sessions: many stacks over the same samples, in one plan and one pass."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from simulator.tasks.task import Task
 
 
 class Progress(Protocol):
-    """What a caller may show while a run goes on."""
+    """Receives the progress of a run, to show it."""
 
     def say(self, what: str) -> None:
-        """Tell the stage of the run."""
+        """Show what the run is doing."""
 
     def planned(self, plan: Plan) -> None:
-        """Tell the plan, before it is run."""
+        """Show the plan, before it is run."""
 
     def advance(self, done: int, total: int) -> None:
-        """Tell how many samples are through."""
+        """Show how many samples are done."""
 
 
 class Silent:
     """Shows nothing."""
 
     def say(self, what: str) -> None:
-        """Tell the stage of the run."""
+        """Do nothing."""
 
     def planned(self, plan: Plan) -> None:
-        """Tell the plan, before it is run."""
+        """Do nothing."""
 
     def advance(self, done: int, total: int) -> None:
-        """Tell how many samples are through."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +61,27 @@ class Variant:
     """One stack of a session.
 
     Attributes:
-        name: what tables and records call it.
-        own: its profile and implementations.
-        pair: the profiles that calibration through ``train`` or ``deploy`` means.
+        name: in tables and records.
+        chosen: its profile and implementations.
+        pair: the profiles that its calibration may refer to as ``train`` and ``deploy``.
     """
 
     name: str
-    own: Chosen
+    chosen: Chosen
     pair: Pair
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What every stack said about every sample that went through all of them.
+    """The records of every stack for every sample that was not skipped.
 
     Attributes:
-        task: what the answers mean.
-        names: the stacks.
+        task: that the records belong to.
+        names: of the stacks.
         items: the samples.
         records: for each stack a record per sample.
         digests: (stacks, samples) digests of the network's output bytes.
-        skipped: how many samples did not go through.
+        skipped: how many samples were skipped.
     """
 
     task: Task
@@ -100,11 +100,11 @@ class Answers:
         return self.names.index(name)
 
     def changed(self, name: str) -> NDArray[np.bool_]:
-        """Return (samples,) whether a stack's answer differs from the first stack's."""
+        """Return (samples,) whether a stack's prediction differs from the first stack's."""
         return np.array([record["changed"] > 0 for record in self.of(name)])
 
     def score(self, name: str) -> Score:
-        """Measure a stack."""
+        """Return a stack's metrics."""
         return self.task.score(self.of(name), [item.truth for item in self.items])
 
 
@@ -113,14 +113,14 @@ class Session:
 
     Args:
         model: a model card; the built-in model by default.
-        data: the images, as the task wants them; the built-in images by default.
-        limit: take a random subset of this many images.
-        seed: of the subset and of the calibration images.
-        workers: samples in flight; the number of cores by default.
-        memory: MiB that the samples in flight may need together; 2048 by default.
-        progress: told how it goes.
-        under: what happens to the world or the machine, for every stack alike.
-        executor: who takes the samples through the stacks.
+        data: a folder of samples or a data card; the built-in images by default.
+        limit: take a random subset of this many samples.
+        seed: of the subset and of the calibration samples.
+        workers: how many samples are processed at once; the number of cores by default.
+        memory: MiB that these samples may need together; 2048 by default.
+        progress: called as the run goes on.
+        under: the condition that is applied to every stack.
+        executor: the name of the executor.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -165,7 +165,7 @@ class Session:
 
     @property
     def workers(self) -> int:
-        """How many samples are in flight."""
+        """How many samples are processed at once."""
         return self.executor.workers
 
     @property
@@ -175,7 +175,7 @@ class Session:
 
     @property
     def condition(self) -> ConditionDescription | None:
-        """What results say of the condition."""
+        """The condition as results describe it; None where there is none."""
         if self.under is None:
             return None
         return ConditionDescription.model_validate(self.under.described())
@@ -189,30 +189,30 @@ class Session:
         """Build one stack.
 
         Raises:
-            ModelError: the model does not go with it.
+            ModelError: the model does not fit the stack.
         """
-        return self.builder.stack(variant.name, variant.own, variant.pair)
+        return self.builder.stack(variant.name, variant.chosen, variant.pair)
 
     def require_truth(self) -> None:
-        """Refuse images that nobody has annotated, before anything is run.
+        """Refuse samples without ground truth, before anything is run.
 
         Raises:
-            UserError: the headline metric of the task cannot be measured on them.
+            UserError: a sample has none, so that the headline metric cannot be measured.
         """
         bare = [item.name for item in self.dataset.items if item.truth is None]
         if bare:
             raise UserError(
                 f"{self.dataset.root}: {len(bare)} of {self.files.count(len(self.dataset.items))} "
-                f"have no label, the first is {bare[0]}; {self.card.task.headline} needs one for "
-                "each"
+                f"have no label, the first is {bare[0]}; {self.card.task.headline} needs a label "
+                "for each"
             )
 
     def plan(self, stacks: Sequence[Stack], asides: Mapping[str, Chain] | None = None) -> Plan:
-        """Merge the stacks into one plan; answers are held against the first stack's.
+        """Merge the stacks into one plan; predictions are compared with the first stack's.
 
         Args:
-            stacks: every one runs on every sample.
-            asides: further chains, for samples that somebody watches.
+            stacks: all of them run on every sample.
+            asides: further chains, which run only when a watch function asks for them.
         """
         merged = plan(
             {self.arm(stack.side): self.builder.disturbed(stack.chain) for stack in stacks},
@@ -223,7 +223,7 @@ class Session:
         return merged
 
     def arm(self, stack: str) -> Arm:
-        """Return a stack under the condition of the session."""
+        """Return the arm of a stack, under the condition of the session."""
         if self.under is None:
             return Arm(stack)
         return Arm(stack, self.under.condition.text, self.under.trial)
@@ -239,12 +239,15 @@ class Session:
 
         Args:
             merged: the plan of all stacks.
-            keep: told every new result, in order.
+            keep: called with every new result, in order.
             before: the results of the first samples, from an earlier attempt.
-            watch: looks at every new sample that went through.
+            watch: called for every new sample that was not skipped.
+
+        Returns:
+            The results of all samples, in order.
 
         Raises:
-            DataError: not one sample went through.
+            DataError: every sample was skipped.
         """
         done = list(before)
         for result in self.executor.run(merged, self.dataset.items[len(done) :], watch):
@@ -254,8 +257,7 @@ class Session:
         if all(result.skipped for result in done):
             raise DataError(
                 f"{self.dataset.root}: none of {self.files.count(len(done))} could go through "
-                f"every stack; "
-                f"the first: {done[0].item.name}: {done[0].skipped}"
+                f"every stack; the first: {done[0].item.name}: {done[0].skipped}"
             )
         return done
 
@@ -272,7 +274,13 @@ class Session:
 
 
 def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:
-    """Bring the answers of several stacks together."""
+    """Collect the records of several stacks.
+
+    Args:
+        task: that the records belong to.
+        names: of the stacks, in the order of the outcomes.
+        done: all samples.
+    """
     ran = [d for d in done if d.skipped is None]
     return Answers(
         task,

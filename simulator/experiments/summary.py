@@ -1,4 +1,4 @@
-"""The content of ``summary.json``: one pair of stacks, one honest answer."""
+"""The content of ``summary.json`` of a pair."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIDES = ("train", "deploy")
 WORST = 10
 SKIPPED_LISTED = 20
 TOTAL = "total"
-"""What latency tables call all stages together."""
+"""The name of all stages together in latency tables."""
 
 
 def summarize(
@@ -42,7 +42,7 @@ def summarize(
     notes: Sequence[Notice],
     seed: int,
 ) -> dict[str, Any]:
-    """Bring a pair's results together.
+    """Return the content of a pair's summary.
 
     Args:
         stacks: train and deploy.
@@ -51,11 +51,11 @@ def summarize(
         differing: the axes on which the profiles differ.
         effects: see :func:`simulator.experiments.controls.axis_effects`.
         self_check: see :func:`simulator.experiments.controls.self_check`.
-        notes: what the data set has to say.
+        notes: notices about the data set.
         seed: of the bootstrap, where the task needs one.
 
     Returns:
-        What :class:`simulator.results.pair.PairSummary` is made of, without ``gate`` and pictures.
+        The fields of :class:`simulator.results.pair.PairSummary`, without ``gate`` and pictures.
     """
     ran = [d for d in done if d.skipped is None]
     skipped = [d for d in done if d.skipped is not None]
@@ -115,9 +115,15 @@ def vocabulary(card: Card) -> dict[str, Sequence[str]]:
 def latency(
     sides: Sequence[Sequence[Mapping[str, int]]], modality: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return ``latency_ms`` per side and stage, and why figures of it are None, by their paths.
+    """Return ``latency_ms`` of the summary, and the reasons why some of its figures are None.
 
-    See :func:`simulator.statistics.percentiles.figures`.
+    Args:
+        sides: of train and deploy the nanoseconds of every sample, by stage.
+        modality: whose stages are listed.
+
+    Returns:
+        For each side and stage the figures of :func:`simulator.statistics.percentiles.figures`;
+        and the reasons by the figures' paths in the summary.
     """
     table: dict[str, Any] = {}
     why: dict[str, str] = {}
@@ -146,13 +152,13 @@ def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
 
 
 def severity(task: Task, train: Record, deploy: Record) -> float:
-    """Return how bad a change is; where nobody knows, it is the least."""
+    """Return how bad a change is; -inf where the task cannot say (NaN), so that it ranks last."""
     found = task.severity(train, deploy)
     return -math.inf if math.isnan(found) else found
 
 
 def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
-    """Describe the worst changed answers, the worst one first."""
+    """Return the entries of the worst flips, the worst one first; at most :data:`WORST`."""
     flips = [d for d in ran if d.outcomes[1].record["changed"]]
     flips.sort(key=lambda d: -severity(task, *(o.record for o in d.outcomes)))
     return [

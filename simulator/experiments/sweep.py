@@ -50,7 +50,7 @@ def sweep(
         One result per model.
 
     Raises:
-        UserError: anything that the caller can fix.
+        UserError: anything that the caller can fix; the message says how.
     """
     loaded = load_suite(suite)
     against = train or loaded.spec.train
@@ -94,11 +94,12 @@ class _Sweep:
         self.session.show.say("preparing the stacks")
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
         kept: list[tuple[str, str]] = []
-        for key, own in self.options.items():
+        for key, option in self.options.items():
             if key in left_out:
                 continue
             try:
-                stacks.append(self.session.stack(Variant("/".join(key), own, self._pair(own))))
+                variant = Variant("/".join(key), option, self._pair(option))
+                stacks.append(self.session.stack(variant))
             except ModelError as error:
                 left_out[key] = str(error)
             else:
@@ -108,10 +109,10 @@ class _Sweep:
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
             done = run_and_keep(self.session, whole, run, timed=False)
-            self.session.show.say("working out the figures")
+            self.session.show.say("computing the figures")
             card = self.session.card.spec.name
             found = answers(self.session.card.task, names, done)
-            told = merged(notice for stack in stacks for notice in stack.labelled_notices)
+            notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
             summary = SweepSummary(
                 **table(found, kept, self.session.seed),
                 suite=self.suite.spec.name,
@@ -119,7 +120,7 @@ class _Sweep:
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in self.options)),
                 absent={"/".join(key): why for key, why in left_out.items()},
-                warnings=[*told, *self.session.notes],
+                warnings=[*notices, *self.session.notes],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
@@ -129,15 +130,15 @@ class _Sweep:
             run.finish(summary, took)
         return Result(summary, folder)
 
-    def _pair(self, own: Chosen) -> Pair:
-        return {"train": self.base, "deploy": own}
+    def _pair(self, option: Chosen) -> Pair:
+        return {"train": self.base, "deploy": option}
 
 
 def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
-    """Work out every figure of a sweep.
+    """Compute every figure of a sweep.
 
     Args:
-        found: the answers; the first stack is the training stack.
+        found: the records; the first stack is the training stack.
         keys: (column, option) of the other stacks, in order.
         seed: of the bootstrap, where the task needs one.
 
@@ -149,7 +150,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
         ``std`` with ddof = 1.
 
     Raises:
-        UserError: nobody has annotated the images.
+        UserError: the samples have no labels.
     """
     task = found.task
     metric = task.headline
@@ -158,7 +159,7 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
     train = found.score(TRAIN)
     trained = train.metrics[metric]
     if trained is None:
-        raise UserError(f"a sweep's table is made of {metric}; give data with labels")
+        raise UserError(f"a sweep measures {metric}; give data with labels")
     for key in keys:
         column, option = key
         compared = task.compare(train, found.score("/".join(key)), draws)
@@ -205,7 +206,7 @@ def _entry(compared: Mapping[str, Any], metric: str) -> OptionFigures:
 
 
 def _known(rate: float) -> float:
-    """A rate; 0 where there is nothing that could flip."""
+    """A rate; 0 where it is NaN because nothing can flip."""
     return 0.0 if math.isnan(rate) else rate
 
 

@@ -1,8 +1,8 @@
-"""What is kept of a pair's samples while they are walked, so that nothing is run after the run.
+"""Collects the data for controls and pictures while samples run, so that nothing is run again.
 
-The first samples are walked twice and taken through every axis alone; the first images and the
-worst flips are kept for pictures. Which flips are the worst is known at the end only: a sample
-is kept while it may still be one of them.
+The first samples are run twice and with every axis alone; data for pictures are kept of the first
+images and of the worst flips. Which flips are the worst is known only at the end: the data of a
+sample are kept while it may still be one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, flip_pictures, writer
-from simulator.experiments.gallery import FIRST, IMAGES, WORST, Gallery, Look, gallery, hang
+from simulator.experiments.gallery import (
+    FIRST,
+    IMAGES,
+    WORST,
+    Gallery,
+    ImageSeen,
+    gallery,
+    write_gallery,
+)
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
@@ -34,24 +42,24 @@ from simulator.results.store import RunWriter
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was kept of one sample; None for what nobody asked for.
+    """The data that were collected for one sample; None for what was not asked for.
 
     Attributes:
-        repeat: of walking it twice.
-        axes: what each axis alone does to it.
-        flip: what a picture of its flip is made of.
-        look: what the networks saw.
+        repeat: the result of running it twice.
+        axes: the effect of each axis alone.
+        flip: for a picture of its flip.
+        look: for its entry in the gallery.
     """
 
     repeat: Repeat | None = None
     axes: Mapping[str, Any] | None = None
     flip: FlipSeen | None = None
-    look: Look | None = None
+    look: ImageSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Which parts of :class:`Seen` are asked for of one sample."""
+    """Which parts of :class:`Seen` are to be collected for one sample."""
 
     repeat: bool = False
     axes: bool = False
@@ -60,15 +68,15 @@ class Parts:
 
 
 class Ranking:
-    """The flips seen so far, the worst first; of equally bad ones the earlier sample."""
+    """Ranks the flips so far, the worst first; of equally bad ones the earlier sample."""
 
     def __init__(self) -> None:
         self._order: list[tuple[float, int]] = []
         self._known: dict[int, tuple[float, int]] = {}
         self._lock = threading.Lock()
 
-    def place(self, severity: float, index: int) -> int:
-        """Add a flip and return its place among those seen so far, from 0."""
+    def add(self, severity: float, index: int) -> int:
+        """Add a flip, if it is not there yet, and return its rank so far, from 0."""
         with self._lock:
             if index not in self._known:
                 self._known[index] = (-severity, index)
@@ -76,7 +84,7 @@ class Ranking:
             return bisect_left(self._order, self._known[index])
 
     def forget(self, index: int) -> None:
-        """Take a sample out that is left out of the run after all."""
+        """Remove a sample that is left out of the run after all."""
         with self._lock:
             if (entry := self._known.pop(index, None)) is not None:
                 self._order.remove(entry)
@@ -89,18 +97,18 @@ class Ranking:
 
 @dataclass(slots=True)
 class PairWatch:
-    """Watches one pair of a plan.
+    """Collects data about the samples of one pair; a :class:`Watcher`.
 
     Attributes:
         session: the model and the samples.
         stacks: train and deploy.
         arms: their indices in the plan.
-        effects: every axis alone.
+        effects: of every axis alone.
         pictures: of flips; or why there are none; None where the task draws none.
-        shown: what the networks saw; None where samples are no pictures.
+        shown: the gallery; None where samples are not images.
         prefix: of the names of its chains in the plan.
-        opened: closes what feature maps need.
-        seen: what was kept, by sample.
+        opened: closes the temporary files of the feature maps.
+        seen: the data so far, by sample.
     """
 
     session: Session
@@ -116,29 +124,29 @@ class PairWatch:
     _ranking: Ranking = field(default_factory=Ranking)
 
     def asides(self) -> dict[str, Chain]:
-        """Return the chains that are looked at beside the arms, by their names in the plan."""
+        """Return the chains that are needed besides the arms, by their names in the plan."""
         found = controls.asides(self.effects, self.stacks[0], f"{self.prefix}axis ")
         if isinstance(self.pictures, FlipPictures):
             found |= self.pictures.asides()
         return found | (self.shown.asides() if self.shown else {})
 
     def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
-        """Look at one sample where it was walked; a flip that may be one of the worst is kept."""
-        own = [outcomes[arm] for arm in self.arms]
-        index, place = self._index[walk.context.sample], self._placed(walk.context.sample, own)
+        """Collect the data of one sample, if it is one of the first or may be a worst flip."""
+        pair = [outcomes[arm] for arm in self.arms]
+        index, rank = self._index[walk.context.sample], self._rank(walk.context.sample, pair)
         parts = Parts(
             index < SELF_SAMPLES,
             index < AXIS_SAMPLES,
-            place is not None and place < FLIPS,
-            index < IMAGES or (place is not None and place < IMAGES),
+            rank is not None and rank < FLIPS,
+            index < IMAGES or (rank is not None and rank < IMAGES),
         )
-        return self.look(plan, walk, own, parts)
+        return self.collect(plan, walk, pair, parts)
 
-    def look(self, plan: Plan, walk: Walk, own: Sequence[Outcome], parts: Parts) -> Seen | None:
-        """Keep what is asked for of one sample."""
+    def collect(self, plan: Plan, walk: Walk, pair: Sequence[Outcome], parts: Parts) -> Seen | None:
+        """Collect some parts for one sample; None where that gives nothing."""
         repeat = axes = flip = look = None
         if parts.repeat:
-            repeat = controls.repeat(walk, own, self.arms, lambda two: outcomes_of(plan, two))
+            repeat = controls.repeat(walk, pair, self.arms, lambda two: outcomes_of(plan, two))
         if parts.axes:
             axes = self.effects.see(walk, f"{self.prefix}axis ")
         if parts.flip and isinstance(self.pictures, FlipPictures):
@@ -149,9 +157,9 @@ class PairWatch:
         return None if found == Seen() else found
 
     def keep(self, done: Done, seen: Seen | None) -> None:
-        """Keep what was seen of a sample, and forget flips that are no longer the worst."""
+        """Store the data of a sample, and drop those of flips that are no longer the worst."""
         if done.skipped is None:
-            self._placed(done.item.name, [done.outcomes[arm] for arm in self.arms])
+            self._rank(done.item.name, [done.outcomes[arm] for arm in self.arms])
         else:
             self._ranking.forget(self._index[done.item.name])
         if seen is not None:
@@ -164,21 +172,22 @@ class PairWatch:
                 self.seen[name] = replace(one, flip=flip, look=look)
 
     def complete(self, plan: Plan, done: Sequence[Done]) -> None:
-        """Walk again what nobody has looked at.
+        """Run samples again whose data are missing.
 
-        These are samples that an earlier attempt had finished, and those that stand in for skipped
-        ones; in a run without either there are none.
+        These are samples that an earlier attempt had finished, and samples that replace skipped
+        ones; a run without either has none.
         """
         opened = None
         for item, parts in self._lacking(done):
             opened = opened or self.session.executor.open(plan)
             try:
                 walk = opened.walk(self.session.executor.context(item))
-                own = [outcomes_of(plan, walk)[arm] for arm in self.arms]
-                found = self.look(plan, walk, own, parts) or Seen()
-            except SampleError as error:  # it went through before: it is gone, or not the same
-                why = [f"not shown further: {one_line(error)}"]
-                found = Seen(Repeat(False, 0) if parts.repeat else None, {}, None, Look(notes=why))
+                pair = [outcomes_of(plan, walk)[arm] for arm in self.arms]
+                found = self.collect(plan, walk, pair, parts) or Seen()
+            except SampleError as error:  # the file is gone or changed since the earlier attempt
+                notes = [f"the rest is not shown: {one_line(error)}"]
+                repeat = Repeat(False, 0) if parts.repeat else None
+                found = Seen(repeat, {}, None, ImageSeen(notes=notes))
             known = self.seen.get(item.name, Seen())
             self.seen[item.name] = Seen(
                 known.repeat or found.repeat,
@@ -188,6 +197,7 @@ class PairWatch:
             )
 
     def _lacking(self, done: Sequence[Done]) -> list[tuple[Item, Parts]]:
+        """The samples whose data are missing, with the missing parts."""
         ran = [one.item for one in done if one.skipped is None]
         drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
         first = IMAGES - len(shown)
@@ -196,28 +206,28 @@ class PairWatch:
             index, known = self._index[item.name], self.seen.get(item.name, Seen())
             if index not in shown and at >= AXIS_SAMPLES and index not in drawn:
                 continue
-            stands_in = index not in shown and first > 0
-            first -= stands_in
+            fills_up = index not in shown and first > 0
+            first -= fills_up
             parts = Parts(
                 at < SELF_SAMPLES and known.repeat is None,
                 at < AXIS_SAMPLES and known.axes is None,
                 index in drawn and isinstance(self.pictures, FlipPictures) and known.flip is None,
-                (index in shown or stands_in) and self.shown is not None and known.look is None,
+                (index in shown or fills_up) and self.shown is not None and known.look is None,
             )
             if parts != Parts():
                 found.append((item, parts))
         return found
 
-    def _placed(self, name: str, own: Sequence[Outcome]) -> int | None:
-        """A flip's place among those seen so far; None of what is no flip."""
-        train, deploy = (outcome.record for outcome in own)
+    def _rank(self, name: str, pair: Sequence[Outcome]) -> int | None:
+        """A flip's rank so far, from 0; None for a sample that did not flip."""
+        train, deploy = (outcome.record for outcome in pair)
         if not deploy["changed"]:
             return None
         worse = severity(self.session.card.task, train, deploy)
-        return self._ranking.place(worse, self._index[name])
+        return self._ranking.add(worse, self._index[name])
 
     def draw(self, summary: dict[str, Any], done: Sequence[Done], run: RunWriter) -> None:
-        """Draw the worst flips and what the networks saw, and say in the summary where."""
+        """Write the pictures of the worst flips and the gallery, and add them to the summary."""
         flips = summary["worst_flips"]
         if isinstance(self.pictures, str) and flips:
             words = f"the worst flips are not drawn: {self.pictures}"
@@ -227,20 +237,21 @@ class PairWatch:
             draw(self.session, flips, kept, run)
         if self.shown is None:
             return
-        self.session.show.say("keeping what the networks saw")
+        self.session.show.say("drawing the gallery")
         whys = {flip["sample"]: WORST for flip in flips}
         for one in done:
             if one.skipped is None:
                 whys.setdefault(one.item.name, FIRST)
         looks = [
-            (name, why, self.seen[name].look or Look()) for name, why in list(whys.items())[:IMAGES]
+            (name, why, self.seen[name].look or ImageSeen())
+            for name, why in list(whys.items())[:IMAGES]
         ]
         files = writer()
         if files is None:
-            words = "no pictures are kept: no installed backend writes PNG"
+            words = "the gallery is not drawn: no installed backend writes PNG"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
-            summary["looks"] = hang(self.shown, looks, files, self.session.workers, run)
+            summary["looks"] = write_gallery(self.shown, looks, files, self.session.workers, run)
 
 
 def pair_watch(
@@ -250,7 +261,7 @@ def pair_watch(
     arms: tuple[int, int] = (0, 1),
     prefix: str = "",
 ) -> PairWatch:
-    """Plan what is kept of a pair.
+    """Plan the data that are collected for a pair.
 
     Args:
         session: the model and the samples.

@@ -25,7 +25,7 @@ from simulator.results.suites import Combination, PathStep, StepSummary, WorstSu
 from simulator.typed import plain
 
 EXHAUSTIVE = 64
-"""So many combinations are all tried; with more, only the greedy path is."""
+"""Up to this many combinations, all are tried; beyond it, only the greedy path is."""
 
 Picks = tuple[tuple[str, str], ...]
 """(column, option) in the order in which they were combined."""
@@ -48,9 +48,13 @@ def worst(
             folder per step.
 
     Returns:
-        The run's records are those of the first step: the trained stack, and every option alone.
-        ``path``: what was added at each step, with the headline metric and its drop after it;
-        ``exhaustive``: the worst of all combinations, where there are at most 64, else None.
+        The summary, and where the run was written. Its ``path`` has the option added at each step,
+        with the headline metric after it and the drop from the training stack; ``exhaustive`` is
+        the worst of all combinations, where there are at most 64, else None. The run's records
+        are those of the first step: the training stack, and every option alone.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
 
     Source:
         SysNoise, section 4.4 and Figure 3 (step-by-step combination).
@@ -105,7 +109,7 @@ def _mark(
     summary: WorstSummary | None = None,
     records: Path | None = None,
 ) -> None:
-    """Write the manifest of all steps; at the end the summary, and the records of the first."""
+    """Write the manifest of all steps; at the end also the summary and the first step's records."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if summary is not None and records is not None:
@@ -173,12 +177,12 @@ class _Search:
     def _values(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
         """Run the training stack and all candidates in one plan."""
         train = _combined(self.base, self.columns, ())
-        own = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
-        refuse_missing(own)
+        every = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
+        refuse_missing(every)
         names = [TRAIN, *(" ".join("/".join(p) for p in picks) for picks in candidates)]
         variants = [
             Variant(name, stack, {"train": train, "deploy": stack})
-            for name, stack in zip(names, own, strict=True)
+            for name, stack in zip(names, every, strict=True)
         ]
         stacks = self.session.stacks(variants)
         merged = self.session.plan(stacks)
@@ -214,13 +218,13 @@ def _combined(base: str, columns: Mapping[str, Mapping[str, list[str]]], picks: 
 def _drop_inapplicable(
     session: Session, base: str, columns: dict[str, dict[str, list[str]]]
 ) -> dict[str, str]:
-    """Take out the options that do not apply to the model; return why."""
-    own = {
+    """Remove the options that do not apply to the model from *columns*; return the reasons."""
+    options = {
         (column, option): _combined(base, columns, ((column, option),))
         for column, of in columns.items()
         for option in of
     }
-    found = inapplicable(session, _combined(base, columns, ()), own)
+    found = inapplicable(session, _combined(base, columns, ()), options)
     for column, option in found:
         del columns[column][option]
         if not columns[column]:

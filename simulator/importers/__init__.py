@@ -1,4 +1,4 @@
-"""Profiles made from other tools' configurations, one file a format."""
+"""Importers: profiles made from other tools' configuration files, one module per format."""
 
 from simulator.importers.formats import FORMATS, convert
 

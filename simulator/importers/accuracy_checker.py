@@ -27,12 +27,12 @@ _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
 }  # fmt: skip
 _FRAMEWORKS = {"openvino": "openvino", "dlsdk": "openvino", "onnx_runtime": "onnxruntime"}
 _MODEL = "the network itself; the model card names an ONNX file"
-_SPEED = "how requests are queued; samples go one by one"
+_SPEED = "how requests are queued; samples run one at a time"
 _LAUNCHER = {
     "model": _MODEL, "weights": _MODEL, "caffe_model": _MODEL, "_model_type": _MODEL,
     "_model_is_blob": _MODEL, "outputs": "what outputs mean: the model card's output",
     "adapter": "what outputs mean: the model card's output",
-    "tags": "a word for people", "batch": _SPEED, "num_requests": _SPEED, "async_mode": _SPEED,
+    "tags": "a label for people", "batch": _SPEED, "num_requests": _SPEED, "async_mode": _SPEED,
     "should_log_cmd": "a log",
 }  # fmt: skip
 _DATA = "which images: the data card's"
@@ -44,26 +44,26 @@ _DATASET = {
 }  # fmt: skip
 _INPUT = {"name", "type", "shape", "layout", "precision"}
 _BACK = ("resize_prediction_boxes", "letterbox_postprocessing_resize")
-_BOXES_BACK = "boxes are always brought back to the image here"
+_BOXES_BACK = "boxes are always mapped back to the image here"
 
 
 def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
     """Fill *draft* from the YAML document."""
     top = _keys(draft, found, found.values, ())
     models: list[dict[str, Any]] = top.need(
-        "models", _several, [], "a list of models is what can be imported"
+        "models", _several, [], "only a list of models can be imported"
     )
     top.rest()
     if not models:
         return
     if entry is not None and not 1 <= entry <= len(models):
-        draft.problems.append(f"{path}: entry {entry}: there are {len(models)} models in the file")
+        draft.problems.append(f"{path}: entry {entry}: the file has {len(models)} models")
         return
     if entry is None and len(models) > 1:
         told = ", ".join(f"{n} {values.show(m.get('name'))}" for n, m in enumerate(models, 1))
         draft.problems.append(
-            f"{found.where(('models', 1))}: models: {len(models)} of them, each a stack of "
-            f"its own; say which entry: {told}"
+            f"{found.where(('models', 1))}: models: the file has {len(models)}, each a separate "
+            f"stack; choose one with entry: {told}"
         )
         return
     at = (entry or 1) - 1
@@ -93,20 +93,20 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _one(model: Keys, key: str) -> dict[str, Any] | None:
-    items: list[dict[str, Any]] = model.need(key, _several, [], "without it there is no stack")
+    items: list[dict[str, Any]] = model.need(key, _several, [], "a stack needs one")
     if len(items) > 1:
         words = [str(i.get("framework", i.get("name", ""))) for i in items]
         model.refuse(
             key,
-            f"{len(items)} of them ({values.show(', '.join(words))}), each a stack of its "
-            "own; keep one",
+            f"{len(items)} of them ({values.show(', '.join(words))}), each a separate "
+            "stack; keep one",
         )
     return items[0] if len(items) == 1 else None
 
 
 def _launch(keys: Keys) -> None:
     draft = keys.draft
-    why = "without it nothing says who runs the network"
+    why = "it selects the runtime"
     if "framework" not in keys:
         keys.problem("framework", f"not written; {why}")
     backend = keys.choice("framework", _FRAMEWORKS, "openvino")
@@ -116,7 +116,7 @@ def _launch(keys: Keys) -> None:
     draft.whole.add("runtime")
     origin = keys.origin("framework")
     draft.write("runtime", "backend", backend, origin)
-    draft.write("runtime", "device", "cpu", keys.origin("device", "CPU is what it runs on"))
+    draft.write("runtime", "device", "cpu", keys.origin("device", "it runs on the CPU"))
     runtime = draft.base.spec.runtime
     draft.write("runtime", "threads", runtime.threads, f"as {draft.base.name} has it")
     if backend == "onnxruntime":
@@ -135,13 +135,13 @@ def _launch(keys: Keys) -> None:
     for item in inputs:
         plain = item.get("type") == "INPUT" and item.get("precision", "FP32") == "FP32"
         if not plain or len(inputs) > 1 or set(item) - _INPUT:
-            keys.refuse("inputs", "a profile feeds one float32 image, and nothing else")
+            keys.refuse("inputs", "a profile feeds only one float32 image")
         else:
             draft.card.append(keys.origin("inputs").removeprefix("from "))
     keys.aside(_LAUNCHER)
     for key, allowed in (("allow_reshape_input", False), ("reset_memory_state", False)):
         if keys.take(key, values.boolean, allowed) != allowed:
-            keys.refuse(key, "the network's input changes from image to image; a card has one size")
+            keys.refuse(key, "the size of the network's input varies by image; a card has one size")
     keys.rest(_LAUNCHER)
 
 
@@ -165,8 +165,8 @@ def _data(draft: Draft, found: Document, dataset: dict[str, Any], place: Key) ->
     if not steps and "preprocessing" not in keys:
         keys.problem(
             "preprocessing",
-            "not written; then images stay as large as they are, and a "
-            "profile brings every image to the network's size",
+            "not written; images then keep their size, but a "
+            "profile resizes every image to the network's size",
         )
     at = (*place, "preprocessing")
     each = [_keys(draft, found, step, (*at, i)) for i, step in enumerate(steps)]
@@ -178,8 +178,8 @@ def _data(draft: Draft, found: Document, dataset: dict[str, Any], place: Key) ->
         else:
             keys.refuse(
                 "postprocessing",
-                "what is done with boxes and masks after the network; write "
-                "it as the profile's postprocess or the card's output, and remove it here",
+                "this changes boxes or masks after the network; write "
+                "it in the profile's postprocess or the card's output, and remove it here",
             )
     keys.aside(_DATASET)
     keys.rest(_DATASET)
@@ -190,5 +190,5 @@ def _reader_options(keys: Keys) -> None:
         keys.refuse("reading_flag", "a profile's images are in color")
     for key, allowed in (("to_rgb", True), ("multi_infer", False)):
         if keys.take(key, values.boolean, allowed) != allowed:
-            keys.refuse(key, "a profile has one color image a sample")
+            keys.refuse(key, "a profile has one color image per sample")
     keys.rest(named=("type",))

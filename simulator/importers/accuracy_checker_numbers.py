@@ -20,7 +20,7 @@ _TABLES = {
 
 
 def level(value: Any) -> int:
-    """Take a gray level: one number, or three that are equal."""
+    """Check a gray level: one number, or three equal ones."""
     levels = set(_numbers(value))
     one = levels.pop()
     if levels or one.denominator != 1 or not 0 <= one <= 255:
@@ -29,7 +29,7 @@ def level(value: Any) -> int:
 
 
 def _numbers(value: Any) -> list[Fraction]:
-    """A number, a list, or text with commas, brackets or not; one stands for all three."""
+    """Return three numbers from one number, a list, or text with commas and optional brackets."""
     if isinstance(value, str):
         parts = value.strip().strip("()[]").split(",")
         found = [values.decimal(part) for part in parts if part.strip()]
@@ -41,7 +41,7 @@ def _numbers(value: Any) -> list[Fraction]:
 
 
 def channels(value: Any) -> list[Fraction]:
-    """Take numbers of the three channels, or the name of a table."""
+    """Check numbers for the three channels, or the name of a table."""
     if isinstance(value, str) and value in _TABLES:
         return [values.decimal(one) for one in _TABLES[value]]
     return _numbers(value)

@@ -30,16 +30,16 @@ _SCALES = {"greater": "greater", "fit_to_window": "fit_to_window"}
 
 @dataclass(slots=True)
 class _Path:
-    """What the steps so far have made of an image.
+    """The effect of the steps so far on an image.
 
     Attributes:
-        order: of the channels.
-        turned: the origins of what reversed them.
-        mean, std: the tensor is (x - mean) / std, in that order.
-        sums: the steps that normalized.
+        order: the order of the channels.
+        turned: the origins of the steps that reversed the channels.
+        mean, std: the tensor is (x - mean) / std, in that order of channels.
+        sums: the origins of the steps that normalized.
         resized: how sides were scaled (``squash``, ``greater``, ``fit_to_window``), if they were.
-        size: (height, width) that the resize was told.
-        done: whether it was cropped or padded.
+        size: (height, width) given to the resize.
+        done: whether the image was cropped or padded.
     """
 
     draft: Draft
@@ -58,10 +58,10 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
     """Write color, resize, geometry and normalize.
 
     Args:
-        draft: the profile in the making.
+        draft: the draft of the profile.
         steps: the keys of each step.
-        order: of the channels that the reader gives.
-        reader: its origin.
+        order: the order of the channels that the reader returns.
+        reader: the origin of that order.
     """
     path = _Path(draft, order, [reader])
     followed: list[Keys] = []
@@ -71,31 +71,31 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
     }  # fmt: skip
     for keys in steps:
         if "type" not in keys:
-            keys.problem("type", "not written; without it the step is not known")
+            keys.problem("type", "not written; it selects the step")
             continue
         step = keys.choice("type", kinds, None)
         if step is not None:
             step(path, keys)
             followed.append(keys)
     if path.last is None and steps:
-        steps[0].problem("type", "no step resizes; a profile brings every image to one size")
+        steps[0].problem("type", "no step resizes; a profile resizes every image to one size")
     draft.write("color", "format", "rgb", reader)
     draft.write("color", "order", path.order, together(*path.turned))
     _finish(path)
-    said = together(*path.sums or ["no step normalizes; the model may hold one"])
+    said = together(*path.sums or ["no step normalizes; the model may do it"])
     draft.normalize(path.mean, path.std, lambda _: said)
     for keys in followed:
         keys.rest(named=("type",))
 
 
 def _finish(path: _Path) -> None:
-    """Say what is missing where the last step left the image without one size."""
+    """Report what is missing if the image has no fixed size after the last step."""
     if path.last is None or path.done or path.resized == "squash":
         return
     scale = path.resized
     path.last.refuse(
         "aspect_ratio_scale",
-        "a size that changes from image to image; a profile wants a "
+        "the size varies by image; a profile needs a "
         f"{'crop' if scale == 'greater' else 'padding'} after it",
     )
 
@@ -111,7 +111,7 @@ def _sides(keys: Keys, default: tuple[int, int] | None = None) -> tuple[int, int
     height = keys.take("dst_height", values.pixels, 0)
     width = keys.take("dst_width", values.pixels, 0)
     if size and (height or width):
-        keys.refuse("size", "and dst_height or dst_width besides; write one of them")
+        keys.refuse("size", "dst_height or dst_width is also given; write only one of them")
     if size:
         return size, size
     if height and width:
@@ -163,7 +163,9 @@ def _may_resize(path: _Path, keys: Keys) -> bool:
     if path.done:
         before = "crop or padding"
     if before:
-        keys.refuse("type", f"a {before} comes before it; a profile resizes once, and first")
+        keys.refuse(
+            "type", f"a {before} comes before it; a profile resizes once, as the first step"
+        )
         for key in keys.values:
             keys.take(key, lambda value: value, None)
     return not before
@@ -196,8 +198,7 @@ def _crop(path: _Path, keys: Keys) -> None:
         if keys.values.get(key):
             keys.refuse(
                 key,
-                "a part of the image before it has the network's size; a profile crops "
-                "what was resized",
+                "it crops the image before it is resized; a profile crops only after the resize",
             )
         keys.take(key, lambda value: value, None)
     pillow = keys.take("use_pillow", values.boolean, False)
@@ -212,7 +213,7 @@ def _crop(path: _Path, keys: Keys) -> None:
         if (path.resized, size) != ("squash", path.size):
             keys.refuse(
                 "type",
-                f"a crop after a {path.resized}; a profile crops what kept its "
+                f"a crop after a {path.resized}; a profile crops only images that kept their "
                 "proportions: aspect_ratio_scale greater",
             )
         return
@@ -245,7 +246,7 @@ def _padding(path: _Path, keys: Keys) -> None:
     stride = keys.take("stride", values.pixels, 1)
     for key in ("enable_resize", "left_top_extend"):
         if keys.take(key, values.boolean, False):
-            keys.refuse(key, "a profile's padding has no such step")
+            keys.refuse(key, "a profile's padding cannot express this")
     keys.take("use_numpy", values.boolean, False)
     keys.choice("numpy_pad_mode", {"constant": "constant"}, "constant")
     if path.done or path.sums or path.resized != "fit_to_window":

@@ -29,9 +29,9 @@ def read(path: Path, raw: str, draft: Draft, entry: int | None) -> None:
     """Fill *draft* from the file's text."""
     groups = _groups(path, raw, draft)
     if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: there is one network in a config_infer")
+        draft.problems.append(f"{path}: entry {entry}: a config_infer file has only one network")
     if "property" not in groups:
-        draft.problems.append(f"{path}:1: no group [property]; Gst-nvinfer's file has one")
+        draft.problems.append(f"{path}:1: no group [property], which Gst-nvinfer requires")
         return
     keys = _keys(draft, path, groups, "property")
     _color(keys)
@@ -112,7 +112,7 @@ def _boolean(written: str) -> bool:
 def _floats(written: str) -> list[Fraction]:
     found = [values.decimal(one) for one in written.removesuffix(";").split(";")]
     if len(found) != 3:
-        raise ValueError("three numbers with ; between them expected, one a channel")
+        raise ValueError("three numbers separated by ; expected, one per channel")
     return found
 
 
@@ -160,13 +160,16 @@ def _resize(keys: Keys) -> None:
     default = "6 is the default, and that is nearest"
     draft.whole.add("resize")
     draft.write(
-        "resize", "backend", "opencv", "stands in for NvBufSurfTransform, which runs nowhere else"
+        "resize",
+        "backend",
+        "opencv",
+        "replaces NvBufSurfTransform, which runs only on NVIDIA devices",
     )
     draft.write("resize", "interpolation", chosen, keys.origin("scaling-filter", default))
     domain = image_spec(draft.base).resize.domain
     draft.write("resize", "domain", domain, f"as {draft.base.name} has it")
     source = (
-        f"NvBufSurfTransform ({hardware}): kernels not published, OpenCV's of that name stand in"
+        f"NvBufSurfTransform ({hardware}): kernels not published, OpenCV's of that name are used"
     )
     draft.claim("resize", "assumed", source)
 
@@ -186,7 +189,7 @@ def _geometry(keys: Keys) -> bool:
         draft.write("geometry", "position", "center" if center else "top_left", side)
         draft.write("geometry", "value", 0, "get_converted_buffer pads with 0")
     elif "symmetric-padding" in keys:
-        draft.aside.append("symmetric-padding: nothing is padded without maintain-aspect-ratio=1")
+        draft.aside.append("symmetric-padding: no padding without maintain-aspect-ratio=1")
     source = "gstnvinfer.cpp get_converted_buffer; it also drops an odd last row and column"
     draft.claim("geometry", "emulated", source)
     return keeps
@@ -214,14 +217,14 @@ def _precision(keys: Keys) -> None:
     elif table in keys:
         keys.refuse(
             table,
-            "a profile calibrates anew and cannot take TensorRT's table; remove the "
-            "line if that will do",
+            "a profile runs its own calibration and cannot use TensorRT's table; remove the "
+            "line to accept that",
         )
     if mode != base.spec.precision.compute:
         if mode == "int8":
             keys.refuse(
                 "network-mode",
-                f"INT8 needs a quantizer and {base.name} has none; import with "
+                f"INT8 needs a quantizer, but {base.name} has none; import with "
                 "an INT8 profile as the base",
             )
             return
@@ -234,12 +237,10 @@ def _precision(keys: Keys) -> None:
             )
     else:
         draft.aside.append(
-            f"{origin.removeprefix('from config_infer: ')}: precision is {base.name}'s, {mode} too"
+            f"{origin.removeprefix('from config_infer: ')}: {base.name}'s precision is {mode} too"
         )
     if mode != "fp32":
-        source = (
-            f"network-mode lets TensorRT choose {mode} layer by layer; here the file says it of all"
-        )
+        source = f"network-mode lets TensorRT choose {mode} per layer; here all layers use it"
         draft.claim("precision", "emulated", source)
 
 
@@ -253,8 +254,8 @@ def _clusters(keys: Keys, path: Path, groups: Groups, letterbox: bool) -> None:
     if "cluster-mode" not in keys:
         keys.problem(
             "cluster-mode",
-            "not written, and the default, groupRectangles, is none that a "
-            "profile has; write 2 (NMS) or 4 (none), or network-type=1 for a classifier",
+            "not written, and a profile does not have the default, "
+            "groupRectangles; write 2 (NMS) or 4 (none), or network-type=1 for a classifier",
         )
     kind = keys.choice("cluster-mode", {"2": "greedy", "4": "none"}, "")
     found = _keys(draft, path, {"class-attrs-all": {}, **groups}, "class-attrs-all")
@@ -274,8 +275,8 @@ def _clusters(keys: Keys, path: Path, groups: Groups, letterbox: bool) -> None:
     if found.take("topk", values.text, "-1") != "-1":
         found.refuse(
             "topk",
-            "so many boxes of each class are kept; a profile counts those of the whole "
-            "image. Remove the line, or write -1, if no image has so many",
+            "it limits the boxes of each class; a profile limits those of the whole "
+            "image. Remove the line, or write -1, if no image has that many",
         )
     found.aside(nvinfer_keys.CLUSTERS)
     for key, (allowed, why) in nvinfer_keys.BOXES.items():
@@ -287,7 +288,7 @@ def _clusters(keys: Keys, path: Path, groups: Groups, letterbox: bool) -> None:
 
 def _other(keys: Keys, group: str, task: str) -> None:
     if group.startswith("class-attrs-") and task != "detection":
-        keys.aside(dict.fromkeys(keys.values, "of boxes, and this is no detector"))
+        keys.aside(dict.fromkeys(keys.values, "about boxes, but this is not a detector"))
         return
     why = (
         "a profile has one threshold for all classes"

@@ -1,4 +1,4 @@
-"""A profile in the making: what an importer found, wrote, set aside and refused."""
+"""A draft of an imported profile: the written values, ignored keys and problems."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _NOT_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
 class Draft:
-    """What becomes of a document.
+    """The result of importing a document.
 
     Attributes:
         base: the profile that it will extend.
-        tool: the document's kind, as it is called in comments.
-        problems: one line for everything that a profile cannot say.
-        aside: what the document says and no stack has, each with the reason.
-        card: what belongs to the model card.
-        evidence: section to (kind, source).
-        whole: sections of which nothing is inherited from the base.
-        name: of the network, where the document tells it.
+        tool: the name of the document's format in comments.
+        problems: one line for everything that a profile cannot express.
+        aside: ignored keys of the document, each with the reason.
+        card: values that belong in the model card.
+        evidence: for each section its (kind, source).
+        whole: sections that inherit nothing from the base.
+        name: the name of the network, if the document has it.
     """
 
     def __init__(self, base: Profile, tool: str) -> None:
@@ -44,22 +44,22 @@ class Draft:
         self._lines: dict[str, dict[str, tuple[Any, str]]] = {}
 
     def write(self, section: str, field: str, value: Any, origin: str) -> None:
-        """Write one field, with where it comes from."""
+        """Write one field, with its origin as a comment."""
         self._lines.setdefault(section, {})[field] = (value, origin)
 
     def claim(self, section: str, kind: str, source: str) -> None:
-        """Say how we know a section."""
+        """Set the evidence of a section."""
         self.evidence[section] = (kind, source)
 
     def normalize(
         self, mean: list[Fraction], std: list[Fraction], origin: Callable[[str], str]
     ) -> None:
-        """Write numbers on 0-255; they override the model card's.
+        """Write mean and std on the scale 0-255; they override the model card's.
 
         Args:
             mean: per channel, in the order of the tensor.
-            std: likewise.
-            origin: gives the origin of ``mean`` and of ``std``.
+            std: per channel, in the order of the tensor.
+            origin: returns the origin of ``mean`` and of ``std``.
         """
         for name, numbers in (("mean", mean), ("std", std)):
             self.write("normalize", name, [float(one) for one in numbers], origin(name))
@@ -68,20 +68,20 @@ class Draft:
         """Return the YAML document.
 
         Args:
-            name: of the profile.
-            source: what was imported, for the first comment.
-            extends: how the base is written.
+            name: the name of the profile.
+            source: the imported file, for the first comment.
+            extends: the value of ``extends``.
         """
         head = [
             f"Imported from {source} ({self.tool}) by simulate profiles import.",
-            f"What that file does not say comes from {extends}; simulate profiles show tells it.",
+            f"All other values come from {extends}; simulate profiles show lists them.",
         ]
         for title, lines in (
             (
-                "For the model card (docs/model-cards.md), which has the network's own sizes:",
+                "For the model card (docs/model-cards.md), which has the network's input size:",
                 self.card,
             ),
-            ("In the file, and not written below:", self.aside),
+            ("In the file, but ignored:", self.aside),
         ):
             head += [title, *(f"  {line}" for line in lines)] if lines else []
         out = [f"# {plain(line)}" for line in head]
@@ -100,16 +100,14 @@ class Draft:
 
     def _summary(self) -> str:
         of = f"{plain(self.name)[:80]}, " if self.name else ""
-        return (
-            f"{of}imported from its {self.tool} file; what that does not say is {self.base.name}'s"
-        )
+        return f"{of}imported from its {self.tool} file; other values from {self.base.name}"
 
     def _removed(self, section: str) -> dict[str, tuple[Any, str]]:
-        """The base's fields that a section of which all is written must not inherit."""
+        """Return the base's fields that a completely written section must not inherit."""
         if section not in self.whole:
             return {}
         inherited = getattr(self.base.spec, section).model_dump(exclude_none=True)
-        note = f"{self.base.name} has one, and this stack has not"
+        note = f"{self.base.name} has one, but this stack does not"
         return {f: (None, note) for f in inherited if f not in self._lines[section]}
 
 
@@ -137,14 +135,14 @@ def _scalar(value: Any) -> str:
 
 
 class Keys:
-    """One mapping of the document: every key of it is taken, set aside with a reason, or refused.
+    """One mapping of the document. Every key is used, ignored with a reason, or refused.
 
     Args:
-        draft: where problems go.
+        draft: the draft that collects problems.
         values: the mapping.
-        where: gives ``FILE:LINE`` of a key.
-        prefix: the dotted path to the mapping, with its last dot.
-        near: the end of it that comments show; all of it where it is None.
+        where: returns ``FILE:LINE`` of a key.
+        prefix: the dotted path to the mapping, with a final dot.
+        near: the part of the prefix that comments show; all of it if None.
     """
 
     def __init__(
@@ -167,7 +165,7 @@ class Keys:
         return self.values.get(key) is not None
 
     def take(self, key: str, check: Callable[[Any], T], default: T) -> T:
-        """Return a checked value; *default* where it is not written, or was refused."""
+        """Return a checked value; *default* if the key is missing or its value was refused."""
         self._seen.add(key)
         if key not in self:
             return default
@@ -178,21 +176,21 @@ class Keys:
             return default
 
     def need(self, key: str, check: Callable[[Any], T], default: T, why: str) -> T:
-        """Return a checked value; refuse the document where it is not written."""
+        """Return a checked value; report a problem if the key is missing."""
         if key not in self:
             self._seen.add(key)
             self.problem(key, f"not written; {why}")
         return self.take(key, check, default)
 
     def choice(self, key: str, offered: Mapping[Any, T], default: T) -> T:
-        """Return what a word stands for; words that are not offered are refused."""
+        """Return the meaning of a value; refuse values that are not in *offered*."""
 
         def check(value: Any) -> T:
             if isinstance(value, list | dict | float | bool):
                 raise ValueError(f"one of {', '.join(map(str, offered))} expected")
             if value not in offered:
                 raise ValueError(
-                    f"a profile has no such thing; these can be imported: "
+                    f"a profile cannot express this; these can be imported: "
                     f"{', '.join(map(str, offered))}"
                 )
             return offered[value]
@@ -200,12 +198,12 @@ class Keys:
         return self.take(key, check, default)
 
     def refuse(self, key: str, why: str) -> None:
-        """Note that a value cannot be expressed."""
+        """Report that a profile cannot express a value."""
         self._seen.add(key)
         self._note(f"{key}={show(self.values.get(key))}", key, why)
 
     def problem(self, key: str, why: str) -> None:
-        """Note a problem with a key, without its value."""
+        """Report a problem with a key, without its value."""
         self._note(key, key, why)
 
     def _note(self, said: str, key: str, why: str) -> None:
@@ -214,18 +212,18 @@ class Keys:
             self.draft.problems.append(line)
 
     def origin(self, key: str, default: str = "") -> str:
-        """Say where a value comes from.
+        """Return the origin of a value, for a comment.
 
         Args:
-            key: as it is written.
-            default: what holds where it is not, and by whose rule.
+            key: the key in the document.
+            default: the value that is used without the key, and why.
         """
         self._told.add(key)
         said = f"={show(self.values[key])}" if key in self else f" is not written; {default}"
         return f"from {self.draft.tool}: {self.near}{key}{said}"
 
     def aside(self, reasons: Mapping[str, str]) -> None:
-        """Set keys aside that change no pixel and no logit."""
+        """Ignore keys that change no pixel and no logit."""
         for key in self.values:
             if key in reasons and key not in self._seen:
                 self._seen.add(key)
@@ -236,11 +234,11 @@ class Keys:
         self.draft.aside.append(f"{self.near}{key}={show(self.values[key])}: {reason}")
 
     def rest(self, also: Iterable[str] = (), named: Iterable[str] = ()) -> None:
-        """Refuse every key that was neither taken nor set aside; name every key that was.
+        """Refuse every key that was neither used nor ignored; list used keys without a comment.
 
         Args:
-            also: keys that the reader knows besides those of this document, for suggestions.
-            named: keys that the document made of it shows in another way.
+            also: other keys that the importer knows, for suggestions.
+            named: keys that the written profile already mentions in another way.
         """
         self._told |= set(named)
         for key, value in self.values.items():
@@ -251,4 +249,4 @@ class Keys:
             elif key not in self._seen:
                 near = difflib.get_close_matches(key, {*self._seen, *also}, n=1)
                 hint = f"did you mean {near[0]}?" if near else "remove it if it changes nothing"
-                self.refuse(key, f"not known here, and it may change a pixel; {hint}")
+                self.refuse(key, f"unknown key, which may change a pixel; {hint}")

@@ -1,4 +1,4 @@
-"""Which format a document has, and from there to a profile that loads and can be chosen."""
+"""Detect the format of a document and convert it to a profile that loads and can run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NAME = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of document.
+    """One format of configuration files.
 
     Attributes:
-        summary: what it is.
-        base: the built-in profile that fills in what such a document does not say.
-        tool: what the document is called in comments.
-        read: fills a draft; *entry* is which of several models of the file is meant, from 1.
+        summary: a description of the format.
+        base: the built-in profile that supplies all values that such a file does not have.
+        tool: the name of the format in comments.
+        read: fills a draft; its argument *entry* selects one of several models of the file, from 1.
     """
 
     summary: str
@@ -69,20 +69,20 @@ def convert(
     base: str | None = None,
     entry: int | None = None,
 ) -> str:
-    """Make a profile of another tool's configuration.
+    """Convert another tool's configuration to a profile.
 
     Args:
         path: the file.
-        format: a key of FORMATS; found out from the file where it is None.
-        name: of the profile; made from the file's name where it is None.
-        base: the profile to extend, a path or a built-in name; the format's own where it is None.
-        entry: which of several models of the file, from 1.
+        format: a key of FORMATS; None detects it from the file.
+        name: the name of the profile; None makes it from the file's name.
+        base: the profile to extend, a path or a built-in name; None uses the format's own.
+        entry: selects one of several models of the file, from 1.
 
     Returns:
-        A commented YAML document, which loads and can be chosen; each value with its origin.
+        A YAML document that loads and can run, with the origin of each value as a comment.
 
     Raises:
-        ProfileError: a line for everything that a profile cannot say.
+        ProfileError: one line for everything that a profile cannot express.
     """
     raw = _text(path)
     if format is None:
@@ -106,7 +106,7 @@ _COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_prim
 
 
 def _extends(base: str) -> str:
-    """How the base is written: a name, or a path that holds wherever the file goes."""
+    """Return the value of ``extends``: a name, or an absolute path that works from any folder."""
     place = find(base)
     return name_of(place) or str(place.resolve())
 
@@ -139,10 +139,10 @@ def _guess(path: Path, raw: str) -> str:
         return "accuracy_checker"
     elif re.search(r"^property\s*:", raw, re.MULTILINE):
         raise ProfileError(
-            [f"{path}: DeepStream's YAML form; write it as [property] and key=value"]
+            [f"{path}: DeepStream's YAML is not supported; write [property] and key=value"]
         )
     known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
-    raise ProfileError([f"{path}: none of the formats that can be imported: {known}"])
+    raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 
 
 def _parsed(format: str, path: Path, raw: str) -> Any:
@@ -158,18 +158,18 @@ def _json(path: Path, raw: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in items:
             if key in found:
-                problems.append(f"{path}: {plain(key)[:80]}: given twice in one place")
+                problems.append(f"{path}: {plain(key)[:80]}: given twice in one object")
             found[key] = value
         return found
 
     def constant(word: str) -> None:
-        problems.append(f"{path}: {word}: no number; JSON has none of that name")
+        problems.append(f"{path}: {word} is not a JSON number")
 
     try:
         found = json.loads(raw, object_pairs_hook=pairs, parse_constant=constant)
     except json.JSONDecodeError as error:
         raise ProfileError([f"{path}:{error.lineno}: not JSON: {error.msg}"]) from error
-    except ValueError as error:  # more digits than Python counts
+    except ValueError as error:  # more digits than Python's limit
         raise ProfileError([f"{path}: a number with too many digits"]) from error
     except RecursionError as error:
         raise ProfileError([f"{path}: nested too deeply"]) from error
@@ -181,10 +181,10 @@ def _json(path: Path, raw: str) -> dict[str, Any]:
 
 
 def _prove(path: Path, written: str) -> None:
-    """Load and choose the document, as ``simulate profiles check`` does.
+    """Load the document and find its implementations, as ``simulate profiles check`` does.
 
     Raises:
-        ProfileError: it cannot run as it is written.
+        ProfileError: the profile cannot run.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "imported.yaml"

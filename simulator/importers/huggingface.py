@@ -65,7 +65,7 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     """Fill *draft* from the parsed JSON."""
     keys = Keys(draft, found, lambda _: str(path))
     if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: there is one processor in the file")
+        draft.problems.append(f"{path}: entry {entry}: the file has only one processor")
     name, suffix = _type(keys)
     if name is None:
         return
@@ -73,8 +73,8 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     draft.claim(
         "decode",
         "assumed",
-        f"preprocessor_config does not say who decodes; {image_spec(draft.base).decode.backend} is "
-        f"{draft.base.name}'s. transformers.image_utils.load_image: Pillow, EXIF applied",
+        f"preprocessor_config does not name a decoder; {image_spec(draft.base).decode.backend} is "
+        f"from {draft.base.name}. transformers.image_utils.load_image: Pillow, EXIF applied",
     )
     _color(keys, name)
     _resample(keys, suffix)
@@ -91,8 +91,8 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
         if keys.values.get(key):
             keys.refuse(
                 key,
-                "a step of its own before or after the crop; a profile has resize, crop "
-                "or pad, normalize",
+                "a separate step before or after the crop; a profile has resize, crop "
+                "or pad, and normalize",
             )
         keys.take(key, lambda value: value, None)
     keys.aside(_ASIDE)
@@ -104,7 +104,7 @@ def _type(keys: Keys) -> tuple[str | None, str]:
     if key not in keys:
         keys.problem(
             "image_processor_type",
-            "not written; without it the steps are not known: write for example ViTImageProcessor",
+            "not written; it selects the steps: write for example ViTImageProcessor",
         )
         return None, ""
     written = keys.take(key, values.text, "")
@@ -114,7 +114,7 @@ def _type(keys: Keys) -> tuple[str | None, str]:
             return name, suffix
     if written:
         known = unknown("processor", values.show(written), [f"{n}ImageProcessor" for n in _TYPES])
-        keys.refuse(key, f"its steps are not known here, and are not guessed: {known}")
+        keys.refuse(key, f"unknown processor; these can be imported: {known}")
     return None, ""
 
 
@@ -158,8 +158,8 @@ def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
         if isinstance(value, dict):
             if set(value) not in ({"height", "width"}, {"shortest_edge"}):
                 raise ValueError(
-                    "only {height, width} and {shortest_edge} end at one size; with "
-                    "another rule the network's input changes from image to image"
+                    "only {height, width} and {shortest_edge} give one size; with "
+                    "other rules the size of the network's input varies by image"
                 )
             return {name: values.pixels(side) for name, side in value.items()}
         if isinstance(value, list) and len(value) == 2:
@@ -167,7 +167,7 @@ def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
         side = values.pixels(value)
         return {"height": side, "width": side} if square else {"shortest_edge": side}
 
-    return keys.need(key, check, {}, "without it nothing says to which size images are brought")
+    return keys.need(key, check, {}, "it sets the size of the resized images")
 
 
 def _geometry(keys: Keys, name: str) -> None:
@@ -175,7 +175,7 @@ def _geometry(keys: Keys, name: str) -> None:
     if not keys.need("do_resize", values.boolean, True, _CHANGES):
         keys.refuse(
             "do_resize",
-            "images stay as large as they are; a profile brings every image to the network's size",
+            "images keep their size; a profile resizes every image to the network's size",
         )
         keys.take("size", lambda value: value, None)
         keys.take("crop_size", lambda value: value, None)
@@ -196,8 +196,8 @@ def _geometry(keys: Keys, name: str) -> None:
         key = "crop_size" if crops else "size"
         keys.refuse(
             key,
-            "the other side is left as it comes, and the network's input changes from "
-            "image to image; only with do_center_crop and a {height, width}",
+            "the size of the network's input varies by image; this needs do_center_crop "
+            "and a crop_size of {height, width}",
         )
     elif "shortest_edge" in size:
         _short_side(keys, size["shortest_edge"], crop, keys.origin("size"))
@@ -208,8 +208,8 @@ def _geometry(keys: Keys, name: str) -> None:
     else:
         keys.refuse(
             "crop_size",
-            f"a crop out of an image squashed to size={values.show(size)}; a "
-            "profile squashes, or crops what kept its proportions",
+            f"a crop from an image squashed to size={values.show(size)}; a "
+            "profile either squashes or crops",
         )
 
 
@@ -243,13 +243,13 @@ def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
     origin = together(keys.origin("size"), keys.origin("crop_pct", default))
     if crops:
         keys.refuse(
-            "do_center_crop", "ConvNext crops within its resize; a second crop has no place"
+            "do_center_crop", "ConvNext crops as part of its resize; a second crop is not possible"
         )
     keys.take("crop_size", lambda value: value, None)
     edge = size.get("shortest_edge")
     if edge is None:
         if size:
-            keys.refuse("size", "ConvNextImageProcessor wants {shortest_edge}")
+            keys.refuse("size", "ConvNextImageProcessor needs {shortest_edge}")
         return
     both = {"height": edge, "width": edge}
     if edge >= 384:

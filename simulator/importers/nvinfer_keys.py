@@ -1,4 +1,4 @@
-"""Keys of Gst-nvinfer that change no pixel and no logit, or change none while they are off.
+"""Keys of Gst-nvinfer that never change a pixel or a logit, or do not while they are off.
 
 Source: ``gstnvinfer_property_parser.h`` and the tables of the developer guide's "Gst-nvinfer".
 """
@@ -9,15 +9,15 @@ _MODEL = "the network itself; the model card names an ONNX file"
 _ENGINE = "an engine that TensorRT has built; here it is built from the card's ONNX file"
 _OUTPUT = "what outputs mean: the model card's output"
 _LABELS = "the classes: the model card's labels"
-_ONE = "samples go one by one"
+_ONE = "samples run one at a time"
 _WHERE = "where it runs, not what it computes"
-_PIPELINE = "which element of a pipeline sees what; here every image is seen"
-_FOLLOWS = "what is done with answers"
+_PIPELINE = "which element of a pipeline processes what; here every image is processed"
+_FOLLOWS = "what happens to the answers"
 _SECOND = "of process-mode=2, and this is 1"
 
 ASIDE = {
     "batch-size": _ONE, "force-implicit-batch-dim": _ONE, "tensor-meta-pool-size": _ONE,
-    "interval": "frames that are left out between two; every image is seen here",
+    "interval": "the number of skipped frames; every image is processed here",
     "gie-unique-id": _PIPELINE, "secondary-reinfer-interval": _SECOND,
     "gpu-id": _WHERE, "use-dla-core": "enable-dla is off", "workspace-size": _WHERE,
     "auto-inc-mem": _WHERE, "max-gpu-mem-per": _WHERE, "disable-output-host-copy": _WHERE,
@@ -37,26 +37,26 @@ ASIDE = {
     "input-object-min-width": _SECOND, "input-object-min-height": _SECOND,
     "input-object-max-width": _SECOND, "input-object-max-height": _SECOND,
 }  # fmt: skip
-"""Key to the reason why it is no part of a profile."""
+"""For each key the reason why a profile does not need it."""
 
 _OFF = ("0", "false")
 ONLY: dict[str, tuple[tuple[str, ...], str]] = {
-    "process-mode": (("1",), "it works on the boxes of another network, and a profile sees whole "
-                     "images; cut the objects out as images, and write process-mode=1"),
-    "input-tensor-from-meta": (_OFF, "Gst-nvdspreprocess makes the tensor, by a file of its own; "
-                               "write that one's values into this file"),
-    "enable-dla": (_OFF, "no backend here computes as a DLA does; remove the line to use the GPU"),
+    "process-mode": (("1",), "it runs on the boxes of another network, but a profile runs on whole "
+                     "images; save the objects as images, and write process-mode=1"),
+    "input-tensor-from-meta": (_OFF, "Gst-nvdspreprocess makes the tensor, from another file; "
+                               "write the values of that file into this one"),
+    "enable-dla": (_OFF, "no backend here emulates a DLA; remove the line to use the GPU"),
     "enable-dbscan": (_OFF, "a profile has no DBSCAN; write cluster-mode=2"),
     "crop-objects-to-roi-boundary": (_OFF, "a profile has no regions of interest"),
-    "mean-file": ((), "a mean for every pixel; a profile has one a channel: write offsets"),
+    "mean-file": ((), "a mean for every pixel; a profile has one per channel: write offsets"),
     "output-io-formats": ((), "a type for single outputs; a profile has one precision for all"),
     "layer-device-precision": ((), "a type for single layers; a profile has one precision for all"),
-    "filter-out-class-ids": ((), "classes that are dropped; remove it and count without them"),
+    "filter-out-class-ids": ((), "it drops classes; a profile drops none: remove the line"),
     "uff-input-order": ((), "of a UFF model; the model card wants an ONNX file"),
     "uff-input-dims": ((), "of a UFF model; write infer-dims"),
     "input-dims": ((), "of a UFF model; write infer-dims"),
 }  # fmt: skip
-"""Key to the values at which it changes nothing, and what it is otherwise."""
+"""For each key the values at which it changes nothing, and the reason for refusing others."""
 
 _GROUPS = "of other clusterings than cluster-mode 2 and 4"
 CLUSTERS = {

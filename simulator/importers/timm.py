@@ -24,7 +24,7 @@ _LABELS = "the classes are the model card's: labels, output"
 _MODEL = "which network it is; the card names an ONNX file"
 _WEIGHTS = "where the weights come from; the card names an ONNX file"
 _TEXT = "says nothing about pixels"
-_TEST = "a second evaluation of the same weights; a card and a short_side of its own"
+_TEST = "a second evaluation of the same weights; it needs its own card and short_side"
 _OUTER = {
     "architecture": _MODEL, "num_features": _MODEL, "global_pool": _MODEL,
     "num_classes": _LABELS, "label_names": _LABELS, "label_descriptions": _LABELS,
@@ -48,7 +48,7 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     """Fill *draft* from the parsed JSON."""
     top = Keys(draft, found, lambda _: str(path))
     if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: there is one model in a pretrained_cfg")
+        draft.problems.append(f"{path}: entry {entry}: a pretrained_cfg has only one model")
     cfg = top
     if "pretrained_cfg" in found:
         inner: dict[str, Any] = top.take("pretrained_cfg", values.mapping, {})
@@ -84,14 +84,14 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
 
 
 def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
-    """The network's (height, width); ``model_args`` of the file may only agree with it."""
+    """Return the network's (height, width); ``model_args`` of the file must agree with it."""
 
     def sides(value: Any) -> tuple[int, int]:
         if not isinstance(value, list) or len(value) != 3 or value[0] != 3:
             raise ValueError("[3, height, width] expected: a profile's images have 3 channels")
         return values.pixels(value[1]), values.pixels(value[2])
 
-    why = "without it nothing says to which size images are cut"
+    why = "it sets the size of the cropped images"
     size: tuple[int, int] | None = cfg.need("input_size", sides, (0, 0), why)
     arguments: dict[str, Any] = top.take("model_args", values.mapping, {})
     same = (3, None, size and size[0], list(size or ()))
@@ -137,8 +137,8 @@ def _geometry(cfg: Keys, size: tuple[int, int]) -> None:
     if size[0] != size[1]:
         cfg.refuse(
             "input_size",
-            "crop_mode center of an oblong size has two scales; a profile's "
-            "short_side_crop has one short side",
+            "crop_mode center with height and width that differ has two scales; a profile's "
+            "short_side_crop has only one",
         )
         return
     short_side = math.floor(size[0] / float(fraction))

@@ -1,6 +1,6 @@
-"""What a value of another tool's document may be: each check returns it, or says what is wrong.
+"""Checks for values of other tools' documents. Each returns the checked value.
 
-Every check raises ValueError with words that end the line ``FILE:LINE: KEY=VALUE: …``.
+A check raises ValueError with a message that follows ``FILE:LINE: KEY=VALUE: ``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def text(value: Any) -> str:
 
 
 def pixels(value: Any) -> int:
-    """Take a side of an image."""
+    """Check the height or width of an image, in pixels."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PIXELS:
         raise ValueError(f"a number of pixels expected, 1 to {PIXELS}")
     return value
@@ -62,14 +62,14 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> Fraction:
-    """Take a number as its decimal digits say it, not as its binary form has rounded it."""
+    """Check a number; return it exactly as its decimal digits say, without binary rounding."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a number expected")
     return decimal(repr(value))
 
 
 def decimal(written: str) -> Fraction:
-    """Take a number from its digits."""
+    """Parse a number from its decimal digits."""
     try:
         taken = Decimal(written.strip())
     except InvalidOperation:
@@ -88,22 +88,22 @@ def above_zero(value: Any) -> Fraction:
 
 
 def factor(value: Any) -> Fraction:
-    """Take a factor of pixels; the float nearest to 1/255, 2/255, ... is taken to be that."""
+    """Check a factor of pixels; the float nearest to n/255 is returned as exactly n/255."""
     return neat(above_zero(value))
 
 
 def neat(factor: Fraction) -> Fraction:
-    """Return 1/255 for the digits of the float that is nearest to 1/255; and so on."""
+    """Return exactly n/255 for the float that is nearest to it."""
     inverse = (1 / factor).limit_denominator(10)
     return 1 / inverse if inverse and float(1 / inverse) == float(factor) else factor
 
 
 def three(value: Any) -> list[Fraction]:
-    """Take three numbers, one a channel; a single number stands for all three."""
+    """Check three numbers, one per channel; a single number is used for all three."""
     if isinstance(value, int | float):
         return [number(value)] * 3
     if not isinstance(value, list) or len(value) != 3:
-        raise ValueError("three numbers expected, one a channel: a profile's images are in color")
+        raise ValueError("three numbers expected, one per channel: a profile's images are in color")
     return [number(one) for one in value]
 
 

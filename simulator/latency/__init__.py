@@ -1,1 +1,1 @@
-"""Latency: SingleStream rounds, percentiles that the sample can carry, distributions."""
+"""Latency measurements: MLPerf's scenarios, percentiles, and quality with a deadline."""

@@ -1,4 +1,4 @@
-"""What stacks take: percentiles that the samples carry, ratios, spread, the size of the input."""
+"""Figures of measured latencies: percentiles, ratios, spread between rounds, disturbances."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ Floats = NDArray[np.float64]
 
 
 def table(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return ``latency_ms``: for each stack and stage its percentiles, mean, least and largest.
+    """Return ``latency_ms``: percentiles, mean, minimum and maximum by stack and stage.
 
-    Milliseconds of all answers of all rounds; a percentile that they cannot carry is None.
+    They are in milliseconds, of all answers in all rounds. A percentile for which there are too
+    few answers is None.
     """
     return {
         side: {stage: figures(found.answered(stage)) for stage in (TOTAL, *found.stages)}
@@ -42,21 +43,23 @@ def missing(times: Mapping[str, Times]) -> dict[str, str]:
     """Return why figures of :func:`table` are None, by their path in the summary."""
     why: dict[str, str] = {}
     for side, found in times.items():
-        came = found.answered().size
-        own = {name(p): cannot_carry(came, p) for p in PERCENTILES if came < samples_needed(p)}
-        if not came:
-            own |= dict.fromkeys(("mean", "min", "max"), "no answer came")
+        answers = found.answered().size
+        reasons = {
+            name(p): cannot_carry(answers, p) for p in PERCENTILES if answers < samples_needed(p)
+        }
+        if not answers:
+            reasons |= dict.fromkeys(("mean", "min", "max"), "every inference failed")
         for stage in (TOTAL, *found.stages):
-            why |= {f"latency_ms.{side}.{stage}.{key}": reason for key, reason in own.items()}
+            why |= {f"latency_ms.{side}.{stage}.{key}": reason for key, reason in reasons.items()}
     return why
 
 
 def percentiles(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return of each stack's percentiles of the total time what can be known of them.
+    """Return the percentiles of each stack's total time, with their bounds.
 
     Each has ``ms``, ``ci95`` from order statistics, ``early_stopping_ms`` (LoadGen's estimate,
-    above the true percentile with 99 % confidence) and ``needs``, how many more samples it takes
-    to carry it; the first three are None where that is not 0, or where no interval is possible.
+    above the true percentile with 99 % confidence) and ``needs``, how many more samples it needs.
+    The first three are None where ``needs`` is not 0; ``ci95`` also where no interval is possible.
     """
     return {side: _bounds(found.answered()) for side, found in times.items()}
 
@@ -66,10 +69,10 @@ def _bounds(ns: Ints) -> dict[str, Any]:
     found = {}
     for p in PERCENTILES:
         value, bound, ends = percentile(ranked, p), early_stopping(ranked, p), interval(ranked, p)
-        carried = value is not None
+        known = value is not None
         found[name(p)] = {
             "ms": None if value is None else value / MS,
-            "ci95": [end / MS for end in ends] if ends and carried else None,
+            "ci95": [end / MS for end in ends] if ends and known else None,
             "early_stopping_ms": None if bound is None else bound / MS,
             "needs": max(0, samples_needed(p) - len(ns)),
         }
@@ -77,14 +80,15 @@ def _bounds(ns: Ints) -> dict[str, Any]:
 
 
 def ratios(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Compare the time that stacks take for a round with the first stack's time for the same round.
+    """Compare each stack's time for a round with the first stack's time for the same round.
 
-    Stacks take turns within a round, so that what slows the machine down slows both.
+    Stacks take turns within a round, so that a slow phase of the machine affects all of them.
 
     Returns:
-        For each further stack ``value``, the geometric mean over rounds of its time by the first
-        one's, its interval ``ci95`` (None with one round) and ``rounds``. Samples that failed in
-        either are left out. Empty where stacks were not measured together.
+        For each further stack: ``to``, the first stack; ``value``, the geometric mean over rounds
+        of its time divided by the first stack's; ``ci95`` (None with one round); and ``rounds``.
+        Samples that failed in either stack are left out. Empty where stacks were not measured
+        together.
 
     Source:
         Student's t on the logarithms; rounds are the units, because neighbouring samples are not
@@ -110,11 +114,11 @@ def ratios(times: Mapping[str, Times]) -> dict[str, Any]:
 
 
 def spread(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return how far rounds differ, as clocks, heat and other programs make them.
+    """Return how far rounds differ, due to clock frequency, heat and other programs.
 
     Returns:
-        For each stack ``medians_ms`` of its rounds, and ``range``, the largest less the least by
-        the median of them; None with one round, or where that median is 0.
+        For each stack ``medians_ms``, the median of each round; and ``range``, (largest - smallest)
+        / median of these medians, None with one round or where that median is 0.
     """
     found = {}
     for side, one in times.items():
@@ -127,33 +131,37 @@ def spread(times: Mapping[str, Times]) -> dict[str, Any]:
 
 
 def conditions(rounds: Sequence[Round]) -> dict[str, Any] | None:
-    """Add up what may have disturbed the rounds; None where nothing was measured here.
+    """Sum up what may have disturbed the rounds; None where nothing was measured here.
 
-    ``collections`` of Python's garbage collector (``count``, ``ms``, ``longest_ms``, ``samples``
-    that they hit), ``preempted``, and the least and the largest ``load`` and ``mhz``.
+    Returns:
+        ``collections`` of Python's garbage collector (``count``, ``ms``, ``longest_ms``,
+        ``samples`` during which one ran); ``preempted``, involuntary context switches; and the
+        smallest and the largest ``load`` (average of a minute) and ``mhz`` of the processors.
     """
     if not rounds:
         return None
-    told = [one.conditions for one in rounds]
-    pauses = [one["collections"] for one in told]
-    mhz = [value for one in told for value in one["mhz"]]
-    loads = [one["load"] for one in told]
+    every = [one.conditions for one in rounds]
+    pauses = [one["collections"] for one in every]
+    mhz = [value for one in every for value in one["mhz"]]
+    loads = [one["load"] for one in every]
     return {
         "collections": {
             **{key: sum(one[key] for one in pauses) for key in ("count", "ms", "samples")},
             "longest_ms": max(one["longest_ms"] for one in pauses),
         },
-        "preempted": sum(one["preempted"] for one in told),
+        "preempted": sum(one["preempted"] for one in every),
         "load": [min(loads), max(loads)],
         "mhz": [min(mhz), max(mhz)] if mhz else None,
     }
 
 
 def _together(one: Times, other: Times) -> bool:
+    """Whether two stacks took turns in the same rounds."""
     return one.measured and other.measured and one.rounds == other.rounds
 
 
 def _student(logs: Floats) -> list[float] | None:
+    """The 95 % interval of a geometric mean, from the logarithms; None with one value."""
     if logs.size < 2:
         return None
     half = stats.t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size)

@@ -1,4 +1,4 @@
-"""Going through rounds: every stack and sample untimed once, then timed until it is enough."""
+"""Measures in rounds: every stack and sample once untimed, then timed for several rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Answers, Session, answers
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
-from simulator.latency.pace import Pace
+from simulator.latency.pace import RoundPolicy
 from simulator.latency.recorded import load_times
 from simulator.latency.single_stream import Round, SingleStream
 from simulator.latency.summary import Timed, in_rounds, vocabulary
@@ -37,22 +37,31 @@ class InRounds:
     """Measures in SingleStream, round after round.
 
     Args:
-        pace: from the number of samples to what says when to stop.
-        tables: recorded latencies, by stack; it is not measured then. None: the job takes none.
+        policy: a function from the number of samples to what decides the number of rounds.
+        tables: recorded latencies, by stack; such a stack is not measured. None where the
+            experiment takes no recorded latencies.
     """
 
     shape: ClassVar[type[LatencySummary]] = LatencySummary
 
-    def __init__(self, pace: Callable[[int], Pace], tables: Mapping[str, Path] | None) -> None:
-        self._pace, self._tables = pace, tables
+    def __init__(
+        self, policy: Callable[[int], RoundPolicy], tables: Mapping[str, Path] | None
+    ) -> None:
+        self._policy, self._tables = policy, tables
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse a recorded stack that nobody has timed."""
-        for side, own in sides.items():
-            replayed = recorded.recording(*own, Stage.RUNTIME)
+        """Refuse a recorded stack without latencies.
+
+        Raises:
+            DataError: saying how to give them.
+        """
+        for side, chosen in sides.items():
+            replayed = recorded.recording(*chosen, Stage.RUNTIME)
             if replayed is None or replayed.stages or side in (self._tables or {}):
                 continue
-            how = f"give --times {side}=FILE" if self._tables is not None else "tail takes --times"
+            how = f"give --times {side}=FILE"
+            if self._tables is None:
+                how = "simulate tail takes latencies with --times"
             raise DataError(f"{replayed.path}: no latency was recorded; {how}")
 
     def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
@@ -60,38 +69,39 @@ class InRounds:
         return vocabulary(sides)
 
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> LatencySummary:
-        """Go through the rounds and work out the figures."""
-        timed = go_through(session, stacks, run, self._pace, self._tables)
-        session.show.say("working out the figures")
+        """Measure the rounds and compute the figures."""
+        timed = measure_rounds(session, stacks, run, self._policy, self._tables)
+        session.show.say("computing the figures")
         return self.shape.model_validate(self.figures(session, stacks, timed))
 
     def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-        """Return what the summary is made of."""
+        """Return the fields of the summary."""
         return in_rounds(session, stacks, timed)
 
 
-def go_through(
+def measure_rounds(
     session: Session,
     stacks: Sequence[Stack],
     run: RunWriter,
-    pace: Callable[[int], Pace],
+    policy: Callable[[int], RoundPolicy],
     tables: Mapping[str, Path] | None,
 ) -> Timed:
-    """Run every sample once untimed, then round after round in SingleStream.
+    """Run every sample once untimed, then in timed rounds in SingleStream.
 
-    The untimed pass gives the answers and sorts out samples that cannot go through. Rounds that an
-    earlier attempt has finished are taken over; each new one is durable before the next begins.
+    The untimed pass gives the predictions and finds samples that have to be skipped. Rounds of an
+    earlier attempt are kept; each new round is written to disk before the next begins.
 
     Args:
         session: the model and the samples.
-        stacks: to be measured.
-        run: where records and rounds go.
-        pace: from the number of samples to what says when to stop.
-        tables: recorded latencies, by stack; it is not measured then.
+        stacks: the stacks to be measured.
+        run: records and rounds are written to it.
+        policy: a function from the number of samples to what decides the number of rounds.
+        tables: recorded latencies, by stack; such a stack is not measured.
 
     Raises:
-        DataError: no sample went through, or recorded latencies cannot be used.
-        ModelError: a runtime refuses to run; the rounds before are kept.
+        DataError: every sample was skipped, all timed inferences of a stack failed, or recorded
+            latencies cannot be used.
+        ModelError: a runtime fails; the rounds before are kept.
     """
     names = [stack.side for stack in stacks]
     done = run_and_keep(session, session.plan(stacks), run, timed=False)
@@ -100,11 +110,11 @@ def go_through(
     run.write_table(SAMPLES, _table(inputs))
     known = _recorded(stacks, found.items, tables)
     live = [stack for stack in stacks if stack.side not in known]
-    measured = _measure(session, live, found.items, run, pace(len(found.items))) if live else []
+    measured = _measure(session, live, found.items, run, policy(len(found.items))) if live else []
     rounds.merge(run, known, inputs.names)
     taken = of_rounds(measured, len(live)) if live else []
     times = dict(zip((stack.side for stack in live), taken, strict=True))
-    odd = _odd(found, list(times), measured)
+    odd = _changed_answers(found, list(times), measured)
     ordered = {name: times[name] if name in times else known[name] for name in names}
     for name, one in ordered.items():
         if not one.answered().size:
@@ -114,26 +124,30 @@ def go_through(
                 for (_, sample), why in rounded.failed.items()
             )
             raise DataError(
-                f"{name}: none of {one.total.size:,} timed inferences came through; one: {why}"
+                f"{name}: all {one.total.size:,} timed inferences failed; the first: {why}"
             )
     return Timed(found, done, ordered, measured, inputs, odd)
 
 
 def _measure(
-    session: Session, live: Sequence[Stack], items: Sequence[Item], run: RunWriter, pace: Pace
+    session: Session,
+    live: Sequence[Stack],
+    items: Sequence[Item],
+    run: RunWriter,
+    policy: RoundPolicy,
 ) -> list[Round]:
     sides, samples = [stack.side for stack in live], [item.name for item in items]
     measured = rounds.kept(run.folder, sides, samples)
     chains = [session.builder.disturbed(stack.chain) for stack in live]
     stream = SingleStream(session.executor, chains, items, session.seed)
-    each, total = len(live) * len(items), pace.most * len(live) * len(items)
-    if not pace.enough(of_rounds(measured, len(live)) if measured else []):
+    each, total = len(live) * len(items), policy.max_rounds * len(live) * len(items)
+    if not policy.enough(of_rounds(measured, len(live)) if measured else []):
         session.show.say("warming up")
         stream.warm_up()
-        gc.freeze()  # what is there now lives on: collecting it anew in each round takes 0.1 s
+        gc.freeze()  # do not scan existing objects in every round again: that takes 0.1 s
     try:
-        while not pace.enough(of_rounds(measured, len(live)) if measured else []):
-            session.show.say(f"round {len(measured) + 1}{pace.words}")
+        while not policy.enough(of_rounds(measured, len(live)) if measured else []):
+            session.show.say(f"round {len(measured) + 1}{policy.progress}")
             before = len(measured) * each
             one = stream.round(len(measured), partial(_advance, session, before, total))
             rounds.keep(run, one, sides, samples)
@@ -170,7 +184,7 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
         try:
             sizes.append(modality.sizes(modality.read(item.name, item.path)))
         except SampleError as error:
-            raise DataError(f"{item.path}: {error}, a moment after it was run") from error
+            raise DataError(f"{item.path}: {error}; it could be read before") from error
     measures = {name: [one[name] for one in sizes] for name in sizes[0]}
     return Inputs([item.name for item in items], measures)
 
@@ -179,10 +193,13 @@ def _table(inputs: Inputs) -> pa.Table:
     return pa.table({"sample": list(inputs.names), **inputs.sizes})
 
 
-def _odd(found: Answers, live: Sequence[str], measured: Sequence[Round]) -> dict[str, int]:
-    odd = {}
+def _changed_answers(
+    found: Answers, live: Sequence[str], measured: Sequence[Round]
+) -> dict[str, int]:
+    """For each stack how many timed outputs have other bits than the untimed ones."""
+    counts = {}
     for which, side in enumerate(live):
         first = found.digests[found.row(side)]
-        said = np.stack([one.digests[which] for one in measured])
-        odd[side] = int(np.count_nonzero((said != first) & (said != "")))
-    return odd
+        timed = np.stack([one.digests[which] for one in measured])
+        counts[side] = int(np.count_nonzero((timed != first) & (timed != "")))
+    return counts

@@ -1,4 +1,4 @@
-"""How the input sways the latency: its size, and the instance itself."""
+"""How the latency depends on the input: on its size, and on the instance itself."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from simulator.statistics.density import fit, pairwise
 from simulator.statistics.percentiles import MS
 
 COMPARED = 24
-"""Instances whose distributions are held against each other."""
+"""How many instances have their distributions compared."""
 ROUNDS_NEEDED = 5
-"""Rounds that a distribution of one instance is drawn from, at the least."""
+"""The smallest number of rounds for the distribution of one instance."""
 MEGA = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The samples, as their files are.
+    """The names and sizes of n samples.
 
     Attributes:
-        names: n.
-        sizes: by name n of each measure that the modality takes; ``bytes`` of the files among them,
-            of pictures ``width`` and ``height``.
+        names: n of them.
+        sizes: n values of each size that the modality has, by its name: ``bytes`` of the files,
+            and for images ``width`` and ``height`` in pixels.
     """
 
     names: Sequence[str]
@@ -36,7 +36,7 @@ class Inputs:
 
     @property
     def pixels(self) -> Floats | None:
-        """(n,) width times height; None where samples are no pictures."""
+        """(n,) width times height; None where samples are not images."""
         if not {"width", "height"} <= set(self.sizes):
             return None
         width, height = (np.array(self.sizes[key], np.float64) for key in ("width", "height"))
@@ -44,7 +44,7 @@ class Inputs:
 
 
 def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
-    """Return, for each stack, what the input does to its latency.
+    """Return, for each stack, how its latency depends on the input.
 
     Source:
         The questions of figures 2 to 4 of Yang et al., arXiv 2212.13925.
@@ -60,17 +60,22 @@ def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
 
 
 def medians(times: Times) -> Floats:
-    """Return (n,) the median of each sample over the rounds, ms."""
+    """Return (n,) the median of each sample over the rounds, in ms."""
     found: Floats = np.median(times.finite(), axis=0) / MS
     return found
 
 
 def regression(pixels: Floats, ms: Floats) -> dict[str, Any] | None:
-    """Fit a line to the samples' medians; None where all images have one size, or two are all.
+    """Fit a line to the samples' medians.
+
+    Args:
+        pixels: (n,) size of each image.
+        ms: (n,) median latency of each image.
 
     Returns:
         ``ms_per_megapixel`` with ``ci95``, ``intercept_ms``, ``r2`` (the share of the variance that
-        the size explains) and ``p`` of no slope; 0 and 1 where times are constant.
+        the size explains) and ``p`` for a slope of 0. None with fewer than three images, or where
+        all have the same size.
 
     Source:
         Least squares, ``scipy.stats.linregress``.
@@ -94,11 +99,11 @@ def regression(pixels: Floats, ms: Floats) -> dict[str, Any] | None:
 
 
 def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
-    """Return how far instances of the most frequent size differ: what size does not explain.
+    """Return how far instances of the most frequent size differ, which size cannot explain.
 
     Returns:
         ``width``, ``height``, ``instances``, and of their medians the ``min_ms``, ``median_ms`` and
-        ``max_ms``; None where no two images have one size, or samples are no pictures.
+        ``max_ms``; None where no two images have the same size, or samples are not images.
     """
     if inputs.pixels is None:
         return None
@@ -117,11 +122,12 @@ def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
 
 
 def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
-    """Return how far the distributions of instances are apart, two by two.
+    """Return how far the latency distributions of instances are apart, in pairs.
 
     Returns:
-        ``samples``, up to 24 of them evenly spread over the sizes, small to large, and ``rjsd``,
-        their root Jensen-Shannon divergences in base 2; None with fewer than 5 rounds.
+        ``samples``, up to 24, evenly spread over the sizes from small to large; and ``rjsd``, the
+        matrix of their root Jensen-Shannon divergences in base 2 (0 to 1). None with fewer than 5
+        rounds.
     """
     if times.rounds < ROUNDS_NEEDED:
         return None

@@ -1,4 +1,4 @@
-"""What the timed jobs share: naming their stacks, and the way to the run."""
+"""Shared by the timed experiments: loading their stacks, and running them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,27 @@ from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 
 LOCATIONS = ("profiles", "train", "deploy", "times")
-"""Arguments that say where something is; what is there is in the manifest already."""
+"""Arguments that are paths; the manifest describes the content of these files elsewhere."""
 LARGEST = 1e9
-"""Milliseconds (11 days), seconds, minutes or arrivals a second."""
+"""The limit for milliseconds (11 days), seconds, minutes and arrivals per second."""
 ONLY = SIDES[1]
 """The name of the stack in a run of one profile."""
 
 
-def named(
+def load_stacks(
     profiles: Sequence[str], train: str | None, deploy: str | None, overrides: Sequence[str]
 ) -> dict[str, Chosen]:
-    """Load the stacks of a timed job: a pair, one profile, or several under their own names.
+    """Load the stacks of a timed experiment: a pair, one profile, or several by their own names.
+
+    Args:
+        profiles: paths or names; empty for a pair.
+        train: the training stack of a pair.
+        deploy: the deployment stack of a pair.
+        overrides: ``STACK.KEY=VALUE``.
 
     Raises:
-        ProfileError: what is wrong with any of them.
-        UserError: neither a pair nor a profile was given, or an override is for none of them.
+        ProfileError: with all problems of all profiles.
+        UserError: neither a pair nor a profile was given, or an override names none of them.
     """
     if train is not None and deploy is not None and not profiles:
         return stacks_of({"train": train, "deploy": deploy}, overrides)
@@ -56,22 +62,33 @@ def named(
 
 
 def positive(option: str, value: float) -> None:
-    """Refuse a length of time or a rate that makes no sense.
+    """Check a duration or a rate.
+
+    Args:
+        option: its name, for the message.
+        value: in any unit.
 
     Raises:
-        UserError: it is not above 0, or too large for a clock of nanoseconds.
+        UserError: it is not above 0, or not below :data:`LARGEST`.
     """
     if not 0 < value < LARGEST:
         raise UserError(f"{option} must be above 0 and below {LARGEST:g}, got {value:g}")
 
 
-def is_recorded(own: Chosen) -> bool:
-    """Whether a stack's answers were recorded on a device, so that nothing of it is measured."""
-    return recorded.recording(*own, Stage.RUNTIME) is not None
+def is_recorded(chosen: Chosen) -> bool:
+    """Return whether a stack was recorded on a device, so that it is not measured here."""
+    return recorded.recording(*chosen, Stage.RUNTIME) is not None
 
 
 def logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
-    """Read ``[STACK=]FILE`` of each table of recorded latencies.
+    """Read the values of ``--times``.
+
+    Args:
+        given: ``[STACK=]FILE`` of each table of recorded latencies.
+        sides: the stacks of the run.
+
+    Returns:
+        The files, by stack.
 
     Raises:
         UserError: a stack is not one of the run's, or none is named where there are several.
@@ -87,7 +104,7 @@ def logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
                 f"--times {one}: STACK=FILE expected, with STACK one of {', '.join(sides)}"
             )
         if side in found:
-            raise UserError(f"--times {one}: {side} has a log already")
+            raise UserError(f"--times {one}: {side} already has a log")
         check_table(Path(file))
         found[side] = Path(file)
     return found
@@ -97,21 +114,21 @@ S = TypeVar("S", bound=Summary)
 T_co = TypeVar("T_co", bound=Summary, covariant=True)
 
 
-class Way(Protocol[T_co]):
-    """How one of the timed jobs measures."""
+class Measurement(Protocol[T_co]):
+    """How one of the timed experiments measures."""
 
     @property
     def shape(self) -> type[T_co]:
         """The model of its summary."""
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse what cannot be done with this model and these samples."""
+        """Raise a UserError if it is not possible with these stacks, this model or these data."""
 
     def vocabulary(self, sides: Sequence[str], session: Session) -> Mapping[str, Sequence[str]]:
         """Return the names of the run's figures; see :func:`simulator.analysis.gate.check`."""
 
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> T_co:
-        """Measure, and return ``summary.json`` before its gate."""
+        """Measure, and return the summary without its gate."""
 
 
 def timed_job(
@@ -119,18 +136,18 @@ def timed_job(
     sides: Mapping[str, Chosen],
     overrides: Sequence[str],
     fail_on: Sequence[str],
-    way: Way[S],
+    measurement: Measurement[S],
     own: Mapping[str, Any],
 ) -> Result[S]:
-    """Run a timed job.
+    """Run a timed experiment.
 
     Args:
-        job: with the options that all jobs have.
+        job: the call, with the options that all experiments have.
         sides: the stacks by name.
-        overrides: ``STACK.KEY=VALUE``, which are in *sides* already.
+        overrides: ``STACK.KEY=VALUE``; *sides* already include them.
         fail_on: gate rules.
-        way: how it measures.
-        own: its further arguments, for another process that resumes the run.
+        measurement: how it measures.
+        own: its further arguments, which the manifest keeps for ``simulate resume``.
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
@@ -141,8 +158,8 @@ def timed_job(
     job.refuse_taken(folder)
     asked = job.request(overrides=list(overrides), fail_on=list(fail_on), **own)
     with job.session() as session:
-        way.check(sides, session)
-        gate.check(rules, way.shape, way.vocabulary(list(sides), session))
+        measurement.check(sides, session)
+        gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
         stacks = session.stacks(
             [Variant(side, chosen, _pair(sides, chosen)) for side, chosen in sides.items()]
         )
@@ -152,13 +169,13 @@ def timed_job(
             "times": {one: sha256(Path(one.partition("=")[2])) for one in own.get("times", ())},
         }
         with job.writer(folder, start, session) as run:
-            found = way.measure(session, stacks, run)
+            found = measurement.measure(session, stacks, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
             summary = judged(found, rules, took | {"under": session.condition})
             run.finish(summary, took)
     return Result(summary, folder)
 
 
-def _pair(sides: Mapping[str, Chosen], own: Chosen) -> Pair:
-    """The profiles that calibration through ``train`` or ``deploy`` means."""
-    return sides if set(sides) == set(SIDES) else {"train": own, "deploy": own}
+def _pair(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:
+    """The profiles that a stack's calibration may refer to as ``train`` and ``deploy``."""
+    return sides if set(sides) == set(SIDES) else {"train": chosen, "deploy": chosen}

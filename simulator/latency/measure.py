@@ -1,4 +1,4 @@
-"""Latency side by side, in MLPerf's scenarios."""
+"""``simulate latency``: the latencies of several stacks, in MLPerf's scenarios."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from simulator.errors import UserError, unknown
 from simulator.experiments.job import Job, Options, Result
 from simulator.latency import job as timing
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.pace import Fixed
+from simulator.latency.pace import FixedRounds
 from simulator.latency.under_load import UnderLoad
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.statistics.percentiles import MS
 
 QUERIES = 1024
-"""MLPerf's ``min_query_count`` of SingleStream; it carries a p99 (662)."""
+"""MLPerf's ``min_query_count`` of SingleStream; more than the 662 that a p99 needs."""
 ROUNDS = 5
-"""Rounds at the least: a ratio's interval and the spread are those of rounds."""
+"""The smallest number of rounds; a ratio's interval and the spread are computed over rounds."""
 
 
 def latency(
@@ -38,7 +38,7 @@ def latency(
     fail_on: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> Result[LatencySummary] | Result[LoadSummary]:
-    """Measure what stacks take.
+    """Measure the latency of stacks.
 
     Args:
         profiles: the stacks: profiles' paths or built-in names.
@@ -48,11 +48,11 @@ def latency(
         overrides: ``STACK.KEY=VALUE``; STACK is ``deploy`` where there is one profile.
         scenario: MLPerf's ``SingleStream``, one sample at a time; or ``Offline``, all at once, or
             ``Server``, arrivals of a Poisson process, which LoadGen drives.
-        queries: inferences of each stack at the least. Without ``limit``, so few images are drawn
-            that each is seen in five rounds.
-        seconds: Offline and Server: how long the load lasts at the least.
-        qps: Server: arrivals per second. Offline: the rate that is expected, needed with seconds.
-        deadline_ms: Server: what LoadGen holds the p99 against.
+        queries: at least this many inferences of each stack. Without ``limit``, a subset of
+            ``queries / 5`` samples is drawn, so that each is measured in five rounds.
+        seconds: Offline and Server: the load lasts at least this long.
+        qps: Server: arrivals per second. Offline: the expected rate, needed with *seconds*.
+        deadline_ms: Server: the limit that LoadGen checks the p99 against.
         fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
         options: see :class:`simulator.Options`.
 
@@ -71,7 +71,7 @@ def latency(
         raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
     load = None if single else _load(Scenario(scenario), queries, seconds, qps, deadline_ms)
     under_load = None if load is None else UnderLoad(load)
-    sides = timing.named(profiles, train, deploy, overrides)
+    sides = timing.load_stacks(profiles, train, deploy, overrides)
     if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
         options["limit"] = max(1, queries // ROUNDS)
     job = Job("latency", model, options)
@@ -81,7 +81,7 @@ def latency(
     }  # fmt: skip
     if under_load is not None:
         return timing.timed_job(job, sides, overrides, fail_on, under_load, own)
-    rounds = InRounds(lambda samples: Fixed(max(ROUNDS, math.ceil(queries / samples))), None)
+    rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
     return timing.timed_job(job, sides, overrides, fail_on, rounds, own)
 
 
@@ -98,6 +98,6 @@ def _load(
     elif deadline_ms is not None:
         raise UserError("--deadline-ms is for Server: Offline sends all samples at once")
     elif seconds and qps is None:
-        raise UserError("Offline with --seconds needs --qps, the rate that is expected")
+        raise UserError("Offline with --seconds needs --qps, the expected rate")
     deadline = None if deadline_ms is None else max(1, round(deadline_ms * MS))
     return Load(scenario, 1, queries, seconds, 0, qps, deadline)

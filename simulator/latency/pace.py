@@ -1,4 +1,4 @@
-"""When enough rounds have been measured."""
+"""Policies that decide how many rounds are measured."""
 
 from __future__ import annotations
 
@@ -10,50 +10,54 @@ from simulator.latency.stopping import Rule, Stopping
 from simulator.latency.times import Times
 
 
-class Pace(Protocol):
-    """Says when to stop.
+class RoundPolicy(Protocol):
+    """Decides after every round whether another one is measured.
 
     Attributes:
-        most: rounds that there may be.
-        words: what a progress bar says behind the number of the round.
+        max_rounds: the largest number of rounds.
+        progress: what a progress bar shows after the number of the round.
     """
 
-    most: int
-    words: str
+    max_rounds: int
+    progress: str
 
     def enough(self, times: Sequence[Times]) -> bool:
-        """Return whether the rounds so far are enough; *times* has every measured stack's."""
+        """Return whether the rounds so far are enough.
+
+        Args:
+            times: of every measured stack; empty before the first round.
+        """
 
 
-class Fixed:
-    """A number of rounds.
+class FixedRounds:
+    """Measures a fixed number of rounds.
 
     Args:
         rounds: at least 1.
     """
 
     def __init__(self, rounds: int) -> None:
-        self.most, self.words = rounds, f" of {rounds}"
+        self.max_rounds, self.progress = rounds, f" of {rounds}"
 
     def enough(self, times: Sequence[Times]) -> bool:
-        """Return whether so many rounds are there."""
-        return bool(times) and times[0].rounds >= self.most
+        """Return whether that number of rounds was measured."""
+        return bool(times) and times[0].rounds >= self.max_rounds
 
 
-class Settling:
-    """Rounds until every instance's distribution stands still, up to a number or a time.
+class UntilSettled:
+    """Measures until every instance's latency distribution has settled, or a limit is reached.
 
     Args:
         rule: of Algorithm 1; see :class:`simulator.latency.stopping.Stopping`.
-        most: rounds.
-        seconds: after which no further round is begun.
-        instances: of each stack.
+        max_rounds: the largest number of rounds.
+        seconds: no round begins later than this.
+        instances: the number of samples.
     """
 
-    def __init__(self, rule: Rule, most: int, seconds: float, instances: int) -> None:
-        self.most, self.words = most, f" of at most {most}"
+    def __init__(self, rule: Rule, max_rounds: int, seconds: float, instances: int) -> None:
+        self.max_rounds, self.progress = max_rounds, f" of at most {max_rounds}"
         self._rule, self._instances = rule, instances
-        self._until = time.monotonic() + seconds
+        self._deadline = time.monotonic() + seconds
         self._stopping: list[Stopping] = []
 
     def enough(self, times: Sequence[Times]) -> bool:
@@ -63,5 +67,8 @@ class Settling:
         self._stopping = self._stopping or [Stopping(self._rule, self._instances) for _ in times]
         settled = [one.add(own.finite()) for one, own in zip(self._stopping, times, strict=True)]
         least = min(int((one.settled > 0).sum()) for one in self._stopping)
-        self.words = f" of at most {self.most}, {least} of {self._instances} instances settled"
-        return all(settled) or times[0].rounds >= self.most or time.monotonic() > self._until
+        self.progress = (
+            f" of at most {self.max_rounds}, {least} of {self._instances} instances settled"
+        )
+        used_up = times[0].rounds >= self.max_rounds or time.monotonic() > self._deadline
+        return all(settled) or used_up

@@ -1,4 +1,4 @@
-"""The quality of a stack in rounds in which some of its answers came too late."""
+"""The quality of a stack in rounds where some of its answers are late."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 BATCH = 2_000_000
-"""Answers that are judged at once, with about 40 bytes of memory each."""
+"""How many answers are scored at once; each needs about 40 bytes of memory."""
 
 Mask = NDArray[np.bool_]
 
 
 class Quality:
-    """Every resampled metric of one stack, for any choice of samples whose answers are late.
+    """The metrics of one stack, for any set of samples whose answers are late.
 
     Args:
-        task: which says what a late answer is worth.
-        records: of the answers, one a sample.
-        truths: what people have annotated.
+        task: decides how a late answer is scored.
+        records: one per sample.
+        truths: the ground truth of each sample.
 
     Attributes:
         whole: the headline metric with every answer in time.
@@ -38,23 +38,32 @@ class Quality:
         late = [task.late(record) for record in records]
         score = task.score([*records, *late], [*truths, *truths])
         if score.figure is None:
-            raise DataError(f"nothing is annotated that {task.headline} could be measured on")
+            raise DataError(f"no ground truth to measure {task.headline} on")
         self._figures: dict[str, Figure] = {task.headline: score.figure, **score.others}
         self._headline = task.headline
         self.whole = float(self.of(np.zeros((1, len(records)), bool))[0])
 
     def of(self, late: Mask) -> Floats:
-        """Return (R,) the headline metric of each round, from (R, n) which answers are late."""
+        """Return (R,) the headline metric of each round.
+
+        Args:
+            late: (R, n) which answers are late in each round.
+        """
         return self._measured(late, [self._headline])[self._headline]
 
     def each(self, late: Mask) -> dict[str, Floats]:
-        """Return every metric of each round; the headline comes first."""
+        """Return (R,) values of every metric, by its name; the headline metric comes first.
+
+        Args:
+            late: (R, n) which answers are late in each round.
+        """
         return self._measured(late, list(self._figures))
 
     def _measured(self, late: Mask, names: Sequence[str]) -> dict[str, Floats]:
-        """Measure rounds that are late alike once."""
-        alike: dict[bytes, int] = {}
-        which = [alike.setdefault(row.tobytes(), len(alike)) for row in np.packbits(late, axis=1)]
+        """Score rounds with the same late answers only once."""
+        distinct: dict[bytes, int] = {}
+        packed = np.packbits(late, axis=1)
+        which = [distinct.setdefault(row.tobytes(), len(distinct)) for row in packed]
         first = np.unique(which, return_index=True)[1]
         step = max(1, BATCH // late.shape[1])
         found: dict[str, list[Floats]] = {name: [] for name in names}

@@ -1,4 +1,4 @@
-"""Rounds as reports read them."""
+"""Reads the rounds of a run, for reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from simulator.results.times import ABSENT, Ints, from_map
 
 SAMPLES = "samples.parquet"
 _BATCH = 1 << 18
-"""Rows that are read at a time."""
+"""How many rows are read at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class TimedRun:
     Attributes:
         summary: the content of ``summary.json``.
         names: n samples, in the order of the data set.
-        sizes: (n, 2) their columns and rows in pixels; None where they are no pictures.
+        sizes: (n, 2) their width and height in pixels; None where samples are not images.
         times: of each stack.
     """
 
@@ -46,7 +46,7 @@ class TimedRun:
 
     @property
     def megapixels(self) -> NDArray[np.float64]:
-        """(n,) of the samples, which are pictures."""
+        """(n,) megapixels of the samples, which must be images."""
         assert self.sizes is not None
         found: NDArray[np.float64] = self.sizes.prod(axis=1) / 1e6
         return found
@@ -70,7 +70,10 @@ def timed(run: Run) -> TimedRun | None:
 def of_rounds(
     show: Callable[[TimedRun], Section | None],
 ) -> Callable[[Run], Section | None]:
-    """Let a function of rounds be a part of the report of any run."""
+    """Turn a function of timed rounds into a section function of any run.
+
+    The section is left out for a run without timed rounds.
+    """
 
     def shown(run: Run) -> Section | None:
         found = timed(run)
@@ -113,15 +116,15 @@ def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str,
         if not rounds.size:
             raise ValueError(f"{place.name}: no row of {name}")
 
-        def laid(
+        def tabulated(
             values: Ints, own: Any = own, which: Any = which, count: int = len(rounds)
         ) -> Ints:
             table = np.full((count, len(names)), ABSENT, np.int64)
             table[which, sample[own]] = values[own]
             return table
 
-        total = laid(whole)
-        stages = {step: table for step in steps if ((table := laid(ns[step])) >= 0).any()}
+        total = tabulated(whole)
+        stages = {step: table for step in steps if ((table := tabulated(ns[step])) >= 0).any()}
         found[name] = Times(np.where(total == ABSENT, NEVER, total), stages)
     return found
 
@@ -129,7 +132,7 @@ def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str,
 def _rows(
     batch: pa.RecordBatch, sides: Sequence[str], names: Sequence[str]
 ) -> tuple[Ints, Ints, Ints, Ints, dict[str, Ints]]:
-    """Stack, round, sample, total and stages of each row; :data:`ABSENT` where there are none."""
+    """Stack, round, sample, total and stages of each row; :data:`ABSENT` for missing times."""
     return (
         _codes(batch.column("side"), sides),
         batch.column("round").to_numpy().astype(np.int64),
@@ -140,10 +143,10 @@ def _rows(
 
 
 def _codes(column: pa.Array, known: Sequence[str]) -> Ints:
-    """The place of each value in *known*."""
+    """The index of each value in *known*."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    places = {name: at for at, name in enumerate(known)}
-    codes = np.array([places[name] for name in column.dictionary.to_pylist()], np.int64)
+    index = {name: at for at, name in enumerate(known)}
+    codes = np.array([index[name] for name in column.dictionary.to_pylist()], np.int64)
     found: Ints = codes[column.indices.to_numpy()]
     return found

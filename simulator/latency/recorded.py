@@ -1,4 +1,4 @@
-"""Latencies from a device's log: a CSV or Parquet table of every sample, in one round or more."""
+"""Latencies from a device's log: a CSV or Parquet table with every sample in each round."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from simulator.results.times import Ints
 
 Mask = NDArray[np.bool_]
 _LONGEST = 10**15
-"""Nanoseconds, 11 days: more is no latency but another unit."""
+"""Nanoseconds, 11 days; a larger value must be in another unit."""
 _NAMED = 5
-"""How many of many missing samples an error names."""
+"""An error names at most this many missing samples."""
 SAMPLE = "sample"
 
 
 def columns() -> tuple[str, ...]:
-    """Return the columns of nanoseconds that a log may have: the total, or stages."""
+    """Return the columns of nanoseconds that a log may have: the total, and each stage."""
     return (f"{TOTAL}_ns", *(f"{step}_ns" for step in timed_steps()))
 
 
@@ -34,18 +34,18 @@ def load_times(path: Path, items: Sequence[Item]) -> Times:
     """Read the latencies that a device has logged.
 
     The table has a row per sample and round: ``image`` or ``sample``, the path below the data
-    folder; optionally ``round``, an integer, whose order counts and not its value; and whole
+    folder; optionally ``round``, an integer (only the order of its values matters); and whole
     nanoseconds, either ``total_ns`` or one or more of ``decode_ns``, ``color_ns``, ``resize_ns``,
     ``geometry_ns``, ``normalize_ns``, ``infer_ns``, ``postprocess_ns``, whose sum is then the
-    total. Without ``round`` the n-th row of an image is its n-th round. Images that are not
-    evaluated are passed over, whatever else their rows say.
+    total. Without ``round`` the n-th row of a sample is its n-th round. Rows of samples that are
+    not evaluated are ignored.
 
     Args:
         path: a ``.parquet`` file, or a CSV file with a header.
         items: the samples.
 
     Raises:
-        DataError: it is no such table, lacks an image in a round, or holds what is no latency.
+        DataError: it is not such a table, lacks a sample in a round, or has an invalid latency.
     """
     table, stages = check_table(path)
     at, rounds = _places(path, table, items)
@@ -61,21 +61,24 @@ def load_times(path: Path, items: Sequence[Item]) -> Times:
 
 
 def check_table(path: Path) -> tuple[pa.Table, list[str]]:
-    """Return the table, and its columns of nanoseconds; what is in its rows is not looked at.
+    """Read the table and check its columns, but not its rows.
+
+    Returns:
+        The table, and the names of its columns of nanoseconds.
 
     Raises:
-        DataError: it is no such table.
+        DataError: it is not such a table.
     """
     table = _table(path)
     stages = [name for name in columns() if name in table.column_names]
     if not stages or (stages[0] == f"{TOTAL}_ns" and len(stages) > 1):
-        raise DataError(f"{path}: either {TOTAL}_ns or columns of stages are needed, as infer_ns")
+        raise DataError(f"{path}: needs either {TOTAL}_ns or columns of stages, such as infer_ns")
     return table, stages
 
 
 def _table(path: Path) -> pa.Table:
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: no such file")
     try:
         table = parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
     except (pa.ArrowException, OSError) as error:
@@ -87,16 +90,16 @@ def _table(path: Path) -> pa.Table:
     if "image" not in names:
         raise DataError(f"{path}: no column image or {SAMPLE}; it has {', '.join(names)}")
     if odd := [name for name in names if name not in known]:
-        raise DataError(f"{path}: column {odd[0]!r} is none of {', '.join(known)}")
+        raise DataError(f"{path}: unknown column {odd[0]!r}; known are {', '.join(known)}")
     if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: column {twice[0]!r} is there twice; keep one")
+        raise DataError(f"{path}: there are two columns {twice[0]!r}; keep one")
     if not table.num_rows:
-        raise DataError(f"{path}: no row")
+        raise DataError(f"{path}: the table has no rows")
     return table
 
 
 def _places(path: Path, table: pa.Table, items: Sequence[Item]) -> tuple[Ints, int]:
-    """For each row its place in (rounds, samples), flat, or -1; and how many rounds there are."""
+    """For each row its flat index into (rounds, samples), or -1; and the number of rounds."""
     index = {item.name: number for number, item in enumerate(items)}
     column = np.array([index.get(str(name), -1) for name in table["image"].to_pylist()], np.int64)
     wanted = column >= 0
@@ -111,7 +114,9 @@ def _places(path: Path, table: pa.Table, items: Sequence[Item]) -> tuple[Ints, i
     counts = np.bincount(places[wanted], minlength=max(rounds, 1) * len(items))
     if (counts > 1).any():
         number, sample = divmod(int(np.argmax(counts > 1)), len(items))
-        raise DataError(f"{path}: image {items[sample].name!r} is twice in round {labels[number]}")
+        raise DataError(
+            f"{path}: image {items[sample].name!r} appears twice in round {labels[number]}"
+        )
     if (counts == 0).any():
         missing = np.flatnonzero(counts == 0)
         named = labels if rounds else [0]
@@ -121,14 +126,14 @@ def _places(path: Path, table: pa.Table, items: Sequence[Item]) -> tuple[Ints, i
         ]
         rest = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise DataError(
-            f"{path}: {len(missing)} of {len(counts)} latencies are not in it: "
-            f"{', '.join(first)}{rest}; each of {len(items)} images has to be in every round"
+            f"{path}: {len(missing)} of {len(counts)} latencies are missing: "
+            f"{', '.join(first)}{rest}; each of {len(items)} images must be in every round"
         )
     return places, rounds
 
 
 def _occurrence(column: Ints) -> Ints:
-    """How often the value of each element stood before it."""
+    """For each element, how many earlier elements have the same value."""
     order = np.argsort(column, kind="stable")
     ranked = column[order]
     start = np.searchsorted(ranked, ranked, side="left")
@@ -142,14 +147,14 @@ def _column(path: Path, table: pa.Table, name: str, at: Ints, rounds: int, n: in
     wrong = np.flatnonzero((at >= 0) & ((ns < 0) | (ns > _LONGEST)))
     if wrong.size:
         row = int(wrong[0])
-        raise DataError(f"{path}: row {row + 1}: {name}: {ns[row]} is no latency in nanoseconds")
+        raise DataError(f"{path}: row {row + 1}: {name}: {ns[row]} is not a latency in nanoseconds")
     found = np.empty(rounds * n, np.int64)
     found[at[at >= 0]] = ns[at >= 0]
     return found.reshape(rounds, n)
 
 
 def _integers(path: Path, table: pa.Table, name: str, wanted: Mask) -> Ints:
-    """A column as int64, with 0 for what is not there in rows that are not wanted."""
+    """A column as int64; empty cells are 0, which only rows that are not wanted may have."""
     values = table[name]
     if not pa.types.is_integer(values.type):
         raise DataError(f"{path}: {name}: integers expected, got {values.type}")

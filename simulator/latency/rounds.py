@@ -1,4 +1,4 @@
-"""Rounds on disk: a file each until the run is complete, then one table of all."""
+"""Rounds on disk: one file per round while the run goes on, one table of all at the end."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SCHEMA = pa.schema(
         pa.field(f"{TOTAL}_ns", pa.int64()),
     ]
 )
-"""One row per round, stack and sample; ``failed`` says why there was no answer, else null. ``ns``
-has the stages that the stack or a device's log has; it is empty where no answer came, and the total
-is null.
+"""One row per round, stack and sample. ``failed`` is the reason of a failed inference, else null.
+``ns`` has the stages that the stack or a device's log has; for a failed inference it is empty and
+the total is null.
 """
 
 
 def keep(run: RunWriter, one: Round, sides: Sequence[str], samples: Sequence[str]) -> None:
-    """Make a round durable: after this it is on disk, whole.
+    """Write a round to disk, completely or not at all.
 
     Raises:
         RunError: it cannot be written.
@@ -52,16 +52,16 @@ def kept(folder: Path, sides: Sequence[str], samples: Sequence[str]) -> list[Rou
     """Return the rounds that an earlier attempt finished, in order.
 
     Raises:
-        RunError: a file is damaged, is of other samples, or is missing before others.
+        RunError: a file is damaged or of other samples, or a round before it is missing.
     """
     return [_round(place, sides, samples) for place in _files(folder)]
 
 
 def merge(run: RunWriter, recorded: Mapping[str, Times], samples: Sequence[str]) -> None:
-    """Write the table of all rounds: those on disk, and those of devices' logs.
+    """Write the table of all rounds: those measured here, and those of devices' logs.
 
     Args:
-        run: with the rounds that were measured, if any.
+        run: its folder has the measured rounds, if any; the table is written to it.
         recorded: times by stack.
         samples: the names of the samples.
 
@@ -74,7 +74,7 @@ def merge(run: RunWriter, recorded: Mapping[str, Times], samples: Sequence[str])
 
 
 def _files(folder: Path) -> list[Path]:
-    """The rounds' files in order; a gap would be measured again under another's number."""
+    """The rounds' files in order; a missing round is an error, as numbers would be used twice."""
     found = sorted((folder / ROUNDS).glob("*.parquet"))
     for number, place in enumerate(found):
         if place.name != _name(number):
@@ -87,18 +87,18 @@ def _name(number: int) -> str:
 
 
 def _damaged(place: Path, why: str) -> RunError:
-    return RunError(f"{place}: {why}; delete it and the rounds after it to measure them anew")
+    return RunError(f"{place}: {why}; delete it and the rounds after it to measure them again")
 
 
 def _read(place: Path) -> tuple[pa.Table, dict[str, Any]]:
     """A round's rows, and its conditions."""
     try:
         with place.open("rb") as file, pq.ParquetFile(file) as opened:
-            told = (opened.schema_arrow.metadata or {})[_CONDITIONS]
+            conditions = (opened.schema_arrow.metadata or {})[_CONDITIONS]
             rows = opened.read().replace_schema_metadata(None)
         if rows.schema != SCHEMA:
             raise ValueError(f"other columns: {', '.join(rows.column_names)}")
-        return rows, json.loads(told)
+        return rows, json.loads(conditions)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise _damaged(place, f"damaged: {' '.join(str(error).split())}") from error
 
@@ -162,7 +162,7 @@ def _round(place: Path, sides: Sequence[str], samples: Sequence[str]) -> Round:
     if table["side"].to_pylist() != [side for side in sides for _ in samples] or (
         table["sample"].to_pylist() != list(samples) * stacks
     ):
-        raise _damaged(place, "it is of other stacks or samples")
+        raise _damaged(place, "it holds other stacks or samples")
     kept, none = from_map(table["ns"]), np.full(stacks * n, ABSENT, np.int64)
     ns = [kept.get(step, none) for step in timed_steps()]
     digests = np.array(table["digest"].fill_null("").to_pylist(), "<U32").reshape(stacks, n)

@@ -1,4 +1,4 @@
-"""The screens of the timed jobs: what stacks take, and how good they are at a deadline."""
+"""What the timed experiments print: latencies, and quality with a deadline."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from simulator.results.timed import (
 
 
 def latency(summary: LatencySummary, folder: str, console: Console) -> None:
-    """Print what the stacks take.
+    """Print the latencies of the stacks.
 
     Args:
         summary: the content of ``summary.json``.
-        folder: where the run is.
+        folder: the run folder.
         console: a terminal, or a file that gets plain text.
     """
     _head(summary, console)
@@ -35,7 +35,7 @@ def latency(summary: LatencySummary, folder: str, console: Console) -> None:
 
 
 def tail(summary: TailSummary, folder: str, console: Console) -> None:
-    """Print how good the stacks are when late answers are wrong; arguments as above."""
+    """Print the quality of the stacks when late answers are wrong; see :func:`latency`."""
     _head(summary, console)
     _quality(summary, console)
     _prediction(summary, console)
@@ -45,7 +45,7 @@ def tail(summary: TailSummary, folder: str, console: Console) -> None:
 
 
 def served(summary: LoadSummary, folder: str, console: Console) -> None:
-    """Print what LoadGen found; arguments as above."""
+    """Print LoadGen's results; see :func:`latency`."""
     _head(summary, console)
     keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
     shown = table(
@@ -68,7 +68,9 @@ def served(summary: LoadSummary, folder: str, console: Console) -> None:
             f"{load.qps:g} arrivals a second; p99 within {load.deadline_ns / 1e6:g} ms",
         )
     workers = next(iter(summary.served.values())).workers
-    rows.add_row("served by", f"{workers} threads from one queue; latency counts from the arrival")
+    rows.add_row(
+        "served by", f"{workers} threads from one queue; latency is counted from the arrival"
+    )
     _machine(summary, rows)
     console.print(rows, highlight=False)
     _end(summary, folder, console)
@@ -109,7 +111,7 @@ def _ms(value: float | None) -> str:
 
 def _percentiles(summary: LatencySummary, console: Console) -> None:
     sides = summary.percentiles
-    _title("Latency, ms (95 % interval) ≤ what LoadGen's early stopping vouches for", console)
+    _title("Latency, ms (95 % interval) ≤ LoadGen's early-stopping estimate", console)
     shown = table("", "", *map(escape, sides), right=1)
     for name in next(iter(sides.values())):
         shown.add_row(name, *(_percentile(rows[name]) for rows in sides.values()))
@@ -150,7 +152,7 @@ def _pair(row: Latency | None) -> str:
 def _quality(summary: TailSummary, console: Console) -> None:
     _title(f"{title(summary.task, summary.metric)} when late answers are wrong", console)
     console.print(
-        "by chance: the worst of as many rounds (95 %) if answers were late one by one",
+        "by chance: the worst of as many rounds (95 %) if answers were late independently",
         highlight=False,
     )
     shown = table(
@@ -208,7 +210,7 @@ def _prediction(summary: TailSummary, console: Console) -> None:
 
 
 def _facts(summary: LatencySummary, console: Console) -> None:
-    """What belongs to the numbers above: a line each."""
+    """Further facts, one per line."""
     rows = _facts_table()
     for side, ratio in summary.ratio.items():
         interval = ""
@@ -236,15 +238,15 @@ def _facts(summary: LatencySummary, console: Console) -> None:
 
 
 def _rounds(summary: TailSummary, rows: Table) -> None:
-    """Whether the rounds were enough, and whether later rounds were like earlier ones."""
+    """Whether the rounds were enough, and whether later rounds were like the earlier ones."""
     for side, one in summary.convergence.items():
         state = f"{one.settled} of {one.instances} instances settled"
         if one.done_after:
             state = f"all {one.instances} instances settled after {one.done_after} rounds"
         rows.add_row(
             "rounds",
-            f"{escape(side)}: {state}; {one.inferences:,} inferences (MLPerf's rules for a p99: "
-            f"{one.mlperf:,})",
+            f"{escape(side)}: {state}; {one.inferences:,} inferences (MLPerf asks for "
+            f"{one.mlperf:,} for a p99)",
         )
     for side, found in summary.tail.items():
         if found.split:
@@ -252,7 +254,7 @@ def _rounds(summary: TailSummary, rows: Table) -> None:
             rows.add_row(
                 "drift",
                 f"{escape(side)}: rJSD of earlier and later rounds {rjsd.pooled:.3f}, of the "
-                f"median instance {rjsd.median:.3f} (0 equal, 1 apart)",
+                f"median instance {rjsd.median:.3f} (0 equal, 1 disjoint)",
             )
 
 
@@ -261,18 +263,18 @@ def _conditions(summary: LatencySummary, rows: Table) -> None:
     if protocol.warm_up:
         turns = f", in turns of {protocol.turn}" if protocol.turn else ""
         rows.add_row("protocol", f"{protocol.warm_up} samples a stack to warm up{turns}")
-    told = summary.conditions
-    if told is None:
+    found = summary.conditions
+    if found is None:
         return
     _machine(summary, rows)
-    pauses = told.collections
+    pauses = found.collections
     words = (
         f"garbage collected {pauses.count} times, {pauses.ms:.1f} ms, in "
-        f"{pauses.samples} inferences; preempted {told.preempted:,} times; load "
-        f"{told.load[0]:.1f} to {told.load[1]:.1f}"
+        f"{pauses.samples} inferences; preempted {found.preempted:,} times; load "
+        f"{found.load[0]:.1f} to {found.load[1]:.1f}"
     )
-    if told.mhz:
-        words += "; {:,.0f} to {:,.0f} MHz".format(*told.mhz)
+    if found.mhz:
+        words += "; {:,.0f} to {:,.0f} MHz".format(*found.mhz)
     rows.add_row("disturbed", words)
 
 

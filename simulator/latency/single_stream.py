@@ -26,9 +26,9 @@ from simulator.pipeline.walk import Opened
 from simulator.results.times import ABSENT, Ints
 
 TURN = 32
-"""Samples that go through a stack before the next one has its turn."""
+"""How many samples go through one stack before the next stack has its turn."""
 WARM_UP = 16
-"""Samples that every stack sees before the first round, without being timed."""
+"""How many samples go through every stack untimed before the first round."""
 
 Advance = Callable[[int], None]
 
@@ -42,8 +42,8 @@ class Round:
         ns: (stacks, samples, stages) nanoseconds in the order of the timed steps;
             :data:`ABSENT` where a stack has no such stage, or the sample failed.
         digests: (stacks, samples) of the network's output bytes; empty where the sample failed.
-        failed: why, by (stack, sample).
-        conditions: what may have disturbed it; see :meth:`SingleStream.round`.
+        failed: the reasons of failed inferences, by (stack, sample).
+        conditions: what may have disturbed the round; see :meth:`SingleStream.round`.
     """
 
     number: int
@@ -55,12 +55,12 @@ class Round:
 
 @dataclass(slots=True)
 class Pauses:
-    """Collections of Python's garbage collector while the context is open.
+    """Counts the collections of Python's garbage collector while the context is open.
 
     Attributes:
         count: how many.
-        ns: their time together.
-        longest: nanoseconds.
+        ns: nanoseconds of all of them together.
+        longest: nanoseconds of the longest one.
     """
 
     count: int = 0
@@ -69,7 +69,7 @@ class Pauses:
     _start: int = field(default=0, repr=False)
 
     def __enter__(self) -> Pauses:
-        gc.callbacks.append(self._told)
+        gc.callbacks.append(self._on_collection)
         return self
 
     def __exit__(
@@ -78,9 +78,9 @@ class Pauses:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        gc.callbacks.remove(self._told)
+        gc.callbacks.remove(self._on_collection)
 
-    def _told(self, phase: str, _: dict[str, int]) -> None:
+    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
             self._start = time.perf_counter_ns()
         else:
@@ -92,16 +92,17 @@ class Pauses:
 class SingleStream:
     """Sends the next sample when the previous one has been answered, as MLPerf's scenario does.
 
-    Stacks take turns of :data:`TURN` samples, and who begins changes from turn to turn, so that a
-    drift of the machine meets all of them alike. Before each turn of several stacks one sample goes
-    through untimed: threads of the other runtime may still be spinning. Every round has an order
-    of its own, the same for all stacks. A file's bytes are in memory before the clock starts.
+    Stacks take turns of :data:`TURN` samples, and the stack that begins changes from turn to turn,
+    so that a drift of the machine affects all of them equally. With several stacks, one sample goes
+    through untimed before each turn, as threads of the other runtime may still be spinning. Every
+    round has its own random order of samples, the same for all stacks. A file's bytes are read
+    into memory before the clock starts.
 
     Args:
         executor: reads the samples, and opens the stacks in this process.
         chains: of the stacks that are measured.
         items: the samples.
-        seed: of the orders.
+        seed: of the random orders.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class SingleStream:
         self._column = {stage: index for index, stage in enumerate(timed_steps())}
 
     def warm_up(self) -> None:
-        """Send some samples through every stack, untimed; again after every interruption."""
+        """Send some samples through every stack, untimed; a resumed run does this again."""
         for stack in self._stacks:
             for number in range(WARM_UP):
                 self._settle(stack, self._items[number % len(self._items)])
@@ -120,14 +121,14 @@ class SingleStream:
     def round(self, number: int, advance: Advance = lambda _: None) -> Round:
         """Send every sample through every stack once.
 
-        ``conditions`` of the round: ``collections`` (of garbage: ``count``, ``ms``, ``longest_ms``
-        and how many ``samples`` were hit), ``preempted`` (involuntary context switches of the
-        process), ``load`` (average of a minute, before it) and ``mhz`` (of the processors that
-        may be used, before it; empty where the system does not say).
+        ``conditions`` of the round: ``collections`` of Python's garbage collector (``count``,
+        ``ms``, ``longest_ms`` and the number of ``samples`` during which one ran), ``preempted``
+        (involuntary context switches of the process), ``load`` (average of the minute before) and
+        ``mhz`` (of the usable processors, before the round; empty where the system does not say).
 
         Args:
             number: of the round, from 0.
-            advance: told after each turn how many samples it had.
+            advance: called after each turn with the number of samples in it.
         """
         shape = len(self._stacks), len(self._items)
         ns = np.full((*shape, len(self._column)), ABSENT, np.int64)
@@ -159,7 +160,7 @@ class SingleStream:
         return Round(number, ns, digests, failed, conditions)
 
     def _turns(self, number: int) -> list[tuple[int, Ints]]:
-        """(stack, samples) of every turn of a round."""
+        """(stack, samples) of every turn of a round, as indices."""
         order = np.random.default_rng((self._seed, number)).permutation(len(self._items))
         turns = []
         for at in range(0, len(order), TURN):
@@ -180,5 +181,5 @@ class SingleStream:
         return ns, answer.digest
 
     def _settle(self, stack: Opened, item: Item) -> None:
-        with suppress(SampleError):  # the timed rounds will say so
+        with suppress(SampleError):  # the timed rounds report it
             stack.walk(self._executor.context(item))

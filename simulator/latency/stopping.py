@@ -1,4 +1,4 @@
-"""When enough rounds over a data set were timed: every instance's latency density is stable."""
+"""Algorithm 1: measure rounds until every instance's latency density is stable."""
 
 from __future__ import annotations
 
@@ -41,38 +41,38 @@ class Rule:
 
     @property
     def earliest(self) -> int:
-        """The first round after which an instance can be done."""
+        """The smallest number of rounds after which an instance can be done."""
         return self.first + self.window * self.every
 
     def fits_at(self, rounds: int) -> bool:
-        """Return whether a fit is due after so many rounds."""
+        """Return whether a fit is due after this number of rounds."""
         return rounds >= self.first and (rounds - self.first) % self.every == 0
 
 
 class Stopping:
-    """Decides after every round whether every instance's density has stopped moving.
+    """Decides after every round whether every instance's density is stable.
 
-    After ``first`` rounds, and then every ``every`` rounds, each instance's density is fitted to
-    all of its times. An instance is done when its new fit is within ``delta`` of each of the
-    ``window`` fits before; it stays done. The state follows from the times alone, so that a run is
-    resumed by handing over its recorded rounds.
+    After ``first`` rounds, and then after every ``every`` rounds, each instance's density is fitted
+    to all of its times. An instance is done when its new fit is within ``delta`` of each of the
+    last ``window`` fits; it stays done. The state depends only on the times, so that a run is
+    resumed by passing its recorded rounds.
 
-    The rule is a weak one: of instances whose times are drawn from one normal distribution more
-    than 98 % are done as soon as they can be, after 55 rounds; it is outliers that keep it going,
-    each of which widens the kernels of its instance. It says that a density no longer moves, not
-    that its tail is known: 55 times cannot carry a p99 (662 can), so percentiles are for all
-    instances pooled, never for one.
+    The rule is weak: of instances whose times are drawn from one normal distribution, more than
+    98 % are done as early as possible, after 55 rounds. Only outliers delay it, as each widens the
+    kernels of its instance. It says that a density no longer changes, not that its tail is known:
+    55 times are too few for a p99 (which needs 662), so percentiles are computed for all instances
+    together, never for one.
 
-    It is Algorithm 1 of the source as its text describes it. The print differs:
+    It is Algorithm 1 of the source as its text describes it. The printed algorithm differs:
 
     * ``r ← r + l`` must be r + 1;
-    * ``j`` in line 14 is stale there and must be the round;
+    * ``j`` in line 14 is outdated there and must be the round;
     * the window is over fits, not over rounds;
-    * ``fit ← True`` stands inside the loop over k, where the first fit that agrees would do;
+    * ``fit ← True`` is inside the loop over k, so that one fit that agrees would be enough;
     * the 1/(nh) of equation 4 must be 1/(rh): a density has r kernels, n counts instances;
     * Evaluate needs y, the labels.
 
-    Neither print nor text bounds the bandwidth, without which constant times have no density.
+    The source has no lower limit of the bandwidth; without one, constant times have no density.
 
     Args:
         rule: when to fit, and when fits agree.
@@ -98,7 +98,7 @@ class Stopping:
         self._rule = rule
         self._floor = floor
         self._rounds = 0
-        # A fit is given by the first so many rounds and its bandwidths.
+        # A fit, stored as the number of its rounds and its bandwidths.
         self._window: deque[tuple[int, Floats]] = deque(maxlen=rule.window)
 
     @property
@@ -107,16 +107,16 @@ class Stopping:
         return bool(self.settled.all())
 
     def add(self, times: ArrayLike) -> bool:
-        """Look at the rounds that were added since the last call.
+        """Process the rounds that were added since the last call.
 
         Args:
-            times: (R, n) all rounds so far in ns; the earlier rounds are those of the last call.
+            times: (R, n) all rounds so far in ns, beginning with those of the last call.
 
         Returns:
             Whether every instance is done; from then on no fits are made.
 
         Raises:
-            ValueError: the times are no finite table of these instances, or rounds are missing.
+            ValueError: the times are not a finite table of these instances, or rounds are missing.
         """
         table = np.asarray(times)
         if table.ndim != 2 or table.shape[1] != len(self.settled) or len(table) < self._rounds:
@@ -140,7 +140,7 @@ class Stopping:
     def _agreeing(self, new: Fit) -> NDArray[np.intp]:
         """Return the instances, of those not yet done, whose new fit agrees with the window."""
         left = np.flatnonzero(self.settled == 0)
-        # The oldest fit differs most: the sooner an instance fails, the less is computed.
+        # The oldest fit differs most; instances that disagree with it need no further comparison.
         for rounds, bandwidth in self._window:
             old = Fit(new.times[:rounds], bandwidth).only(left)
             left = left[divergence(new.only(left), old) < self._rule.delta]

@@ -1,4 +1,4 @@
-"""The content of ``summary.json`` of the timed jobs, less the figures of their own."""
+"""The parts of ``summary.json`` that the timed experiments share."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from simulator.statistics.percentiles import PERCENTILES, name
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a timed job has found out before it works out its own figures.
+    """The measurements of a timed experiment.
 
     Attributes:
-        answers: of the pass that is not timed.
-        done: the samples of that pass, the skipped ones too.
+        answers: the records of the untimed pass.
+        done: the samples of that pass, skipped ones included.
         times: by stack.
-        rounds: those that were measured here; none where all times were recorded.
-        inputs: the samples.
-        odd: for each stack how many timed answers had other bits than the untimed one.
+        rounds: those that were measured here; empty where all times were recorded.
+        inputs: the names and sizes of the samples.
+        odd: for each stack how many timed outputs had other bits than the untimed ones.
     """
 
     answers: Answers
@@ -53,7 +53,7 @@ def vocabulary(sides: Iterable[str]) -> dict[str, Sequence[str]]:
 
 
 def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-    """Return what :class:`simulator.results.timed.LatencySummary` is made of.
+    """Return the fields of :class:`simulator.results.timed.LatencySummary`.
 
     The figures are those of :mod:`simulator.latency.figures` and :mod:`simulator.latency.inputs`.
     """
@@ -61,7 +61,7 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
     measured = [side for side, one in times.items() if one.measured]
     return {
         **head(session, timed.done),
-        "stacks": {stack.side: told(stack) | _counted(times[stack.side]) for stack in stacks},
+        "stacks": {stack.side: described(stack) | _counted(times[stack.side]) for stack in stacks},
         "protocol": {
             "warm_up": WARM_UP if measured else 0,
             "turn": TURN if len(measured) > 1 else None,
@@ -83,7 +83,12 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
 
 
 def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
-    """Return what was run, on what: the samples of the untimed pass, and the machine."""
+    """Return the first fields: the task, the model, the samples and the machine.
+
+    Args:
+        session: the model and the samples.
+        done: the samples of the untimed pass.
+    """
     skipped = [one for one in done if one.skipped is not None]
     return {
         "task": session.card.task.name,
@@ -99,8 +104,8 @@ def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
     }
 
 
-def told(stack: Stack) -> dict[str, Any]:
-    """Return what a stack is, as its runtime says."""
+def described(stack: Stack) -> dict[str, Any]:
+    """Return a stack's profile, and the settings that are in force."""
     return {
         "profile": stack.profile.name,
         "overrides": list(stack.profile.overrides),
@@ -119,12 +124,12 @@ def _counted(times: Times) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, Any]:
-    told = machine.describe({})
+    found = machine.describe({})
     return {
-        "cpu": told["cpu"]["model"],
-        "cores": told["cores"],
-        "usable_cores": told["usable_cores"],
-        "platform": told["platform"],
+        "cpu": found["cpu"]["model"],
+        "cores": found["cores"],
+        "usable_cores": found["usable_cores"],
+        "platform": found["platform"],
     }
 
 
@@ -141,14 +146,14 @@ def _findings(timed: Timed) -> list[Notice]:
                 if at == row
             )
             words = (
-                f"{times.failed} of {times.total.size:,} timed inferences failed; they "
-                f"count as late, and in no percentile; the first: {why}"
+                f"{times.failed} of {times.total.size:,} timed inferences failed; they count as "
+                f"late and are left out of percentiles; the first: {why}"
             )
             found.append(Notice(Kind.FAILED_INFERENCES, words, (side,)))
         if timed.odd.get(side):
             words = (
-                f"{timed.odd[side]:,} of {times.total.size:,} timed answers have other "
-                "bits than the first; quality is that of the first answers"
+                f"{timed.odd[side]:,} of {times.total.size:,} timed outputs have other bits than "
+                "the first; quality is computed from the first outputs"
             )
             found.append(Notice(Kind.NOT_DETERMINISTIC, words, (side,)))
     return found
@@ -160,7 +165,7 @@ def _busy(rounds: Sequence[Round]) -> list[Notice]:
     if not loads or loads[len(loads) // 2] <= cores:
         return []
     words = (
-        f"the machine was busy (load {loads[len(loads) // 2]:.1f} on {cores} cores): the latencies "
-        "are not those of the stacks alone"
+        f"the machine was busy (load {loads[len(loads) // 2]:.1f} on {cores} cores): other "
+        "programs may have slowed the stacks down"
     )
     return [Notice(Kind.BUSY_MACHINE, words)]

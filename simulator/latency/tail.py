@@ -1,4 +1,4 @@
-"""Quality at the tail: rounds until the latencies are known, and a late answer is a wrong one."""
+"""``simulate tail``: the quality of stacks when late answers count as wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.latency import job as timing
 from simulator.latency import summary
 from simulator.latency import tail_figures as analysis
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.pace import Fixed, Pace, Settling
+from simulator.latency.pace import FixedRounds, RoundPolicy, UntilSettled
 from simulator.latency.quality import Quality
 from simulator.latency.stopping import Rule
 from simulator.latency.summary import Timed
@@ -25,9 +25,9 @@ from simulator.results.timed import TailSummary
 from simulator.tasks.task import Task
 
 MOST = 100
-"""Rounds after which ``auto`` gives up."""
+"""The largest number of rounds of ``auto``."""
 MINUTES = 60.0
-"""Minutes after which ``auto`` begins no further round."""
+"""Minutes after which ``auto`` does not begin another round."""
 
 
 def tail(
@@ -53,11 +53,11 @@ def tail(
         deploy: likewise.
         model: a model card; the built-in model by default.
         overrides: ``STACK.KEY=VALUE``; STACK is ``deploy`` where there is one profile.
-        deadlines_ms: thresholds besides the tails of the latencies themselves.
-        rounds: passes over the images, or ``auto``: Algorithm 1 decides.
-        max_rounds: of ``auto``.
-        max_minutes: of ``auto``.
-        times: ``[STACK=]FILE``: latencies that a device has logged, instead of measuring; see
+        deadlines_ms: deadlines, in addition to the p99, p95 and p90 of the latencies.
+        rounds: passes over the samples, or ``auto``: Algorithm 1 decides.
+        max_rounds: the largest number of rounds of ``auto``.
+        max_minutes: minutes after which ``auto`` does not begin another round.
+        times: ``[STACK=]FILE``: latencies logged on a device, instead of measuring; see
             :func:`simulator.latency.recorded.load_times`.
         fail_on: gate rules, for example ``deploy.tail_quality@99 < 70%``.
         options: see :class:`simulator.Options`.
@@ -72,23 +72,23 @@ def tail(
         Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
     """
     _check(deadlines_ms, rounds, max_rounds, max_minutes)
-    sides = timing.named(profiles, train, deploy, overrides)
+    sides = timing.load_stacks(profiles, train, deploy, overrides)
 
-    def pace(samples: int) -> Pace:
+    def policy(samples: int) -> RoundPolicy:
         if rounds == "auto":
-            return Settling(Rule(), max_rounds, 60 * max_minutes, samples)
-        return Fixed(rounds)
+            return UntilSettled(Rule(), max_rounds, 60 * max_minutes, samples)
+        return FixedRounds(rounds)
 
     tables = timing.logs(times, sides)
-    watched = rounds == "auto"
-    if not watched and set(tables) == set(sides):
-        raise UserError("--rounds is for what is measured; a log has the rounds that it has")
+    automatic = rounds == "auto"
+    if not automatic and set(tables) == set(sides):
+        raise UserError("--rounds is for stacks that are measured; every stack here has a log")
     return timing.timed_job(
         Job("tail", model, options),
         sides,
         overrides,
         fail_on,
-        _Tail(pace, tables, deadlines_ms, watched),
+        _Tail(policy, tables, deadlines_ms, automatic),
         {
             "profiles": list(profiles), "train": train, "deploy": deploy,
             "deadlines_ms": list(deadlines_ms), "rounds": rounds, "max_rounds": max_rounds,
@@ -124,23 +124,23 @@ def _check(
 
 
 class _Tail(InRounds):
-    """The figures of Algorithms 1 and 2 besides the latencies."""
+    """Adds the figures of Algorithms 1 and 2 to the latencies."""
 
     shape = TailSummary
 
     def __init__(
         self,
-        pace: Callable[[int], Pace],
+        policy: Callable[[int], RoundPolicy],
         tables: Mapping[str, Path],
         deadlines_ms: Sequence[float],
-        watched: bool,
+        automatic: bool,
     ) -> None:
-        super().__init__(pace, tables)
-        self._watched = watched
+        super().__init__(policy, tables)
+        self._automatic = automatic
         self._deadlines = sorted(set(deadlines_ms))
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse images that nobody has annotated."""
+        """Refuse samples without ground truth."""
         super().check(sides, session)
         session.require_truth()
 
@@ -149,40 +149,42 @@ class _Tail(InRounds):
         return vocabulary(session.card.task, sides, self._deadlines)
 
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> TailSummary:
-        """Go through the rounds and work out the figures."""
+        """Measure the rounds and compute the figures."""
         return cast("TailSummary", super().measure(session, stacks, run))
 
     def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-        """Judge every round under every threshold besides."""
+        """Return the fields of the summary: the latencies, and quality under every threshold."""
         task, answers = session.card.task, timed.answers
         truths = [item.truth for item in answers.items]
-        judges = {side: Quality(task, answers.of(side), truths) for side in answers.names}
+        qualities = {side: Quality(task, answers.of(side), truths) for side in answers.names}
         found, why = analysis.tail(
-            timed.times, judges, self._deadlines, session.seed, task.resamples
+            timed.times, qualities, self._deadlines, session.seed, task.resamples
         )
         latencies = super().figures(session, stacks, timed)
-        own = {
+        quality = {
             "tail": found,
             "better": analysis.better(found),
             "convergence": analysis.convergence(timed.times, Rule()),
             "missing": latencies["missing"] | why,
         }
-        told = _findings(own, timed.times, self._watched)
-        return {**latencies, **own, "warnings": [*latencies["warnings"], *told]}
+        notices = _findings(quality, timed.times, self._automatic)
+        return {**latencies, **quality, "warnings": [*latencies["warnings"], *notices]}
 
 
-def _findings(found: Mapping[str, Any], times: Mapping[str, Times], watched: bool) -> list[Notice]:
-    told = []
+def _findings(
+    found: Mapping[str, Any], times: Mapping[str, Times], automatic: bool
+) -> list[Notice]:
+    notices = []
     for side, one in found["convergence"].items():
-        if watched and times[side].measured and one["done_after"] is None:
+        if automatic and times[side].measured and one["done_after"] is None:
             words = (
-                "the rounds or the minutes were used up before all instances had settled; "
-                "--max-rounds and --max-minutes give more"
+                "the limit of rounds or minutes was reached before all instances had settled; "
+                "--max-rounds and --max-minutes raise it"
             )
-            told.append(Notice(Kind.STOPPED_EARLY, words, (side,)))
+            notices.append(Notice(Kind.STOPPED_EARLY, words, (side,)))
         if times[side].rounds < 2:
             words = "one round cannot be split into training and test rounds"
-            told.append(Notice(Kind.FEW_SAMPLES, words, (side,)))
+            notices.append(Notice(Kind.FEW_SAMPLES, words, (side,)))
     for side, judged in found["tail"].items():
         names = [
             name if name.endswith("ms") else f"p{name}"
@@ -191,8 +193,8 @@ def _findings(found: Mapping[str, Any], times: Mapping[str, Times], watched: boo
         ]
         if names:
             words = (
-                f"at {', '.join(names)} the worst round is worse than answers late "
-                "one by one explain: whole rounds were slow"
+                f"at {', '.join(names)} the worst round is worse than expected if answers were "
+                "late independently: whole rounds were slow"
             )
-            told.append(Notice(Kind.SLOW_ROUNDS, words, (side,)))
-    return told
+            notices.append(Notice(Kind.SLOW_ROUNDS, words, (side,)))
+    return notices

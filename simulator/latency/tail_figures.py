@@ -1,4 +1,4 @@
-"""Quality at the tail: how good a stack is when a late answer counts as a wrong one."""
+"""Figures of Algorithm 2: the quality of a stack when a late answer counts as wrong."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from simulator.statistics.density import divergence, fit, pooled_divergence
 from simulator.statistics.percentiles import MS, cannot_carry, mlperf_queries, percentile
 
 TAILS = (0.99, 0.95, 0.9)
-"""The percentiles of the latency whose values are thresholds, as in the paper's Table 3."""
+"""The percentiles of the latency that are used as thresholds, as in the paper's Table 3."""
 SHARES = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(0.0001, 0.02, 12)])
-"""Quantiles of a stack's latencies at which the curve of quality against deadline has points."""
+"""The quantiles of a stack's latencies that are points of its curve of quality over deadline."""
 
 
 def tail(
@@ -29,21 +29,21 @@ def tail(
     seed: int,
     number: int,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Work out Algorithm 2 for every stack.
+    """Compute Algorithm 2 for every stack.
 
     Args:
         times: by stack.
-        qualities: likewise.
-        deadlines_ms: thresholds of the user's own.
+        qualities: by stack.
+        deadlines_ms: the user's deadlines, used as thresholds.
         seed: of the forecast.
-        number: of simulated rounds that the forecast draws.
+        number: how many rounds the forecast simulates.
 
     Returns:
         ``tail`` of the summary, and why some of its figures are None, by their paths. For each
-        stack: ``quality`` without a deadline; ``thresholds``, see :func:`under`, whose names are
+        stack: ``quality`` without a deadline; ``thresholds``, see ``_Judge.under``, whose names are
         ``99``, ``95``, ``90`` (of the latencies of all rounds together) and ``12ms`` for a
         deadline; ``tail_quality@NAME``, the worst round under each; ``curve``; and ``split``, see
-        :func:`halves`, None with a single round.
+        ``_Judge.halves``, None with a single round.
 
     Source:
         Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925,
@@ -84,12 +84,12 @@ def _missing(times: Times, found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def names(deadlines_ms: Sequence[float]) -> list[str]:
-    """Return what the thresholds are called: ``99``, ``95``, ``90``, then deadlines as ``12ms``."""
+    """Return the names of the thresholds: ``99``, ``95``, ``90``, then deadlines as ``12ms``."""
     return [*map(_percent, TAILS), *map(_deadline, deadlines_ms)]
 
 
 def thresholds(times: Times, deadlines_ms: Sequence[float]) -> dict[str, float | None]:
-    """Return the thresholds in ms by name; None for a percentile that the rounds cannot carry."""
+    """Return the thresholds in ms by name; None for a percentile with too few answers."""
     answered = times.answered()
     found: dict[str, float | None] = {}
     for p in TAILS:
@@ -107,23 +107,25 @@ def _deadline(ms: float) -> str:
 
 
 def _late(times: Times, ms: float) -> Mask:
-    """Return (R, n) which answers are late: after more whole nanoseconds than the deadline has.
+    """Return (R, n) which answers are late, comparing whole nanoseconds.
 
-    A percentile in ms is not always its nanoseconds any more: 1.000001 * 1e6 is below 1000001.
+    A percentile that was converted to ms may not convert back: 1.000001 * 1e6 is below 1000001.
     """
     return times.late(round(ms * MS))
 
 
 class _Judge:
-    """Judges the rounds of one stack under any threshold."""
+    """Computes the quality of the rounds of one stack for any threshold."""
 
     def __init__(self, quality: Quality, seed: int, number: int) -> None:
         self._quality, self._seed, self._number = quality, seed, number
 
     def under(self, times: Times, ms: float | None) -> dict[str, Any] | None:
-        """Return ``ms``, the share of ``late`` answers, quality over rounds, and ``forecast``.
+        """Return the quality with the threshold *ms*; None if that is None.
 
-        ``best``, ``worst`` and ``mean`` are of the headline metric; ``metrics`` has all of them.
+        Returns:
+            ``ms``; ``late``, the share of late answers; ``best``, ``worst`` and ``mean`` of the
+            headline metric over the rounds; ``metrics``, the same for every metric; ``forecast``.
         """
         if ms is None:
             return None
@@ -149,16 +151,17 @@ class _Judge:
         return {"ms": grid.tolist(), **found}
 
     def halves(self, times: Times, deadlines_ms: Sequence[float]) -> dict[str, Any] | None:
-        """Predict the later half of the rounds from the earlier half, and hold it against it.
+        """Predict the later half of the rounds from the earlier half, and compare the two.
 
-        Thresholds are those of the training rounds. Both halves have equally many rounds: the worst
-        of more rounds is worse, so that the paper's 70 against 30 biases its delta below zero.
+        The thresholds are computed from the training rounds. Both halves have the same number of
+        rounds: the worst of more rounds is worse, so that the paper's split of 70 to 30 biases its
+        delta below zero.
 
         Returns:
             ``rounds`` of each half; for each of ``thresholds`` its ``ms``, ``train`` and ``test``
-            (best, worst and mean), ``delta``, test less train, and ``forecast`` from the training
-            rounds, or None where they cannot carry it; and ``rjsd`` of the two halves'
-            distributions, of all latencies ``pooled`` and of instances, their ``median``.
+            (best, worst and mean), ``delta`` (test - train) and ``forecast`` from the training
+            rounds, or None where these have too few answers; and ``rjsd`` of the two halves'
+            distributions: of all latencies together (``pooled``), and the ``median`` of instances.
         """
         half = times.rounds // 2
         if not half:
@@ -185,25 +188,25 @@ class _Judge:
         }
 
     def _forecast(self, late: Mask, rounds: int) -> dict[str, Any]:
-        """Return what *rounds* further rounds are expected to give.
+        """Return the expected quality of *rounds* further rounds.
 
-        Each instance is late with the share of its rounds in which it was, by itself: what slows a
-        whole round down is not foreseen, and neither is what was never seen, so that the interval
-        is too narrow where rounds differ and where there are few. (A kernel density would take
-        more instances for late than are: it widens each by a tenth of its spread, and by far more
-        where one outlier makes the bandwidth.) Rounds are drawn, and the worst of R of them
-        follows from their order statistics.
+        Each instance is late independently, with the share of its known rounds in which it was
+        late. Slow phases of the machine and rare events are not modelled, so that the interval is
+        too narrow where rounds differ or are few. (A kernel density would predict too many late
+        instances: it widens each by a tenth of its spread, and by far more where one outlier
+        determines the bandwidth.) Rounds are simulated, and the worst of R rounds follows from
+        their order statistics.
 
         Args:
-            late: (R, n) which answers were late in the rounds that are known.
-            rounds: how many further ones.
+            late: (R, n) which answers were late in the known rounds.
+            rounds: how many further rounds.
 
         Returns:
-            ``mean``; ``worst``, the median of the worst round's quality, with ``ci95``.
+            ``mean`` quality; ``worst``, the median of the worst round's quality, with ``ci95``.
 
         Source:
-            H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 2.1: of R draws from F the
-            least is below x with the probability 1 - (1 - F(x))**R.
+            H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 2.1: the smallest of R draws
+            from F is below x with probability 1 - (1 - F(x))**R.
         """
         chance = late.mean(axis=0)
         drawn = np.sort(np.concatenate([self._quality.of(rows) for rows in self._draws(chance)]))
@@ -214,13 +217,13 @@ class _Judge:
         return {"mean": float(drawn.mean()), "worst": middle, "ci95": [low, high]}
 
     def _draws(self, chance: Floats) -> Iterator[Mask]:
-        """Draw which answers are late, (r, n) a time, by their (n,) chances."""
+        """Yield batches (r, n) of which answers are late, drawn with (n,) probabilities."""
         rng = np.random.default_rng(self._seed)
-        unsure = np.flatnonzero((chance > 0) & (chance < 1))
+        uncertain = np.flatnonzero((chance > 0) & (chance < 1))
         step = max(1, BATCH // len(chance))
         for at in range(0, self._number, step):
             rows = np.tile(chance == 1, (min(step, self._number - at), 1))
-            rows[:, unsure] = rng.random((len(rows), len(unsure))) < chance[unsure]
+            rows[:, uncertain] = rng.random((len(rows), len(uncertain))) < chance[uncertain]
             yield rows
 
 
@@ -231,7 +234,7 @@ def _over(values: Floats) -> dict[str, float]:
 
 
 def _grid(times: Iterable[Times], limits: Sequence[float | None]) -> Floats:
-    """Deadlines in ms at which something changes for a stack, and thresholds; the same for all."""
+    """The deadlines of the curves, in ms: quantiles of all stacks' latencies, and thresholds."""
     own = [
         np.quantile(one.answered(), SHARES, method="inverted_cdf") / MS
         for one in times
@@ -242,26 +245,26 @@ def _grid(times: Iterable[Times], limits: Sequence[float | None]) -> Floats:
 
 
 def better(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return for which deadlines which of two stacks has the higher mean quality.
+    """Return the ranges of deadlines in which one of two stacks has the higher mean quality.
 
     Args:
         found: ``tail`` of the summary.
 
     Returns:
-        Stretches of the curve's deadlines, shortest first: ``stack``, ``from_ms``, ``to_ms`` (None:
-        it stays so) and ``by``, the largest lead; where both are equal neither is better. Empty
-        where there are not two stacks.
+        Ranges of the curve's deadlines, ascending: ``stack``, the better one; ``from_ms``;
+        ``to_ms``, None for a range without an end; and ``by``, the largest lead. Ranges in which
+        both are equal are left out. Empty where there are not exactly two stacks.
     """
     if len(found) != 2:
         return []
     ms = next(iter(found.values()))["curve"]["ms"]
     one, other = (np.array(side["curve"]["mean"]) for side in found.values())
     lead = np.where(np.abs(one - other) < ROUNDING, 0, one - other)
-    stretches: list[dict[str, Any]] = []
+    ranges: list[dict[str, Any]] = []
     starts = np.flatnonzero(np.diff(np.sign(lead), prepend=0))
     for start, end in pairwise([*starts, len(ms)]):
         if lead[start]:
-            stretches.append(
+            ranges.append(
                 {
                     "stack": list(found)[0 if lead[start] > 0 else 1],
                     "from_ms": ms[start],
@@ -269,16 +272,16 @@ def better(found: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "by": float(np.abs(lead[start:end]).max()),
                 }
             )
-    return stretches
+    return ranges
 
 
 def convergence(times: Mapping[str, Times], rule: Rule) -> dict[str, Any]:
-    """Return how Algorithm 1 judges the rounds, and what MLPerf would have asked for.
+    """Return the result of Algorithm 1 for the rounds, and how many queries MLPerf asks for.
 
     Returns:
-        For each stack ``rounds``, ``instances``, ``settled`` (how many of them), ``done_after``
-        (the rounds after which all were, else None), ``inferences`` and ``mlperf``, the queries
-        that MLPerf's rules ask for a p99.
+        For each stack ``rounds``, ``instances``, ``settled`` (how many instances settled),
+        ``done_after`` (the number of rounds after which all had settled, else None),
+        ``inferences`` and ``mlperf``, the queries that MLPerf's rules ask for a p99.
     """
     found = {}
     for side, one in times.items():

@@ -1,4 +1,4 @@
-"""What stacks took: nanoseconds of every sample in every round, measured here or recorded."""
+"""The latencies of a stack: nanoseconds of every sample in every round, measured or recorded."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from simulator.latency.single_stream import Round
 from simulator.results.times import ABSENT, Ints
 
 NEVER = int(np.iinfo(np.int64).max)
-"""Nanoseconds of a sample that failed: no answer came, so it is late for every deadline."""
+"""Stands for the nanoseconds of a failed inference, which is late for every deadline."""
 TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """What one stack took: R rounds over n samples.
+    """The latencies of one stack in R rounds over n samples.
 
     Attributes:
-        total: (R, n) int64 nanoseconds; :data:`NEVER` where a sample failed.
-        stages: of each stage that it has, (R, n) int64; :data:`ABSENT` where a sample failed.
-        source: where a device's log came from; empty where the rounds were measured here.
+        total: (R, n) int64 nanoseconds; :data:`NEVER` where the inference failed.
+        stages: (R, n) int64 nanoseconds of each stage that the stack has; :data:`ABSENT` where
+            the inference failed.
+        source: the device's log; empty where the rounds were measured here.
     """
 
     total: Ints
@@ -33,7 +34,7 @@ class Times:
 
     @property
     def rounds(self) -> int:
-        """R."""
+        """R, the number of rounds."""
         return len(self.total)
 
     @property
@@ -43,34 +44,39 @@ class Times:
 
     @property
     def failed(self) -> int:
-        """How many answers never came."""
+        """How many inferences failed."""
         return int(np.count_nonzero(self.total == NEVER))
 
     def answered(self, stage: str = TOTAL) -> Ints:
-        """Return the nanoseconds of all answers that came, of all rounds, (m,)."""
+        """Return (m,) the nanoseconds of all inferences that did not fail, in all rounds."""
         values = self.total if stage == TOTAL else self.stages[stage]
-        came: Ints = values[self.total != NEVER]
-        return came
+        answered: Ints = values[self.total != NEVER]
+        return answered
 
     def finite(self) -> Ints:
-        """Return the total; the longest answer until then stands in for one that never came."""
+        """Return (R, n) the total; a failed inference gets the longest latency so far."""
         never = self.total == NEVER
         longest = np.where(never, 0, self.total).max(axis=1, keepdims=True)
         return np.where(never, np.maximum.accumulate(longest), self.total)
 
     def late(self, deadline: float) -> NDArray[np.bool_]:
-        """Return (R, n) whether an answer came later than *deadline* nanoseconds, or never."""
+        """Return (R, n) whether an inference took more than *deadline* nanoseconds, or failed."""
         return self.total > deadline
 
     def split(self, at: int, length: int) -> Times:
-        """Return *length* rounds from round *at* on."""
+        """Return *length* rounds, beginning with round *at*."""
         part = slice(at, at + length)
         stages = {name: values[part] for name, values in self.stages.items()}
         return Times(self.total[part], stages, self.source)
 
 
 def of_rounds(rounds: Sequence[Round], stacks: int) -> list[Times]:
-    """Put measured rounds together, stack by stack; there are none where nothing is measured."""
+    """Return the times of each stack from measured rounds.
+
+    Args:
+        rounds: at least one.
+        stacks: how many stacks were measured.
+    """
     return [of_stages(np.stack([one.ns[which] for one in rounds])) for which in range(stacks)]
 
 

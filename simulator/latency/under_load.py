@@ -1,4 +1,4 @@
-"""Offline and Server: stacks under a load that LoadGen makes."""
+"""The scenarios Offline and Server: stacks under a load that LoadGen generates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
 from simulator.latency.single_stream import SingleStream
-from simulator.latency.summary import head, told, vocabulary
+from simulator.latency.summary import described, head, vocabulary
 from simulator.latency.times import TOTAL
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline import recorded
@@ -31,18 +31,18 @@ SERVED = "served.json"
 BACKEND = "loadgen"
 FIGURES = (*map(name, PERCENTILES), "mean", "min", "max")
 RATES = ("result_completed_samples_per_sec", "result_samples_per_second")
-"""Answers per second, as Server and Offline call it."""
+"""LoadGen's names of the answers per second, in Server and in Offline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """A stack that answers samples by their numbers, from any thread.
+    """Runs a stack on samples by their index, from any thread.
 
     Attributes:
         executor: reads the samples.
-        opened: the stack that answers.
+        opened: the stack.
         items: the samples.
-        failed: why samples failed; appended to.
+        failed: the reasons of failed inferences; appended to.
     """
 
     executor: Executor
@@ -51,7 +51,7 @@ class Answering:
     failed: list[str]
 
     def __call__(self, index: int) -> None:
-        """Run a sample; the answer itself was looked at in the untimed pass."""
+        """Run a sample; its prediction is not used, it was recorded in the untimed pass."""
         item = self.items[index]
         try:
             self.opened.walk(self.executor.context(item))
@@ -63,7 +63,7 @@ class UnderLoad:
     """Measures under LoadGen's load, one stack after the other.
 
     Args:
-        load: what is asked for, but for the number of samples and the seed.
+        load: the load; its number of samples and its seed are replaced by the session's.
     """
 
     shape = LoadSummary
@@ -73,9 +73,13 @@ class UnderLoad:
         self._generator = _generator()
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse a recorded stack: there is nothing that could be put under load."""
-        for side, own in sides.items():
-            if recorded.recording(*own, Stage.RUNTIME):
+        """Refuse a recorded stack, which cannot be put under load.
+
+        Raises:
+            UserError: naming the stack.
+        """
+        for side, chosen in sides.items():
+            if recorded.recording(*chosen, Stage.RUNTIME):
                 raise UserError(f"{side}: {self._load.scenario} needs a stack that runs here")
 
     def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
@@ -99,7 +103,7 @@ class UnderLoad:
             {
                 **head(session, done),
                 "scenario": str(self._load.scenario),
-                "stacks": {stack.side: told(stack) for stack in stacks},
+                "stacks": {stack.side: described(stack) for stack in stacks},
                 "load": asked,
                 "served": served,
                 "latency_ms": {side: {TOTAL: table} for side, (table, _) in tables.items()},
@@ -116,9 +120,9 @@ class UnderLoad:
         self, session: Session, stack: Stack, items: Sequence[Item], folder: Path
     ) -> Served:
         """Put a stack under load, unless an earlier attempt did; LoadGen's logs are kept."""
-        place = folder / LOGS / stack.side
-        if (place / SERVED).is_file():
-            return Served.model_validate_json((place / SERVED).read_bytes())
+        logs = folder / LOGS / stack.side
+        if (logs / SERVED).is_file():
+            return Served.model_validate_json((logs / SERVED).read_bytes())
         chain = session.builder.disturbed(stack.chain)
         SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
@@ -134,11 +138,11 @@ class UnderLoad:
                 pool.submit(answering, index).add_done_callback(lambda _: finish())
 
             try:
-                found = self._generator.run(load, submit, place)
+                found = self._generator.run(load, submit, logs)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        own = Served(
+        served = Served(
             valid=found.valid,
             why=list(found.why),
             failed=len(answering.failed),
@@ -149,13 +153,13 @@ class UnderLoad:
             figures=dict(found.figures),
             loadgen=found.version,
         )
-        write_json(place / SERVED, own)
-        return own
+        write_json(logs / SERVED, served)
+        return served
 
 
 def _findings(served: Mapping[str, Served]) -> list[Notice]:
-    """What LoadGen says, and what failed."""
-    told_by = [
+    """LoadGen's messages, and failed inferences."""
+    messages = [
         Notice(Kind.LOADGEN, f"LoadGen: {line}", (side,))
         for side, one in served.items()
         for line in one.why
@@ -169,14 +173,14 @@ def _findings(served: Mapping[str, Served]) -> list[Notice]:
         for side, one in served.items()
         if one.failed
     ]
-    return merged([*told_by, *failures])
+    return merged([*messages, *failures])
 
 
 def _latency(scenario: Scenario, served: Served) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a stack's latencies in ms, and why some are None."""
     figures, queries = served.figures, served.queries
     if scenario is Scenario.OFFLINE:
-        why = "Offline asks for all samples at once: it has a rate, and no latency"
+        why = "Offline sends all samples at once: it has a rate, but no latency"
         return dict.fromkeys(FIGURES), dict.fromkeys(FIGURES, why)
     found = {key: figures[f"result_{key}_latency_ns"] / MS for key in ("mean", "min", "max")}
     missing = {}

@@ -1,1 +1,1 @@
-"""What a sample is: one room a modality."""
+"""Modalities: the kinds of samples, one folder each."""

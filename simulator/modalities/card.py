@@ -1,4 +1,4 @@
-"""What every model card says, whatever its samples are."""
+"""The parts of a model card that all modalities share."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from simulator.profile.section import Section
 
 
 class CardInput(Section):
-    """What the network takes; a modality's own section adds fields.
+    """The section ``input`` of a model card; a modality's subclass adds fields.
 
     Attributes:
-        kind: the name of the modality. A subclass makes it a ``Literal`` of one word.
+        kind: the name of the modality. A subclass narrows it to a ``Literal`` with that name.
     """
 
     kind: str
 
 
 class CardSpec(Section):
-    """The document beside an ``.onnx`` file; a modality's own schema narrows ``input``.
+    """A model card: the document beside an ``.onnx`` file; a modality's subclass narrows ``input``.
 
-    ``torch_export`` is the same model as a ``torch.export`` program; ``tflite`` names the same
-    model's ``.tflite`` files by the storage of their weights, for example ``{fp32: m.tflite}``.
-    ``output`` says what the outputs mean, in the words of the task.
+    ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
+    the paths of the same model's ``.tflite`` files by the type of their weights, for example
+    ``{fp32: m.tflite}``. ``output`` says what the outputs mean; its fields are the task's.
     """
 
     schema_: Literal[1] = Field(alias="schema")

@@ -1,4 +1,4 @@
-"""A modality: what a sample is, and the way from it to the network's inputs."""
+"""Modalities: what a sample is, and its preprocessing up to the network's inputs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from simulator.profile.schema import ProfileSpec
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One input of a network, as a card and its modality make it.
+    """One input of a network, as the model card describes it.
 
     Attributes:
-        name: of the input; None where the network has one input, whatever it is called.
+        name: of the input; None where the network has only one, whatever its name.
         dtype: of the array.
-        shape: of one sample's array, the batch of 1 included; None where the sample decides.
-        axes: what people call the order of its axes, for messages; for example ``NCHW``.
+        shape: of one sample's array, the batch of 1 included; None for a dimension that differs
+            between samples.
+        axes: the order of the axes, for messages; for example ``NCHW``.
     """
 
     name: str | None
@@ -38,16 +39,16 @@ class Feed:
 
 
 class Placing(Protocol):
-    """Where a sample comes to lie in the network's input, by the rules of a stack; plain data."""
+    """Gives the position of a sample in the network's input, for one stack; plain data."""
 
     def identity(self) -> Any:
-        """Return what tells these rules from others; JSON."""
+        """Return all that the result depends on besides the sample, as JSON."""
 
     def __call__(self, source: Any) -> Any:
-        """Return what a task must know to bring answers back to the sample.
+        """Return what a task needs to map predictions back to the sample.
 
         Raises:
-            SampleError: this sample cannot be placed.
+            SampleError: the sample does not fit into the network's input.
         """
 
 
@@ -55,12 +56,12 @@ class Modality(ABC):
     """One kind of sample. An instance is found by entry point, group ``simulator.modalities``.
 
     Attributes:
-        name: as profiles and cards write it.
-        unit: one sample, in the singular, for people.
-        suffixes: the ends of the names of files that are samples, in lower case with the dot.
-    draws: ClassVar[bool] = False
-    levels: ClassVar[str] = "units"
-        Spec: the schema of its profiles; its ``problems`` and ``settled`` say what fits together.
+        name: as written in profiles and model cards.
+        unit: the word for one sample in messages, in the singular.
+        suffixes: of the files that are samples, in lower case with the dot.
+        draws: whether samples are images, so that a report can show them.
+        levels: the unit of differences of two inputs after :meth:`scale`, in reports.
+        Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
     """
 
@@ -77,16 +78,16 @@ class Modality(ABC):
         """Read the source of a sample and check it.
 
         Args:
-            name: what messages call the sample.
-            path: where it is.
+            name: of the sample, for messages.
+            path: of its file.
 
         Raises:
-            SampleError: it cannot be read, or is no sample of this kind.
+            SampleError: it cannot be read, or is not a sample of this kind.
         """
 
     @abstractmethod
     def feeds(self, card: Any) -> tuple[Feed, ...]:
-        """Return what the network must take.
+        """Return the inputs that the network must have.
 
         Args:
             card: the checked content of the model card.
@@ -96,12 +97,12 @@ class Modality(ABC):
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the source to the network's input.
 
-        The last one gives :attr:`Boundary.INPUT`: an array where the network has one input, else
+        The last step gives :attr:`Boundary.INPUT`: an array where the network has one input, else
         a mapping of names to arrays; a tuple of these where one sample needs several inferences.
 
         Args:
             profile: the stack.
-            choices: the implementations behind it.
+            choices: the implementation of each of its stages.
             card: the checked content of the model card.
 
         Raises:
@@ -110,37 +111,37 @@ class Modality(ABC):
 
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:
-        """Return the rules by which samples come to lie in the network's input."""
+        """Return the function that gives a sample's position in the network's input."""
 
     def postprocess(self, profile: Profile, card: Any) -> Any:
-        """Return what the profile asks of the postprocessing, less what has no effect here."""
+        """Return the profile's postprocessing; fields without an effect here are neutral."""
         return profile.spec.postprocess
 
     def problems(self, profile: Profile, choices: Choices) -> list[str]:
-        """Return a line for everything in a profile that its backends cannot do together."""
+        """Return a line for each combination in a profile that its backends cannot do."""
         return []
 
     def scale(self, profile: Profile, card: Any) -> Array:
-        """Return what differences of two inputs are multiplied by, to be told to people."""
+        """Return the factor from a difference of two inputs to the unit shown in reports."""
         return np.ones(1)
 
     def memory(self, source: Any) -> int:
-        """Return about how many bytes a library needs at work on a sample, besides its result."""
+        """Return about how many bytes libraries need for a sample besides their results."""
         return 0
 
     def sizes(self, source: Any) -> dict[str, int]:
-        """Return a sample's measures for tables; ``bytes`` among them."""
+        """Return the sizes of a sample by name, for tables; ``bytes`` is one of them."""
         return {"bytes": len(source.data)}
 
     def specimen(self, folder: Path) -> Specimen:
-        """Write into a folder what the conformance suite tries this modality with.
+        """Write samples, a model card and a profile into a folder, for the conformance suite.
 
         Raises:
-            UserError: its author has written none.
+            UserError: the modality does not implement this method.
         """
         raise UserError(
-            f"the modality {self.name!r} brings nothing to try it with; write its specimen(), see "
-            "docs/conformance.md"
+            f"the modality {self.name!r} has no specimen to test it with; write its specimen(), "
+            "see docs/conformance.md"
         )
 
 

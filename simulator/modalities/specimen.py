@@ -1,4 +1,4 @@
-"""Specimens: a few samples, a model card and a profile, for the conformance suite to try."""
+"""Specimens: a few samples, a model card and a profile, for the conformance suite."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """What only the author of a modality can make.
+    """The material to test a modality with, made by its author.
 
     Attributes:
-        files: two good samples or more, different ones.
+        files: at least two valid samples, all different.
         card: a model card, with its model beside it.
-        profile: a stack: a path or a name.
+        profile: the path or the name of a profile.
     """
 
     files: tuple[Path, ...]

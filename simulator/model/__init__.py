@@ -1,1 +1,1 @@
-"""Models: their cards, their files, and the artifacts made of them."""
+"""Models: their cards, their files, and the artifacts made from them."""

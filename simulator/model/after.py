@@ -1,4 +1,4 @@
-"""The last steps to an artifact: passes over the file that a runtime opens, and its compilation."""
+"""The last steps to an artifact: passes over the final model file, and its compilation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.profile import messages
 from simulator.profile.implementations import Choice, Choices
 
 REPORT = "report.json"
-"""Beside a changed file: what the pass tells of its work."""
+"""The file with the pass's report, in the folder of the changed model file."""
 
 
 def finish(
@@ -28,15 +28,15 @@ def finish(
     after: Sequence[Request] = (),
     scratch: Path | None = None,
 ) -> Artifact:
-    """Apply the passes of the phase ``after``, and let the runtime compile the result.
+    """Apply the passes of the phase ``after``, then let the runtime compile the result.
 
     Args:
         card: the model card.
-        made: what :func:`prepare` gave.
-        choices: the implementations behind the profile.
-        after: the passes, in order; what they tell of their work is in the artifact's reports.
-        scratch: an existing folder for what is made for *after*, in place of the cache: the
-            caller deletes it. Without *after* nothing is written there.
+        made: the result of :func:`prepare`.
+        choices: the profile's implementations.
+        after: the passes, in order; their reports are in the artifact's ``reports``.
+        scratch: an existing folder, used instead of the cache for files made because of *after*;
+            the caller deletes it. Without *after* nothing is written there.
 
     Raises:
         UserError: there is no such pass.
@@ -56,12 +56,12 @@ def _altered(
     one = PASSES[request.name]
     if not isinstance(one, AfterPass):
         raise ModelError(
-            f"{one.name} is a pass of the phase {one.phase}; a profile's graph.{one.name} asks "
-            "for it, nothing asks for it after quantization"
+            f"{one.name} is a pass of the phase {one.phase}; request it with graph.{one.name} in a "
+            "profile, it cannot run after quantization"
         )
     if given.format not in one.formats:
         raise ModelError(
-            f"{one.name} changes {' and '.join(one.formats)} files only, and "
+            f"{one.name} changes only {' and '.join(one.formats)} files, but "
             f"{runtime.backend.name} opens a file of the format {given.format}"
         )
     try:

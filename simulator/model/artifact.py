@@ -1,6 +1,6 @@
 """Artifacts: one concrete model file per (graph x format x precision), cached by content.
 
-The phases of the way from the card's file are told in :mod:`simulator.contract.passes`.
+:mod:`simulator.contract.passes` describes the phases that lead to an artifact.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """Calibration inputs, described before they are made.
+    """Calibration inputs, with a description that exists before they are computed.
 
     Attributes:
-        identity: what they are made from: image digests and preprocessing.
-        tensors: makes them, one sample at a time.
+        identity: what they depend on: image digests and preprocessing.
+        tensors: computes them, one sample at a time.
     """
 
     identity: Any
@@ -57,17 +57,16 @@ def build(
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
 
-    The way of a model: the card's file, graph rewrites (ONNX), export to another format, cast
-    or quantization, passes that act on the result, and the runtime's own compiled form. For many
-    artifacts that differ in the last two alone, call :func:`prepare` once and :func:`finish`
-    for each.
+    The steps: the card's file, graph rewrites (ONNX), export to another format, cast or
+    quantization, passes over the result, and the runtime's own compiled form. For many artifacts
+    that differ only in the last two, call :func:`prepare` once and :func:`finish` for each.
 
     Args:
         card: the model card.
         source: the card's checked ONNX file.
-        profile: says which rewrites and which precision.
-        choices: the implementations behind the profile.
-        feeds: calibration inputs; needed for INT8.
+        profile: requests rewrites and a precision.
+        choices: the profile's implementations.
+        feeds: calibration inputs; required for INT8.
         after: see :func:`finish`.
         scratch: see :func:`finish`.
 
@@ -81,7 +80,7 @@ def build(
 def prepare(
     card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
 ) -> Artifact:
-    """Do what comes before the phase ``after``; see :func:`build`."""
+    """Do the steps before the phase ``after``; see :func:`build`."""
     made = _rewritten(card, start(card, source, profile, choices), profile)
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
         made = _fixed(card, made, choices[Stage.RUNTIME])
@@ -107,10 +106,10 @@ def prepare(
 
 
 def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
-    """Return the card's own file, in the format that the first maker takes.
+    """Return the card's own file in the format that the first step takes.
 
     Raises:
-        ModelError: the card names none.
+        ModelError: the card names no such file.
     """
     wanted = _takes(choices)
     backend = profile.spec.runtime.backend
@@ -149,7 +148,7 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
         axis = next(iter(differs))
         raise ModelError(
             f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
-            "which this runtime does not read; use keep"
+            "but this runtime does not read it; use keep"
         )
     model = pinned(card, given.path)
     changes = rewrite(model, asked)
@@ -168,7 +167,7 @@ Make = Callable[[Any, Path, Path], None]
 def _step(
     card: Card, given: Artifact, choice: Choice, format: str, make: Make, more: Any = None
 ) -> Artifact:
-    """Let a maker turn one file into another, once."""
+    """Convert a file with an exporter, cast or quantizer, and cache the result."""
     key = digest([given.key, choice.identity(), more, makers()])
     with about(card, f"{choice.backend.name} cannot {choice.stage}"):
         path = _cached(
@@ -181,10 +180,10 @@ def _step(
 
 
 def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
-    """The model with every free dimension of its inputs given the card's size, batch 1.
+    """Return the model with every free input dimension set to the card's size, with batch 1.
 
     Raises:
-        ModelError: the sample decides one of them.
+        ModelError: the size of one of them depends on the sample.
     """
     model = load(given.path)
     fixed = pin(model, card.feeds)
@@ -192,8 +191,8 @@ def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
         shape = dims(value)
         if None in shape:
             raise ModelError(
-                f"{runtime.backend.name} takes models of fixed sizes only; input {value.name!r} "
-                f"of {card.model} is {shape_words(shape)}, and every sample has a size of its own"
+                f"{runtime.backend.name} takes only models of fixed sizes; input {value.name!r} "
+                f"of {card.model} is {shape_words(shape)} and varies by sample"
             )
     if not fixed:
         return given
@@ -208,13 +207,13 @@ def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
 
 
 def _shapes(card: Card) -> Any:
-    """The shapes that a card's feeds have, for digests."""
+    """Return the shapes of a card's feeds, for digests."""
     found = {feed.name: list(feed.shape) for feed in card.feeds}
     return found[None] if set(found) == {None} else found
 
 
 def pinned(card: Card, path: Path) -> onnx.ModelProto:
-    """Load a model at the sizes that the card feeds it; rewrites are held against those."""
+    """Load a model with the card's input sizes; rewrites are checked at these sizes."""
     model = load(path)
     pin(model, card.feeds)
     return model
@@ -223,18 +222,18 @@ def pinned(card: Card, path: Path) -> onnx.ModelProto:
 def graph_difference(
     card: Card, source: OnnxFile, axis: str, train: Graph, deploy: Graph
 ) -> tuple[int, str]:
-    """Compare what a graph axis is in two stacks.
+    """Compare one graph axis of two stacks.
 
     Args:
         card: the model card.
         source: the card's checked ONNX file.
-        axis: ``pooling``, ``upsample`` or another of the graph's.
-        train: what the training stack asks for.
-        deploy: what the deployment stack asks for.
+        axis: ``pooling``, ``upsample`` or another graph axis.
+        train: the ``graph`` section of the training stack.
+        deploy: the ``graph`` section of the deployment stack.
 
     Returns:
-        How many nodes of the axis compute something else, and the same in words: also that
-        the model has no such node.
+        The number of nodes that compute different values, and a sentence about it, also if the
+        model has no node of this axis.
 
     Raises:
         ModelError: a rewrite does not fit the model.

@@ -1,4 +1,4 @@
-"""Model cards: what travels with the weights."""
+"""Model cards: the description that belongs to a model's weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.profile.document import Document, read
 from simulator.tasks.task import TASKS, Network, Task
 
 DEFAULT = "image"
-"""What a card's samples are where its ``input`` has no ``kind``."""
+"""The modality of a card whose ``input`` has no ``kind``."""
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
@@ -26,15 +26,15 @@ class Card:
     """A model card, with its files found.
 
     Attributes:
-        spec: its checked content, of the schema of its modality.
-        modality: what a sample of this model is.
-        task: what its outputs mean.
+        spec: its checked content, in the schema of its modality.
+        modality: the kind of its samples.
+        task: the meaning of its outputs.
 
     Args:
         path: the YAML document.
 
     Raises:
-        ModelError: the card cannot be read, or names a file that is not there.
+        ModelError: the card cannot be read, is not valid, or names a missing file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class Card:
         if path.suffix == ".onnx":
             raise ModelError(
                 f"{path}: an ONNX file does not say how samples become its input; "
-                f"write a model card beside it (docs/model-cards.md) and give that"
+                f"write a model card for it (docs/model-cards.md) and give the card instead"
             )
         try:
             document = read(path)
@@ -56,26 +56,26 @@ class Card:
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
-            raise ModelError(f"{path}: labels: a card for {task.name} names its classes' file")
+            raise ModelError(f"{path}: labels: {task.name} needs a file of class names")
         self.task: Task = task(output, Network(self.labels, self.spec.input))
 
     @property
     def feeds(self) -> tuple[Feed, ...]:
-        """What the network must take."""
+        """Return the inputs that the network must take."""
         return self.modality.feeds(self.spec)
 
     def _file(self, key: str, name: str) -> Path:
         file = self.path.parent / name
-        if not os.path.isfile(file):  # unlike Path.is_file, no error where a name is too long
+        if not os.path.isfile(file):  # unlike Path.is_file, no error if a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
 
 
 def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseModel]:
-    """Validate a card and its ``output``, whose schema is the task's; every problem at once.
+    """Validate a card and its ``output``, whose schema belongs to the task.
 
     Raises:
-        ModelError: with a line for each.
+        ModelError: with one line for each problem.
     """
     problems: list[str] = []
 
@@ -83,7 +83,7 @@ def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseMo
         try:
             return schema.model_validate(values)
         except ValidationError as error:
-            never = ["model"]  # a profile's word for what is said here
+            never = ["model"]  # in a profile: "as the card says"
             where = document.where
             problems.extend(
                 messages.problems(error, schema, where, "card", place=place, never=never)

@@ -1,4 +1,4 @@
-"""ONNX files: opened with suspicion."""
+"""ONNX files: loading and checking."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class OnnxFile:
 
     Attributes:
         path: where it is.
-        digest: SHA-256 of the file and of its external data.
-        inputs: what it must be fed, in the file's order.
-        outputs: the shape of each output, None where a dimension is free; in the file's order.
-        pools: how many MaxPool and AveragePool nodes it has.
+        digest: SHA-256 of the file and its external data.
+        inputs: the inputs that must be fed, in the file's order.
+        outputs: the shape of each output, in the file's order; None for a free dimension.
+        pools: the number of MaxPool and AveragePool nodes.
     """
 
     path: Path
@@ -66,19 +66,19 @@ class OnnxFile:
 
 
 def load(path: Path) -> onnx.ModelProto:
-    """Load a model with its external data, which must lie inside the model's folder.
+    """Load a model with its external data, which must be inside the model's folder.
 
     Raises:
-        ModelError: the file is no ONNX model, or names data outside its folder.
+        ModelError: the file is not an ONNX model, or names data outside its folder.
     """
     return _load(path)[0]
 
 
 def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
-    """Load a model without its external data, and find the files of these.
+    """Load a model without its external data, and find the files of that data.
 
     Raises:
-        ModelError: as of :func:`load`.
+        ModelError: as for :func:`load`, or a file of external data is missing.
     """
     try:
         model = onnx.load(str(path), format="protobuf", load_external_data=False)
@@ -89,12 +89,12 @@ def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     files = sorted(set(_external_files(path, model)))
     for file in files:
         if not file.is_file():
-            raise ModelError(f"{path}: its external data {file.name} is missing; copy it along")
+            raise ModelError(f"{path}: its external data {file.name} is missing; copy it too")
     return model, files
 
 
 def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
-    """A model, and the files of its external data; loading clears where they were."""
+    """Return a model and the files of its external data; loading the data removes their names."""
     model, files = structure(path)
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
@@ -104,10 +104,10 @@ def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
 
 
 def check(card: Card) -> OnnxFile:
-    """Check that a card's model is sound and fits the card.
+    """Check that a card's model is valid and fits the card.
 
     Raises:
-        ModelError: saying which expectation does not hold, expected and got.
+        ModelError: it does not; the message says what was expected and what was found.
     """
     path = card.model
     model, files = _load(path)
@@ -138,7 +138,7 @@ def check(card: Card) -> OnnxFile:
 
 
 def named(feeds: Sequence[Feed], inputs: Sequence[str]) -> dict[str, Feed]:
-    """Return feeds by the names of a model's inputs; a feed without a name is the only one."""
+    """Return feeds by input name; a feed without a name belongs to the only input."""
     if len(feeds) == len(inputs) == 1 and feeds[0].name is None:
         return {inputs[0]: feeds[0]}
     return {feed.name: feed for feed in feeds if feed.name is not None}
@@ -189,7 +189,7 @@ def _several(names: Collection[str]) -> str:
 
 
 def dims(value: onnx.ValueInfoProto) -> tuple[int | None, ...]:
-    """Return the shape of an input or output, None where a dimension is free."""
+    """Return the shape of an input or output; None for a free dimension."""
     found = value.type.tensor_type.shape.dim
     return tuple(d.dim_value if d.HasField("dim_value") else None for d in found)
 
@@ -205,14 +205,14 @@ def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
         if not location or not file.is_relative_to(folder):
             raise ModelError(
                 f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, outside the "
-                "model's folder; refused"
+                "model's folder; this is refused"
             )
         files.append(file)
     return files
 
 
 def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Yield every constant, those in attributes and in branches of If and Loop included."""
+    """Yield every constant, including those in attributes and in the bodies of If and Loop."""
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
@@ -223,8 +223,8 @@ def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 
 
 def shape_words(shape: Sequence[int | None]) -> str:
-    """Write a shape as 1x3x?x?."""
-    return "x".join("?" if d is None else str(d) for d in shape) or "of no known shape"
+    """Format a shape as 1x3x?x?."""
+    return "x".join("?" if d is None else str(d) for d in shape) or "of unknown shape"
 
 
 def _line(error: Exception) -> str:

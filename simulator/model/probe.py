@@ -1,8 +1,8 @@
-"""Which arithmetic a runtime really uses, found out from one small model.
+"""Find out which arithmetic a runtime really uses, by running one small model.
 
-A 1x1 convolution whose outputs are exact in FP32 and wrong, in a telling way, in anything less.
-Every output is a sum of a few products of powers of two, and small enough to be stored in any
-of the formats; so what is lost was lost in an operand or in the sum.
+The model is a 1x1 convolution whose outputs are exact in FP32; in a lower precision the error
+tells which one. Every output is a sum of a few products of powers of two and can be stored in all
+of the formats, so an error comes from an operand or from the sum.
 """
 
 from __future__ import annotations
@@ -30,21 +30,19 @@ _OPSETS = [helper.make_opsetid("", 17)]
 CHANNELS, SIDE = 96, 8
 ADDENDS = 64
 SLACK = 2.0**-16
-"""Relative; Qualcomm's HTP emulator gives every value times 1 + 2**-23."""
+"""Relative tolerance; Qualcomm's HTP emulator returns every value times 1 + 2**-23."""
 LARGE = 4096.0
-"""FP16 holds multiples of 4 from here on: 4096 + 1 is 4096 again."""
+"""From here on FP16 stores only multiples of 4: 4096 + 1 gives 4096."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a runtime's convolution did.
+    """The precision of a runtime's convolution.
 
     Attributes:
         compute: the precision of the activations in a product: ``fp32``, ``tf32``, ``fp16``,
-            ``bf16``, or ``less``; None where the weights are less than all of these, since then
-            nothing can be told of the activations.
-        weights: the precision of the weights, likewise.
-        accumulation: ``fp32``, or ``less`` where 4096 + 64 x 1 is not 4160.
+            ``bf16``, or ``less``; None if the weights are less precise than all of these, because
+            then nothing is known of the activations.
     """
 
     compute: str | None
@@ -52,7 +50,7 @@ class Probe:
     accumulation: str
 
     def details(self) -> dict[str, Any]:
-        """Return it for the manifest."""
+        """Return the findings for the manifest."""
         return asdict(self)
 
 
@@ -60,8 +58,9 @@ def model() -> tuple[Array, Array]:
     """Return the convolution's weights (16, 96, 1, 1) and its input (1, 96, 8, 8), float32.
 
     Outputs 0-2: 2**-k if an activation of 1 + 2**-k was kept, for k of BF16, FP16 and FP32.
-    Outputs 3-5: the same of a weight. Output 6: 2**-16 if an activation of 2**-30 was kept,
-    output 7 if such a weight was; both are beneath FP16 and not beneath TF32. Output 8: the sum.
+    Outputs 3-5: the same for a weight. Output 6: 2**-16 if an activation of 2**-30 was kept;
+    output 7: the same for a weight. 2**-30 is too small for FP16, but not for TF32. Output 8: the
+    sum.
     """
     x = np.zeros(CHANNELS, np.float32)
     w = np.zeros((16, CHANNELS), np.float32)
@@ -79,7 +78,7 @@ def model() -> tuple[Array, Array]:
 
 
 def read(outputs: Array) -> Probe:
-    """Tell the precision from the outputs, (16, ...) float32 of :func:`model`."""
+    """Return the precision shown by the outputs of :func:`model`, (16, ...) float32."""
     y = outputs.reshape(16, -1)[:, 0].astype(np.float64)
     weights = _precision(y[3:6], y[7])
     return Probe(
@@ -98,23 +97,22 @@ def _precision(kept: Array, tiny: float) -> str:
 
 
 def probe(choice: Choice) -> Probe | None:
-    """Probe a runtime with its own options, once on this kind of processor.
+    """Probe a runtime with its own options; the result is cached per kind of processor.
 
     Returns:
-        What it did, or None where no such model can be made for it.
+        The precision found; None if no probe model can be made for the runtime.
     """
     try:
         found = _once(choice, "convolution", lambda: _probed(choice))
-    except MissingLibrary:  # what would write the model; another time it may be there
+    except MissingLibrary:  # the library that writes the model is missing; do not cache that
         return None
     return Probe(**found) if found else None
 
 
 def rounds(choice: Choice, dtype: str) -> bool:
-    """Whether a runtime obeys a Cast to *dtype* (``fp16`` or ``bf16``) and back.
+    """Whether a runtime really rounds in a Cast to *dtype* (``fp16`` or ``bf16``) and back.
 
-    A runtime may take the pair for nothing and drop it; a graph that rounds on purpose then
-    runs in FP32.
+    A runtime may remove the pair as redundant; a graph that rounds on purpose then runs in FP32.
     """
     return bool(_once(choice, f"cast {dtype}", lambda: _rounded(choice, dtype)))
 
@@ -133,7 +131,7 @@ def _write(found: Any, file: Path) -> None:
 
 
 def _rounded(choice: Choice, dtype: str) -> bool:
-    """Add 0 to what a Cast made of 1 + 2**-12: is the small part gone?"""
+    """Cast 1 + 2**-12, then add 0: return whether the small part is lost."""
     kind = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}[dtype]
     shape = [1, CHANNELS, SIDE, SIDE]
     nodes = [
@@ -164,7 +162,7 @@ def _probed(choice: Choice) -> dict[str, Any] | None:
 
 
 def _outputs(choice: Choice, source: Path, x: Array, folder: Path) -> Array:
-    """Run a model of one input and one output, laid out as the runtime wants it."""
+    """Run a model of one input and one output, in the runtime's layout."""
     if choice.offer.make.compiled_by is not None:
         compiled = folder / "compiled"
         compiled.mkdir()
@@ -181,7 +179,7 @@ def _outputs(choice: Choice, source: Path, x: Array, folder: Path) -> Array:
 
 
 def save(weights: Array, path: Path) -> None:
-    """Write a Relu and a 1x1 convolution as ONNX; a graph's own input may stay unrounded."""
+    """Write a Relu and a 1x1 convolution as ONNX; some runtimes do not round a graph's input."""
     features, channels = weights.shape[:2]
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"])],

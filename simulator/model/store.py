@@ -1,4 +1,4 @@
-"""Where artifacts lie, and what tells one from another."""
+"""Where artifacts are stored, and what identifies them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.model.card import Card
 
 SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip"}
 RECIPE = 4
-"""Raise it when a rewrite, or arithmetic of ours that calibration goes through, changes."""
+"""Increase it when a rewrite changes, or our own arithmetic that calibration uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Artifact:
     """A model file that a runtime opens.
 
     Attributes:
-        path: the file; a folder where the runtime has a compiled form of its own.
-        key: the digest of everything that it was made from.
+        path: the file; a folder if the runtime has its own compiled form.
+        key: the digest of everything that it depends on.
         format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
-        notes: what the rewrites did.
-        reports: of the passes of the phase ``after``, in order.
+        notes: the remarks of the rewrites.
+        reports: the reports of the passes of the phase ``after``, in order.
     """
 
     path: Path
@@ -43,20 +43,20 @@ class Artifact:
 
 
 def digest(value: Any) -> str:
-    """Return the SHA-256 of a JSON value, written canonically."""
+    """Return the SHA-256 of a JSON value in canonical form, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def makers() -> dict[str, Any]:
-    """What every artifact depends on besides its own recipe: our arithmetic, and ONNX."""
+    """Return what every artifact depends on besides its own inputs: our arithmetic, and ONNX."""
     names = ("onnx", "pipeline-simulator")
     return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
 
 
 @contextmanager
 def about(card: Card, what: str) -> Iterator[None]:
-    """Whatever a library raises while it makes an artifact is about this model."""
+    """Turn any exception of a library into a ModelError about this model."""
     try:
         yield
     except SimulatorError:
@@ -68,14 +68,14 @@ def about(card: Card, what: str) -> Iterator[None]:
 def entry(
     kind: str, card: Card, key: str, make: Callable[[Path], None], scratch: Path | None = None
 ) -> Path:
-    """Return the folder of an artifact, making it first where it is not there.
+    """Return the folder of an artifact; make it first if it does not exist.
 
     Args:
         kind: ``artifacts`` or ``compiled``.
-        card: the model's.
-        key: the digest of everything that the artifact is made from.
-        make: writes its files into the folder that it is given.
-        scratch: a folder to be used in place of the cache.
+        card: the model card.
+        key: the digest of everything that the artifact depends on.
+        make: writes its files into the folder that it receives.
+        scratch: a folder to use instead of the cache.
     """
     return cache.entry(f"{kind}/{_words(card)}-{key[:24]}", make, scratch)
 

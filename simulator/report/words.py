@@ -72,10 +72,9 @@ def count(number: int, what: str) -> str:
 
 
 def run_on(summary: ModelSummary) -> str:
-    """Return how many samples there were of what, how many were skipped, and the condition."""
+    """Return how many samples there were of what, and how many were skipped."""
     left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
-    under = f", under {_drawn(summary.under)}" if summary.under else ""
-    return f"{summary.samples:,} {summary.sample_unit}s{left_out}{under}"
+    return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
 
 
 def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
@@ -167,8 +166,5 @@ def _value(value: Any) -> str:
 
 def condition(under: ConditionDescription) -> str:
     """Return a condition in words: as it was asked for, what it does, and which draw."""
-    return f"{_drawn(under)}: {under.summary}"
-
-
-def _drawn(under: ConditionDescription) -> str:
-    return under.text + ("" if under.trial is None else f", trial {under.trial}")
+    draw = "" if under.trial is None else f", trial {under.trial}"
+    return f"{under.text}{draw}: {under.summary}"

@@ -1,1 +1,1 @@
-"""Intervals, tests, percentiles and densities; from numbers to numbers."""
+"""Intervals, tests, percentiles and densities: functions of numbers only."""

@@ -1,7 +1,7 @@
-"""The bootstrap over images: every figure of a comparison sees the same resampled images.
+"""The bootstrap over images: all figures of a comparison use the same resampled images.
 
-A figure that has been resampled is a vector (1 + R,): its value on all images, then on each of R
-resamples. Differences and sums of such vectors are resampled figures themselves.
+A resampled figure is a vector (1 + R,): its value on all images, then on each of R resamples.
+Differences and sums of such vectors are resampled figures, too.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Figure = Callable[[Counts], Floats]
-"""From (r, n) counts, how often each image was drawn, to the figure's values (r,)."""
+"""A function from (r, n) counts (how often each image was drawn) to the figure's (r,) values."""
 
 RESAMPLES = 4000
 _BATCH = 2_000_000
-"""Counts that are held at once."""
+"""How many counts are in memory at once."""
 ROUNDING = 1e-12
-"""Smaller values are sums that cancel: zero, up to float64."""
+"""Smaller absolute values are treated as 0: they are float64 rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """R draws of n images out of n with replacement; the same whenever they are asked for.
+    """R draws of n images out of n with replacement; every iteration gives the same draws.
 
     Attributes:
-        images: n.
+        images: n, the number of images.
         seed: of the draws.
-        number: R.
+        number: R, the number of draws.
     """
 
     images: int
@@ -39,7 +39,7 @@ class Resamples:
     number: int = RESAMPLES
 
     def __iter__(self) -> Iterator[Counts]:
-        """Yield the counts in batches (r, n)."""
+        """Yield the counts in batches of (r, n) int64."""
         rng, n = np.random.default_rng(self.seed), self.images
         batch = max(1, _BATCH // max(n, 1))
         for start in range(0, self.number, batch):
@@ -58,7 +58,7 @@ class Effect:
 
     Attributes:
         value: on all images.
-        ci95: percentile interval.
+        ci95: percentile interval; NaN where no resample defines the figure.
         p: two-sided bootstrap p-value against zero, at least 2 / (R + 1).
     """
 
@@ -88,7 +88,12 @@ def effect(figure: Floats) -> Effect:
 
 
 def ratio(numerators: Floats, denominators: Floats) -> Figure:
-    """Return the figure sum(numerators) / sum(denominators) over images, each (n,); else NaN."""
+    """Return the figure sum(numerators) / sum(denominators) over images.
+
+    Args:
+        numerators: (n,), one per image.
+        denominators: (n,), likewise; where their sum is 0 the figure is NaN.
+    """
     both = np.stack([numerators, denominators], axis=1)
 
     def figure(counts: Counts) -> Floats:

@@ -1,4 +1,4 @@
-"""Gaussian kernel densities of latencies, one per instance, and how far two of them are apart."""
+"""Gaussian kernel densities of latencies, one per instance, and the divergence of two of them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from scipy import special
 Floats = NDArray[np.float64]
 
 RESOLUTION_NS = max(1.0, time.get_clock_info("perf_counter").resolution * 1e9)
-"""The least bandwidth, in ns: the resolution of the clock that the latencies are read from."""
+"""The smallest bandwidth, in ns: the resolution of the clock that measures the latencies."""
 
 REACH = 3.0
-"""How many bandwidths beyond the first and the last time a grid is even."""
+"""How many bandwidths beyond the first and the last time the grid is evenly spaced."""
 
 PER_BANDWIDTH = 3
-"""The least number of grid points in a bandwidth; with 2 a divergence is up to 0.0013 off."""
+"""The smallest number of grid points per bandwidth; with 2 a divergence is up to 0.0013 off."""
 
 PAIRWISE_LIMIT = 64
-"""The most instances that are compared each with each."""
+"""The largest number of instances for :func:`pairwise`."""
 
-# Where a grid goes on beyond REACH, in bandwidths: at 10 a density is 1e-22 of its peak, so that
-# the trapezoid to the other fit's next point, be it 1e13 bandwidths away, holds nothing.
+# Grid points beyond REACH, in bandwidths. At 10 a density is 1e-22 of its peak, so that the
+# trapezoid to the other fit's next point is negligible, even 1e13 bandwidths away.
 _TAIL = np.array([3.5, 4.0, 5.0, 6.0, 8.0, 10.0])
 
-# Elements of a temporary: 256 KiB of float64, which stay in a core's cache.
+# Elements of a temporary array: 256 KiB of float64, which fit into a core's cache.
 _BLOCK = 1 << 15
 
 
@@ -50,13 +50,13 @@ class Fit:
         return Fit(self.times[:, which], self.bandwidth[which])
 
     def density(self, points: Floats) -> Floats:
-        """Return the densities at points of each instance's own.
+        """Return the densities, each at points of its own.
 
         Args:
             points: (G, n) times in ns.
 
         Returns:
-            (G, n) in 1/ns; the work takes memory for one column of points or 1 MiB.
+            (G, n) in 1/ns. Temporary memory is one column of points, or 1 MiB.
         """
         rounds = len(self.times)
         return _mixture(self.times, np.full(rounds, 1 / rounds), self.bandwidth, points)
@@ -72,11 +72,11 @@ class Fit:
     def grid(self) -> Floats:
         """Return (G, n) ascending points that resolve every instance's density.
 
-        They are even, at least three in a bandwidth, from three bandwidths below the first time
-        to three above the last, and go on in growing steps to ten. Few are enough, however far
-        an outlier lies: R times that span D have a standard deviation of at least
-        D / sqrt(2 (R - 1)), so D is at most sqrt(2 (R - 1)) R**0.2 bandwidths. G is made for that
-        bound and depends on R only, so that no instance's figures depend on its neighbours.
+        They are evenly spaced, at least three per bandwidth, from three bandwidths below the first
+        time to three above the last, then in growing steps up to ten. A few are enough, however far
+        away an outlier is: R times that span D have a standard deviation of at least
+        D / sqrt(2 (R - 1)), so D is at most sqrt(2 (R - 1)) R**0.2 bandwidths. G is chosen for that
+        bound and depends only on R, so that an instance's figures do not depend on other instances.
         """
         low, high = self.times.min(axis=0), self.times.max(axis=0)
         middle = np.linspace(
@@ -93,15 +93,15 @@ def fit(times: ArrayLike, floor: float = RESOLUTION_NS) -> Fit:
 
     Args:
         times: (R, n) latencies in ns, R at least 1.
-        floor: the least bandwidth in ns. It holds where the times are constant, whose density has
-            no other width, and where there is one round only.
+        floor: the smallest bandwidth in ns. It is used where the times are constant, or where
+            there is only one round.
 
     Returns:
-        The fit; where the floor does not hold its density is that of
+        The fit; where the floor is not used, its density is that of
         ``scipy.stats.gaussian_kde(times[:, i])``.
 
     Raises:
-        ValueError: the times are no finite table, or the floor is not above 0.
+        ValueError: the times are not a finite table, or the floor is not above 0.
 
     Source:
         D. W. Scott, Multivariate Density Estimation (1992), 6.3: h = R**(-1/5) s, where s is the
@@ -120,7 +120,7 @@ def fit(times: ArrayLike, floor: float = RESOLUTION_NS) -> Fit:
 def divergence(a: Fit, b: Fit) -> Floats:
     """Return the square root of the Jensen-Shannon divergence between each instance's fits.
 
-    The densities are summed by trapezoids over the points of both grids, as the bandwidths may
+    It is integrated by the trapezoid rule over the points of both grids, as the bandwidths may
     differ by orders of magnitude: 1 ns while an instance was constant, seconds after an outlier.
 
     Args:
@@ -128,7 +128,7 @@ def divergence(a: Fit, b: Fit) -> Floats:
         b: the same instances.
 
     Returns:
-        (n,) in base 2: 0 for equal densities, 1 for densities that do not meet.
+        (n,) in base 2: 0 for equal densities, 1 for densities that do not overlap.
 
     Raises:
         ValueError: the fits have different numbers of instances.
@@ -139,7 +139,7 @@ def divergence(a: Fit, b: Fit) -> Floats:
     """
     instances = len(a.bandwidth)
     if len(b.bandwidth) != instances:
-        raise ValueError(f"{instances} instances against {len(b.bandwidth)}")
+        raise ValueError(f"the fits have {instances} and {len(b.bandwidth)} instances")
     found = np.empty(instances)
     rows = sum(_even_points(len(fit.times)) + 2 * len(_TAIL) for fit in (a, b))
     for block in _blocks(instances, rows):
@@ -165,10 +165,10 @@ def pairwise(fitted: Fit) -> Floats:
 
 
 def pooled_divergence(a: Fit, b: Fit) -> float:
-    """Return :func:`divergence` for two large samples, such as every instance's times together.
+    """Return :func:`divergence` for two large samples, such as the times of all instances.
 
-    Each sample is first reduced to the means and counts of bins of a quarter of its bandwidth,
-    which moves no time by more than that and the result by less than 0.001.
+    Each sample is first reduced to the means and counts of bins, whose width is a quarter of its
+    bandwidth. This moves no time by more than that width, and the result by less than 0.001.
 
     Args:
         a: one instance, for example ``fit(times.reshape(-1, 1))``; any number of rounds.
@@ -188,13 +188,13 @@ def pooled_divergence(a: Fit, b: Fit) -> float:
 
 
 def _even_points(rounds: int) -> int:
-    """How many even points resolve any *rounds* times; see :meth:`Fit.grid`."""
+    """How many evenly spaced points resolve any *rounds* times; see :meth:`Fit.grid`."""
     span = math.sqrt(2 * (rounds - 1)) * math.pow(rounds, 0.2) + 2 * REACH
     return math.ceil(PER_BANDWIDTH * span) + 1
 
 
 def _blocks(instances: int, rows: int) -> Iterator[slice]:
-    """Cut instances with *rows* points each so that a temporary stays small."""
+    """Split instances with *rows* points each into blocks, so that temporary arrays are small."""
     step = max(1, _BLOCK // rows)
     return (slice(start, start + step) for start in range(0, instances, step))
 
@@ -240,7 +240,7 @@ def _root(points: Floats, p: Floats, q: Floats) -> Floats:
 
 
 def _shares(weighed: Floats) -> Floats:
-    """Let columns sum to 1; subnormal shares are dropped, as half of one may be no number."""
+    """Scale columns to sum 1; subnormal shares become 0, as half of one may underflow."""
     shares: Floats = weighed / weighed.sum(axis=0)
     shares[shares < np.finfo(np.float64).tiny] = 0
     return shares

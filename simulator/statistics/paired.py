@@ -1,7 +1,7 @@
 """Intervals and tests for rates and for paired differences of rates.
 
-Everywhere ``b`` counts the pairs that were right on the train side and wrong on the deploy side,
-``c`` the pairs that were wrong and became right. A delta is always deploy minus train, so
+In this module ``b`` is the number of pairs that were right with train and wrong with deploy, ``c``
+the number that were wrong and became right. A delta is always deploy minus train, so
 ``delta = (c - b) / n``: negative means that deployment loses accuracy.
 """
 
@@ -16,7 +16,7 @@ MIN_DISCORDANT = 6
 
 
 def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Score interval of a proportion: short and close to nominal on average; for drawing.
+    """Score interval of a proportion: short, with the nominal coverage on average; for plots.
 
     Args:
         k: successes, 0 to n.
@@ -44,7 +44,7 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
 
 
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a proportion: covers at least as often as it says; for claims.
+    """Exact interval of a proportion: its coverage is at least the confidence; for claims.
 
     Args:
         k: successes, 0 to n.
@@ -76,8 +76,8 @@ def bonett_price(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[floa
     ``(c - b) / (n + 2)`` and estimates ``delta = (c - b) / n``.
 
     Args:
-        b: pairs right on the train side and wrong on the deploy side.
-        c: pairs wrong on the train side and right on the deploy side.
+        b: number of pairs right with train and wrong with deploy.
+        c: number of pairs wrong with train and right with deploy.
         n: all pairs, concordant ones included; at least 1 and at least b + c.
         confidence: two-sided, above 0 and below 1.
 
@@ -122,7 +122,7 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def mcnemar_midp(b: int, c: int) -> float:
-    """Two-sided mid-p-value of McNemar's test: the exact one less the point probability.
+    """Two-sided mid-p-value of McNemar's test: the exact one minus the point probability.
 
     Args:
         b: pairs right on the train side and wrong on the deploy side.
@@ -141,24 +141,24 @@ def mcnemar_midp(b: int, c: int) -> float:
     if b == c:
         return 1.0
     fewer = min(b, c)
-    # 2 P(X <= m) - P(X = m), written as a sum so that nothing cancels.
+    # 2 P(X <= m) - P(X = m), written as a sum to avoid cancellation.
     return min(1.0, _tail(fewer, b + c) + _tail(fewer - 1, b + c))
 
 
 def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8) -> int:
-    """How many pairs a two-sided McNemar test needs to resolve a delta.
+    """Return how many pairs a two-sided McNemar test needs to detect a delta.
 
     Args:
         psi: rate of discordant pairs, (b + c) / n, at most 1.
-        d: the delta to resolve as a fraction (0.001 is 0.1 points), above 0 and at most psi.
+        d: the delta to detect, as a fraction (0.001 is 0.1 points), above 0 and at most psi.
         alpha: significance level, above 0 and below 1.
-        power: wanted power, above 0 and below 1.
+        power: power of the test, above 0 and below 1.
 
     Returns:
         The number of pairs.
 
     Raises:
-        ValueError: an argument is outside its range; above all a delta larger than the rate of
+        ValueError: an argument is outside its range, for example a delta larger than the rate of
             discordant pairs, which cannot occur.
 
     Source:
@@ -185,7 +185,7 @@ def _z(confidence: float) -> float:
 
 
 def _tail(k: int, n: int) -> float:
-    """P(X <= k) of a fair coin thrown n times."""
+    """P(X <= k) for the number of heads X in n tosses of a fair coin."""
     if k < 0:
         return 0.0
     return float(special.bdtr(k, n, 0.5)) if n else 1.0

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from scipy.special import betainc, ndtri
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.97, 0.99, 0.999)
-"""What LoadGen reports."""
+"""The percentiles that LoadGen reports."""
 
 CONFIDENCE = 0.99
-"""LoadGen's, of early stopping and of its number of queries."""
+"""LoadGen's confidence for early stopping and for the number of queries."""
 
 MS = 1e6
 """Nanoseconds in a millisecond."""
 
 Values = Sequence[int] | NDArray[np.integer[Any]]
-"""Latencies as integers, of one unit and in any order."""
+"""Latencies as integers, all in the same unit, in any order."""
 
 
 class Queries(NamedTuple):
     """How many queries MLPerf asks for.
 
     Attributes:
-        computed: as the margin of error demands.
-        rounded: up to a multiple of 2**13.
+        computed: from the margin of error.
+        rounded: that number, rounded up to a multiple of 2**13.
     """
 
     computed: int
@@ -37,20 +37,20 @@ class Queries(NamedTuple):
 
 
 def name(p: float) -> str:
-    """Return how a percentile is called: ``p99.9`` for 0.999."""
+    """Return the name of a percentile: ``p99.9`` for 0.999."""
     return f"p{100 * p:g}"
 
 
 @cache
 def samples_needed(p: float) -> int:
-    """Return how many samples a percentile needs before it may be printed.
+    """Return how many samples a percentile needs before it may be reported.
 
     Args:
         p: the percentile as a fraction, 0 < p <= 1.
 
     Returns:
-        The smallest n that carries *p* at 99 % confidence with one sample above it: 64 for
-        0.9, 662 for 0.99, 6636 for 0.999. The maximum, p = 1, is a fact of one sample.
+        The smallest n with which *p* is below a sample at 99 % confidence, with one sample above
+        it: 64 for 0.9, 662 for 0.99, 6636 for 0.999; 1 for the maximum, p = 1.
 
     Source:
         MLPerf LoadGen 6.0.17, results.cc, EarlyStopping: smallest h with
@@ -71,15 +71,15 @@ def samples_needed(p: float) -> int:
 
 
 def percentile(values: Values, p: float) -> int | None:
-    """Return a percentile of a sample, if the sample can carry it.
+    """Return a percentile of a sample, if the sample is large enough.
 
     Args:
-        values: they are not sorted as a whole.
+        values: need not be sorted.
         p: the percentile as a fraction, 0 < p <= 1.
 
     Returns:
         ``sorted(values)[int(n * p)]``, for p = 1 the maximum; None where n is below
-        `samples_needed`.
+        :func:`samples_needed`.
 
     Source:
         MLPerf LoadGen 6.0.17, results.cc, ProcessLatencies.
@@ -91,10 +91,10 @@ def percentile(values: Values, p: float) -> int | None:
 
 
 def early_stopping(values: Values, p: float) -> int | None:
-    """Return LoadGen's estimate of a percentile, which errs upwards.
+    """Return LoadGen's estimate of a percentile, which tends to be too high.
 
-    With 99 % confidence at least the share *p* of all latencies is below it, of those yet to
-    come too.
+    With 99 % confidence, at least the share *p* of all latencies, future ones included, is below
+    it.
 
     Args:
         values: the latencies of a SingleStream run.
@@ -102,7 +102,7 @@ def early_stopping(values: Values, p: float) -> int | None:
 
     Returns:
         ``sorted(values)[n - t]``: t is the largest with h(t) + t <= n, h(t) the smallest h with
-        betainc(h, t + 1, p) < 0.01. None where n < h(1) + 1, which is `samples_needed`.
+        betainc(h, t + 1, p) < 0.01. None where n < h(1) + 1, which is :func:`samples_needed`.
 
     Source:
         MLPerf LoadGen 6.0.17, results.cc and early_stopping.cc; MLPerf Inference Rules,
@@ -111,7 +111,7 @@ def early_stopping(values: Values, p: float) -> int | None:
     n = len(values)
     if n < samples_needed(p):
         return None
-    # h(t) <= n - t exactly if n - t is enough for t, which gets harder as t grows.
+    # h(t) <= n - t if and only if n - t is enough for t; larger t need more, so bisect.
     low, high = 1, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -123,15 +123,15 @@ def early_stopping(values: Values, p: float) -> int | None:
 
 
 def interval(values: Values, p: float, confidence: float = 0.95) -> tuple[int, int] | None:
-    """Return between which two values of the sample the percentile of all latencies lies.
+    """Return a confidence interval of a percentile of all latencies, from order statistics.
 
     Args:
         values: independent latencies, of any distribution.
         p: the percentile as a fraction, 0 < p < 1.
-        confidence: at least; ranks are whole numbers, so that it is mostly a little more.
+        confidence: of the interval, at least; it is mostly a little more, as ranks are integers.
 
     Returns:
-        The lower and upper end; None where the sample is too small to have both.
+        The lower and upper end, two values of the sample; None where the sample is too small.
 
     Source:
         Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2, as in
@@ -148,7 +148,7 @@ def interval(values: Values, p: float, confidence: float = 0.95) -> tuple[int, i
 
 
 def mlperf_queries(p: float) -> Queries:
-    """Return how many queries MLPerf wants for a percentile of latency.
+    """Return how many queries MLPerf asks for to report a percentile of latency.
 
     Args:
         p: the percentile as a fraction, 0 < p < 1.
@@ -168,7 +168,7 @@ def mlperf_queries(p: float) -> Queries:
 
 
 def _enough(h: int, t: int, p: float) -> bool:
-    """Whether h in time and t too late say that the share *p* is in time."""
+    """Whether h samples below and t above a latency show that the share *p* is below it."""
     return bool(betainc(h, t + 1, p) < 1 - CONFIDENCE)
 
 
@@ -179,7 +179,15 @@ def _ranked(values: Values, rank: int) -> int:
 
 
 def figures(ns: NDArray[np.int64]) -> dict[str, float | None]:
-    """Return percentiles, mean, least and largest in ms, from (m,) ns; None what m cannot carry."""
+    """Return the latency figures of m inferences.
+
+    Args:
+        ns: (m,) nanoseconds.
+
+    Returns:
+        The percentiles of :data:`PERCENTILES`, ``mean``, ``min`` and ``max`` in ms; None for a
+        percentile with too few inferences, and for all figures where m is 0.
+    """
     if not ns.size:
         return dict.fromkeys((*map(name, PERCENTILES), "mean", "min", "max"))
     found: dict[str, float | None] = {name(p): percentile(ns, p) for p in PERCENTILES}
@@ -188,6 +196,6 @@ def figures(ns: NDArray[np.int64]) -> dict[str, float | None]:
 
 
 def cannot_carry(samples: int, p: float) -> str:
-    """Return the sentence on a percentile that so few samples cannot carry."""
+    """Return the message for a percentile that needs more samples."""
     needed = samples_needed(p)
     return f"{samples:,} samples cannot carry {name(p)}; it needs {needed - samples:,} more"

@@ -1,7 +1,7 @@
-"""The conformance suite: plain functions that any backend of the contract has to pass.
+"""The conformance suite: checks that every backend must pass.
 
-``simulate backends prove NAME`` runs it, pytest runs it over every entry point, and so can a
-third party, with `prove`. What each check demands, and why, is in ``docs/conformance.md``.
+``simulate backends prove NAME`` runs it, pytest runs it for every entry point, and other packages
+can call `prove`. ``docs/conformance.md`` says what each check requires, and why.
 """
 
 from simulator.testing.prove import (

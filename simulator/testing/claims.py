@@ -1,4 +1,4 @@
-"""Claims, both ways: what an offer admits works, and what it does not admit is refused."""
+"""Offers must be exact: all values that an offer supports work, and all others are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.testing.workshop import CannotMake
 def every_admitted_value_works(subject: Subject) -> str | None:
     """Each value of each field builds an implementation that does its first job.
 
-    A name of a list may want the first one beside it; it then refuses to be alone in one line.
+    In a list, a name may need the first name beside it; alone it is then refused in one line.
     """
     remarks = []
     for alternatives in subject.variants():
@@ -28,16 +28,16 @@ def every_admitted_value_works(subject: Subject) -> str | None:
         except Failed as error:
             raise Failed(f"{told}: {error}") from error
         except Exception as error:
-            raise Failed(f"{told} is admitted, and does not work: {one_line(error)}") from error
+            raise Failed(f"{told} is offered but does not work: {one_line(error)}") from error
     return "; ".join(remarks) or None
 
 
 def what_is_not_admitted_is_refused(subject: Subject) -> None:
-    """A profile finds this offer by its values, and not by a value or field that it lacks."""
+    """A profile finds this offer by its values, and not with other values or fields."""
     options = dict(subject.options)
     expect(
         _chosen(subject, options) is subject.offer,
-        f"{words(subject)} is admitted, and a profile that says so gets another offer",
+        f"{words(subject)} is offered, but a profile with these values gets another offer",
     )
     for name, admits in subject.offer.options.items():
         wrong = outside(admits)

@@ -11,8 +11,8 @@ from simulator.testing.subject import Subject, expect, refused, words
 from simulator.testing.work import legal, working, yuv
 
 LEVELS = {"convert": (3.0, 1.1), "encode": (2.0, 0.8)}
-"""Worst and mean levels from float64: matrices of 256ths, floors, chroma rounded before the
-matrix. A wrong range costs 5-7 in the mean, a wrong matrix more in the worst."""
+"""Allowed largest and mean error against float64: integer matrices, floors and early rounding of
+chroma stay below. A wrong range has a mean error of 5-7, a wrong matrix a larger maximum."""
 SIZES = ((1, 1), (2, 2), (17, 11), (1, 40), (40, 1))
 
 
@@ -34,7 +34,7 @@ def neutral_chroma_is_gray(subject: Subject) -> None:
 
 
 def converts_like_float64(subject: Subject) -> None:
-    """The pixels are those of the matrix, range and chroma filter that it claims, in float64."""
+    """The pixels match the matrix, range and chroma filter that it claims, in float64."""
     for variant in working(subject):
         converter = variant.make()
         frame = yuv(variant, 61, 45)
@@ -49,7 +49,7 @@ def it_assumes_what_it_says(subject: Subject) -> None:
         matrix, range = variant.make().assumes
         for name, got in (("matrix", matrix), ("range", range)):
             want = variant.options.get(name, got)
-            expect(got == want, f"{words(variant)}: {name} {want} asked for, it assumes {got}")
+            expect(got == want, f"{words(variant)}: {name} {want} requested, but it assumes {got}")
 
 
 def rgb_is_not_converted(subject: Subject) -> None:
@@ -80,7 +80,7 @@ def gray_has_neutral_chroma(subject: Subject) -> None:
 
 
 def encodes_like_float64(subject: Subject) -> None:
-    """The planes are those of the matrix, range and chroma filter asked for, in float64."""
+    """The planes match the requested matrix, range and chroma filter in float64."""
     for variant in working(subject):
         options = variant.options
         rgb = legal(files.picture(61, 45))
@@ -94,7 +94,7 @@ def encodes_like_float64(subject: Subject) -> None:
 
 
 def the_frame_says_what_it_is(subject: Subject) -> None:
-    """Format, matrix and range of the frame are those asked for."""
+    """Format, matrix and range of the frame are those requested."""
     for variant in working(subject):
         frame = variant.make().encode(rgb_frame(files.picture(8, 8)))
         for name in ("format", "matrix", "range"):

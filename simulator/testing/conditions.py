@@ -191,13 +191,13 @@ def wrong_parameters_are_refused(subject: Subject) -> None:
 def its_identity_says_its_parameters(subject: Subject) -> None:
     """Its identity is JSON, equal for equal parameters and different for different ones."""
     known: dict[str, str] = {}
-    for condition in subject.examples:
+    for parameters, condition in zip(subject.kind.examples, subject.examples, strict=True):
         words = json.dumps(condition.identity())
         expect(
             words not in known, f"an identity of its own expected, got that of {known.get(words)}"
         )
         known[words] = condition.text
-        again = subject.kind.parse(condition.text.partition(":")[2])
+        again = subject.kind.parse(parameters)
         expect(
             json.dumps(again.identity()) == words, f"{words} expected again, got another identity"
         )

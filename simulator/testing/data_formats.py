@@ -1,4 +1,4 @@
-"""The checks that every data format has to pass, on a small data set of its author's."""
+"""The checks that every data format must pass, on a small data set from its author."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.testing.tasks import Verdict, verdict
 
 @dataclass(frozen=True)
 class DataSubject:
-    """A data set in some format, and who it is for.
+    """A data set in some format, with its task.
 
     Attributes:
         card: the data card.
-        task: whose truths they are, for a model with the classes of the data.
+        task: the task of the annotations, for a model with the classes of the data.
         files: the files that are samples.
     """
 
@@ -30,7 +30,7 @@ class DataSubject:
     files: Files = IMAGES
 
     def load(self) -> Dataset:
-        """Open the card anew."""
+        """Open the card again."""
         return read_card(self.card).load(self.task.network.labels, self.files)
 
 
@@ -85,7 +85,7 @@ def prove_data_format(card: Path, task: Task, files: Files = IMAGES) -> list[Ver
 
     Args:
         card: a small data set in this format; some of its samples are annotated.
-        task: that the format is for, made for a model with the classes of the data.
+        task: the task of the format, for a model with the classes of the data.
         files: the files that are samples.
     """
     subject = DataSubject(card, task, files)

@@ -39,9 +39,9 @@ def flat_files_by_hand(subject: Subject) -> None:
 
 
 def agrees_with_float64(subject: Subject) -> None:
-    """The pixels of JPEGs are those of the inverse DCT and BT.601 in float64, within levels."""
+    """JPEG pixels match the inverse DCT and BT.601 in float64, within a few levels."""
     calm = files.picture(61, 45)
-    calm[..., 1:] = calm[..., 1:] // 4 + 96  # chroma filters are many, steps between samples few
+    calm[..., 1:] = calm[..., 1:] // 4 + 96  # smooth chroma, because chroma filters differ
     for variant in working(subject):
         decoder = variant.make()
         idct = variant.options.get("idct", "islow")
@@ -127,16 +127,16 @@ def exif_is_obeyed(subject: Subject) -> None:
 
 
 def planes_are_as_claimed(subject: Subject) -> None:
-    """Who claims ``gives_planes`` gives the JPEG's own, within a level; who does not refuses."""
+    """With ``gives_planes`` planes are the JPEG's own, within a level; else they are refused."""
     decoder = subject.make()
     claimed = bool(getattr(subject.offer.make, "gives_planes", False))
     image = files.jpeg(files.picture(17, 11), (2, 2))
     try:
         frame = decoder.planes(inspect("planes", image.data))
     except Unsupported as error:
-        expect(not claimed, f"gives_planes is claimed, and refused: {one_line(error)}")
+        expect(not claimed, f"gives_planes is claimed, but planes are refused: {one_line(error)}")
         return
-    expect(claimed, "gives YUV planes, and does not claim gives_planes")
+    expect(claimed, "gives YUV planes, but does not claim gives_planes")
     expect(frame.range is Range.FULL, f"a JPEG is full range, got {frame.range}")
     expect(
         frame.format in (PixelFormat.I420, PixelFormat.NV12, PixelFormat.NV21),
@@ -157,7 +157,7 @@ def results_may_be_written(subject: Subject) -> None:
 
 
 def bad_files_are_refused(subject: Subject) -> None:
-    """What is no image is refused in one line, though the front door let it in."""
+    """Data that is not an image is refused in one line, even if its header was accepted."""
     decoder = subject.make()
     for image in _noise():
         what = image.name
@@ -165,7 +165,7 @@ def bad_files_are_refused(subject: Subject) -> None:
 
 
 def a_bad_file_leaves_no_trace(subject: Subject) -> None:
-    """After noise, or a scan that ends early (refused or filled), the next file is as ever."""
+    """After noise or a truncated scan, whether refused or not, the next file decodes correctly."""
     decoder = subject.make()
     good = files.jpeg(files.picture(61, 45)).data
     want = _rgb(decoder, good)

@@ -1,4 +1,4 @@
-"""JPEG and PNG files written by hand, with the samples that an exact decoder finds in them."""
+"""JPEG and PNG files written by hand, with the samples that an exact decoder returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WAVES = np.array(
         for k in range(8)
     ]
 )
-# Huffman codes of equal length: legal, and nothing to get wrong (T.81 annex C).
+# Huffman codes of equal length: valid and simple (T.81 annex C).
 _AC = [0x00, 0xF0, *(run << 4 | size for run in range(16) for size in range(1, 11))]
 _AC_CODES = {symbol: f"{index:08b}" for index, symbol in enumerate(_AC)}
 
@@ -39,8 +39,8 @@ class Jpeg:
 
     Attributes:
         data: the bytes of the file.
-        planes: what its coefficients mean, by the inverse DCT in float64, clipped to 0-255 and
-            not rounded: Y, or Y, Cb and Cr, each of its own size.
+        planes: the inverse DCT of its coefficients in float64, clipped to 0-255 but not rounded:
+            Y, or Y, Cb and Cr, each in its own size.
     """
 
     data: bytes

@@ -1,4 +1,4 @@
-"""Honesty: what a runtime says is in force, held against what was asked for and what it does."""
+"""Check the settings that a runtime reports against those requested and its real behaviour."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from simulator.testing.subject import Subject, expect, words
 from simulator.testing.work import opened, run, working
 
 _FINE, _MIDDLE = 1 + 2**-12, 1 + 2**-9
-"""FP32 holds both; FP16 and TF32 (10 bits) only the second; BF16 (7 bits) neither."""
+"""FP32 represents both; FP16 and TF32 (10 bits) only the second; BF16 (7 bits) neither."""
 
 
 def options_are_in_force(subject: Subject) -> str | None:
-    """Each option that is read back is the one asked for; what is not told is remarked."""
+    """Each option that is read back equals the requested one; a remark lists those not reported."""
     untold = set()
     for variant in working(subject):
         with opened(variant, "hand") as runtime:
@@ -26,15 +26,15 @@ def options_are_in_force(subject: Subject) -> str | None:
             if told.get(name) is None:
                 untold.add(name)
             else:
-                expect(told[name] == want, f"{name} {want} asked for, {told[name]} in force")
-    return f"does not tell {', '.join(sorted(untold))}" if untold else None
+                expect(told[name] == want, f"{name} {want} requested, {told[name]} in use")
+    return f"does not report {', '.join(sorted(untold))}" if untold else None
 
 
 def precision_is_in_force(subject: Subject) -> str | None:
-    """The arithmetic is what is told, and what was asked for where nothing is told.
+    """The arithmetic is what the runtime reports, or what was requested if it reports nothing.
 
-    1 + 2^-12 and 1 + 2^-9 go through a convolution that multiplies by 1: what is left of them
-    tells FP32, FP16 (or TF32) and BF16 apart. Weights are stored in FP32 here.
+    1 + 2^-12 and 1 + 2^-9 go through a convolution that multiplies by 1. The results distinguish
+    FP32, FP16 (or TF32) and BF16. Weights are stored in FP32 here.
     """
     remarks = []
     for variant in precisions(subject):
@@ -45,16 +45,16 @@ def precision_is_in_force(subject: Subject) -> str | None:
         plain = asked != "int8" and variant.options.get("storage", "fp32") == "fp32"
         expect(
             (told or asked) == felt or not plain,
-            f"{words(variant)}: {told or 'nothing'} told, {asked} asked for, and the arithmetic "
-            f"is {felt}",
+            f"{words(variant)}: {told or 'nothing'} reported, {asked} requested, but the "
+            f"arithmetic is {felt}",
         )
         if told not in (asked, None):
-            remarks.append(f"{asked} asked for, runs {told} and says so")
+            remarks.append(f"{asked} requested, runs {told} and reports it")
     return "; ".join(remarks) or None
 
 
 def effective(runtime: Runtime) -> Effective:
-    """What a runtime says of itself, at work on zeros."""
+    """Return the settings that a runtime reports while it runs on zeros."""
     return runtime.effective({runtime.inputs[0].name: np.zeros(models.shape("hand"), np.float32)})
 
 

@@ -1,4 +1,4 @@
-"""What the conformance suite tries the modality ``image`` with."""
+"""The samples and model with which the conformance suite tests the modality ``image``."""
 
 from __future__ import annotations
 

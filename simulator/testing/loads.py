@@ -1,4 +1,4 @@
-"""Load generators: what they ask for and when, what they count, and how they end."""
+"""Load generators: which samples they send and when, what they count, and how they end."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from simulator.testing.subject import Failed, Subject, expect, one_line
 QUERIES, SAMPLES = 64, 5
 QPS = 4000.0
 PATIENCE = 60.0
-"""Seconds until what does not happen is given up; all that is waited for takes a few ms, and
-longer on a busy machine."""
+"""Seconds to wait for an event before a check fails; events take a few ms, and longer on a busy
+machine."""
 SERVICE = 0.002
-"""Seconds that a slow system takes for a sample."""
+"""Seconds that a slow system needs for a sample."""
 RATE = 0.25
-"""How far the rate of 400 arrivals may be off, as a share: five standard deviations."""
+"""Allowed relative error of the rate of 400 arrivals: five standard deviations."""
 
 
 class System:
-    """A system under test that notes what it is asked for.
+    """A system under test that records the samples it receives.
 
     Args:
-        takes: seconds that each sample takes, one after the other.
-        holds: how many samples it waits for before it answers any; at most `PATIENCE` seconds.
-        calls: how often it says that a sample is answered.
+        takes: seconds per sample; samples run one after the other.
+        holds: the number of samples to wait for before answering any; at most `PATIENCE` seconds.
+        calls: how often it calls the callback of a sample.
     """
 
     def __init__(self, takes: float = 0.0, holds: int = 0, calls: int = 1) -> None:
@@ -56,7 +56,7 @@ class System:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[System]:
-        """Answer from a thread of its own."""
+        """Answer from a separate thread."""
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
         try:
@@ -76,7 +76,7 @@ class System:
 
 
 def asks_for_what_there_is(subject: Subject) -> None:
-    """In every scenario enough samples are asked for, and each that there is among them."""
+    """In every scenario enough samples are sent, and each index occurs."""
     for scenario in Scenario:
         with System().working() as system:
             run(subject, load(scenario), system.submit)
@@ -90,14 +90,14 @@ def asks_for_what_there_is(subject: Subject) -> None:
 
 
 def single_stream_asks_one_at_a_time(subject: Subject) -> None:
-    """SingleStream asks for the next sample when the one before is answered."""
+    """SingleStream sends the next sample when the previous one is answered."""
     with System(takes=0.0003).working() as system:
         run(subject, load(Scenario.SINGLE_STREAM), system.submit)
-    expect(system.most == 1, f"{system.most} samples were asked for at once")
+    expect(system.most == 1, f"{system.most} samples were sent at once")
 
 
 def answered_twice_counts_once(subject: Subject) -> None:
-    """Saying twice that a sample is answered does not answer the next one."""
+    """Calling a sample's callback twice does not answer the next sample."""
     most = []
     for calls in (1, 2):
         with System(takes=0.0003, calls=calls).working() as system:
@@ -107,7 +107,7 @@ def answered_twice_counts_once(subject: Subject) -> None:
 
 
 def offline_and_server_do_not_wait(subject: Subject) -> None:
-    """Offline and Server ask for all samples while none is answered."""
+    """Offline and Server send all samples before any is answered."""
     for scenario in (Scenario.OFFLINE, Scenario.SERVER):
         with System(holds=QUERIES).working() as system:
             run(subject, load(scenario), system.submit)
@@ -118,7 +118,7 @@ def offline_and_server_do_not_wait(subject: Subject) -> None:
 
 
 def arrivals_have_their_rate(subject: Subject) -> None:
-    """Samples of Server are scheduled at the rate that was asked for."""
+    """Samples of Server are scheduled at the requested rate."""
     with System().working() as system:
         served = run(subject, load(Scenario.SERVER, queries=400), system.submit)
     got = served.figures["result_scheduled_samples_per_sec"]
@@ -151,19 +151,19 @@ def the_deadline_decides(subject: Subject) -> None:
 
 
 def the_same_seed_asks_the_same(subject: Subject) -> None:
-    """A seed asks for the same samples in the same order, and another seed for others."""
+    """Equal seeds send the same samples in the same order, and different seeds do not."""
     for scenario in (Scenario.SINGLE_STREAM, Scenario.SERVER):
         orders = []
         for seed in (1, 1, 2):
             with System().working() as system:
                 run(subject, load(scenario, seed=seed), system.submit)
             orders.append(system.asked)
-        expect(orders[0] == orders[1], f"{scenario}: one seed asks for different samples")
-        expect(orders[0] != orders[2], f"{scenario}: two seeds ask for the same samples")
+        expect(orders[0] == orders[1], f"{scenario}: one seed sends different samples")
+        expect(orders[0] != orders[2], f"{scenario}: two seeds send the same samples")
 
 
 def what_submit_raises_comes_out(subject: Subject) -> None:
-    """An exception of submit ends the load, and the next load is as ever."""
+    """An exception of submit ends the load and is raised; the next load works."""
     for scenario in Scenario:
         mine = RuntimeError("the system under test broke")
         outcome: queue.SimpleQueue[object] = queue.SimpleQueue()
@@ -174,15 +174,15 @@ def what_submit_raises_comes_out(subject: Subject) -> None:
             try:
                 got = outcome.get(timeout=PATIENCE)
             except queue.Empty:
-                raise Failed(f"{scenario}: submit raised, and nothing came of it") from None
+                raise Failed(f"{scenario}: submit raised an exception, but it was lost") from None
         told = one_line(got) if isinstance(got, BaseException) else "a result"
-        expect(got is mine, f"{scenario}: what submit raised expected, got {told}")
+        expect(got is mine, f"{scenario}: the exception of submit expected, got {told}")
         with System().working() as system:
             run(subject, load(scenario), system.submit)
 
 
 def its_logs_stay(subject: Subject) -> None:
-    """A folder that was not there has logs in it afterwards."""
+    """A missing folder is created and contains logs afterwards."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "not" / "there"
         with System().working() as system:
@@ -192,7 +192,7 @@ def its_logs_stay(subject: Subject) -> None:
 
 
 def nothing_is_printed(subject: Subject) -> None:
-    """Stdout is the report's: neither Python nor native code writes to it."""
+    """Neither Python nor native code writes to stdout, which belongs to the report."""
     with _stdout() as printed, System().working() as system:
         run(subject, load(Scenario.SERVER), system.submit)
     expect(not printed, f"printed: {' '.join(''.join(printed).split())[:100]}")
@@ -207,7 +207,7 @@ def load(scenario: Scenario, **changes: Any) -> Load:
 
 
 def order(generator: LoadGenerator, seed: int, folder: Path) -> list[int]:
-    """Return what a load generator asks for, each sample answered at once."""
+    """Return the order in which a load generator sends samples that are answered immediately."""
     asked = []
 
     def submit(index: int, done: Callable[[], None]) -> None:
@@ -240,7 +240,7 @@ def _caught(outcome: queue.SimpleQueue[object], call: Callable[[], object]) -> N
 
 @contextlib.contextmanager
 def _stdout() -> Iterator[list[str]]:
-    """Collect what is written to stdout, by Python and behind its back."""
+    """Collect everything written to stdout, by Python and by native code."""
     printed: list[str] = []
     words = io.StringIO()
     sys.stdout.flush()

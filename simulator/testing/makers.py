@@ -1,4 +1,4 @@
-"""Exporters, casts and quantizers: what they leave alone, refuse, and keep of the numbers."""
+"""Exporters, casts and quantizers: checks of their source, refusals, and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ calibration clip, and on four samples they clip much."""
 
 
 def the_source_is_left_alone(subject: Subject) -> None:
-    """The model file that a new one is made of stays as it was."""
+    """The source file does not change."""
     file = source(subject, "conv")
     before = file.read_bytes()
     make(subject, subject.make(), file)
@@ -26,13 +26,15 @@ def the_source_is_left_alone(subject: Subject) -> None:
 
 
 def the_same_twice(subject: Subject) -> None:
-    """Making it again gives the same bytes."""
+    """A second conversion gives the same bytes."""
     again = make(subject, subject.make(), source(subject, "conv")).read_bytes()
-    expect(first_job(subject)[0].tobytes() == again, "made twice of one file, the bytes differ")
+    expect(
+        first_job(subject)[0].tobytes() == again, "two conversions of one file give different bytes"
+    )
 
 
 def noise_is_refused(subject: Subject) -> None:
-    """A source that is no model is refused, and the reason is one line."""
+    """A source that is not a model is refused with a reason of one line."""
     good = source(subject, "conv")
     bad = subject.workshop.scratch(f"noise{good.suffix}")
     bad.write_bytes(np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes())
@@ -47,7 +49,7 @@ def noise_is_refused(subject: Subject) -> None:
 def the_numbers_stay_near(subject: Subject) -> str | None:
     """An ONNX file keeps its ports, and its outputs stay near those of the source."""
     if subject.offer.make.format != "onnx":
-        return "no evaluator for this format here; a runtime's checks hold its numbers"
+        return "no evaluator for this format; the checks of runtimes cover its numbers"
     x = models.inputs("conv")[0]
     want = models.reference("conv", x)
     for variant in working(subject):

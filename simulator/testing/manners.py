@@ -1,4 +1,4 @@
-"""Manners: what every stage owes to whoever calls it."""
+"""Side effects: checks that inputs, earlier results and other instances do not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.testing.work import Job, Running, digest, work, working
 
 
 def inputs_are_left_alone(subject: Subject) -> None:
-    """Working does not write to what it was fed."""
+    """A call does not write to its input."""
     at = work(subject)
     with at.open() as made:
         for job in at.jobs():
@@ -30,7 +30,7 @@ def outputs_are_kept(subject: Subject) -> None:
         before = digest(kept)
         for job in others:
             at.fresh(made, job)
-        expect(digest(kept) == before, "a result changed when the next input was worked on")
+        expect(digest(kept) == before, "a result changed when the next input was processed")
 
 
 def any_strides_will_do(subject: Subject) -> None:
@@ -45,7 +45,7 @@ def any_strides_will_do(subject: Subject) -> None:
 
 
 def instances_do_not_mix(subject: Subject) -> None:
-    """Opening, using and closing another one changes nothing; no state is shared."""
+    """Opening, using and closing another instance changes nothing; no state is shared."""
     at = work(subject)
     other = work([subject, *working(subject)][-1])
     if isinstance(other, Running):
@@ -57,9 +57,9 @@ def instances_do_not_mix(subject: Subject) -> None:
         with other.open() as second:
             other.fresh(second, other.jobs()[1])
             got = digest(at.fresh(made, job))
-            expect(got == want, "the result changed when another one was opened and used")
+            expect(got == want, "the result changed when another instance was opened and used")
         got = digest(at.fresh(made, job))
-        expect(got == want, "the result changed when another one was closed")
+        expect(got == want, "the result changed when another instance was closed")
 
 
 def _layouts(job: Job) -> Iterator[tuple[str, Job]]:

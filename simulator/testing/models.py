@@ -1,4 +1,4 @@
-"""Small ONNX models, one per operator family, and what goes into them."""
+"""Small ONNX models, one per operator family, and their inputs."""
 
 from __future__ import annotations
 
@@ -104,6 +104,19 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
     "hand": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 8, 8)),
     "work": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 64, 64)),
     "other": ((_POINT, {"w": -HAND[..., None, None]}), (1, 2, 64, 64)),
+    "folded": (
+        (
+            [("Conv", "x w", "c", {}), ("BatchNormalization", "c g b m v", "y", {})],
+            {
+                "w": _normal(6, 4, 3, 3),
+                "g": _of(1, 2, 1, 2, 1, 2),
+                "b": _of(*range(6)),
+                "m": _of(*range(6)),
+                "v": _of(1, 2, 3, 4, 5, 6),
+            },
+        ),
+        SHAPE,
+    ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
 }
 
@@ -142,7 +155,8 @@ def shape(name: str) -> tuple[int, ...]:
 def inputs(name: str) -> list[Array]:
     """Four inputs in [-2, 2], the same every time; of ``batch`` the four of ``conv`` at once.
 
-    They are one input, moved: quantizers weigh samples differently, and so find equal ranges.
+    They are shifted copies of one input, so that all quantizers find equal ranges, however they
+    weight samples.
     """
     if name == "batch":
         return [np.concatenate(inputs("conv"))]

@@ -1,4 +1,4 @@
-"""The checks of every stage, and how they are run."""
+"""Run the conformance checks of every stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.testing.work import first_job
 from simulator.testing.workshop import CannotMake, Workshop
 
 Check = Callable[[Subject], str | None]
-"""Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
+"""Raises Failed, or returns a remark or None; its name and docstring say what it requires."""
 
 
 def checks_of(stage: str) -> tuple[Check, ...]:
@@ -36,7 +36,7 @@ def proved_stages() -> tuple[str, ...]:
 
 
 class Mark(StrEnum):
-    """What came of a check."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -45,14 +45,14 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one offer.
+    """The outcome of one check of one offer.
 
     Attributes:
         stage: the offer's stage.
-        options: what tells the offer from the backend's others of that stage.
+        options: the options that distinguish the offer from the backend's others for that stage.
         check: the check's name.
         mark: passed, failed, or cannot run on this machine.
-        remark: why, or what the person should know; may be empty.
+        remark: the reason, or other information for the user; may be empty.
     """
 
     stage: str
@@ -66,12 +66,12 @@ def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Findin
     """Run every check on every offer of a backend.
 
     Args:
-        backend: what is proved.
-        workshop: makes the model files of its runtimes; if not given, one of its own with
-            every registered backend as a helper.
+        backend: the backend to check.
+        workshop: makes the model files for its runtimes; by default a new one with every
+            registered backend as a helper.
 
     Raises:
-        MissingLibrary: the backend cannot run here, with the reason.
+        MissingLibrary: the backend cannot run here; the message gives the reason.
         UserError: it offers a stage that is not in the table, or a check does not load.
     """
     registry.require(backend)
@@ -85,7 +85,7 @@ def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Findin
 
 
 def registered() -> list[Backend]:
-    """Return every backend whose module loads; a broken one is no helper."""
+    """Return every backend whose module loads; others cannot help."""
     found = []
     for name in registry.entry_points():
         with suppress(Exception):
@@ -102,7 +102,7 @@ def _offer(backend: Backend, offer: Offer, workshop: Workshop) -> Iterator[Findi
         first_check = checks_of(offer.stage)[0].__name__
         yield Finding(offer.stage, short, first_check, Mark.CANNOT, str(error))
         return
-    except Exception:  # its checks say what is wrong
+    except Exception:  # the checks report what is wrong
         pass
     for check in checks_of(offer.stage):
         mark, remark = Mark.PASSED, ""

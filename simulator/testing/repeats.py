@@ -1,4 +1,4 @@
-"""Repetition: the same every time, from several threads, and without growing."""
+"""Repeated calls: same results, also from several threads, and no memory leaks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RUNS, SLOW_RUNS = 20, 3
 CALLS, SLOW_CALLS = 1000, 20
 THREADS = 4
 WINDOWS = 5
-"""Parts of the calls in which growth is measured."""
+"""The number of parts of the calls in which memory growth is measured."""
 LEAK = 8 * 2**10
-"""Bytes a call; the results of the jobs are 16-32 KiB, so keeping one a call is found."""
+"""Bytes per call. Results have 16-32 KiB, so keeping one result per call is detected."""
 
 
 def the_same_every_time(subject: Subject) -> str | None:
@@ -40,7 +40,7 @@ def the_same_every_time(subject: Subject) -> str | None:
 
 
 def threads_see_the_same(subject: Subject) -> None:
-    """Four threads at once get what one alone gets."""
+    """Four threads at once get the same results as one."""
     at = work(subject)
     jobs = at.jobs() * (1 if subject.slow else 6)
     with at.open() as made, ThreadPoolExecutor(THREADS) as pool:
@@ -53,10 +53,10 @@ def threads_see_the_same(subject: Subject) -> None:
 def nothing_leaks(subject: Subject) -> str | None:
     """A thousand calls do not make the process grow, after a hundred to warm up.
 
-    Offers of one implementation share its code: the first stands for all.
+    Offers of one implementation share its code, so only the first is tested.
     """
     if subject.offer.make in subject.workshop.tight:
-        return "seen with another offer of the same implementation"
+        return "tested with another offer of the same implementation"
     at, calls = work(subject), SLOW_CALLS if subject.slow else CALLS
     jobs, seen, span = at.jobs(), [], calls // WINDOWS
     with at.open() as made, _only_new_garbage():
@@ -68,10 +68,10 @@ def nothing_leaks(subject: Subject) -> str | None:
     if subject.slow:
         return f"{calls} calls, too few to tell: slow"
     grown = [(after - before) / span for before, after in pairwise(seen)]
-    steady = median(grown)  # a cache fills once, other threads let go once; a leak goes on
+    steady = median(grown)  # a cache fills once; a leak continues
     expect(
         steady < LEAK,
-        f"the process grows by {steady / 2**10:.0f} KiB a call over {calls} calls, and goes on",
+        f"the process grows by {steady / 2**10:.0f} KiB per call over {calls} calls, without end",
     )
     subject.workshop.tight.add(subject.offer.make)
     return None
@@ -79,7 +79,7 @@ def nothing_leaks(subject: Subject) -> str | None:
 
 @contextmanager
 def _only_new_garbage() -> Iterator[None]:
-    """Let collections pass over what is there already: in a large process it takes a while."""
+    """Exclude existing objects from garbage collection, which is slow in a large process."""
     gc.freeze()
     try:
         yield
@@ -88,16 +88,16 @@ def _only_new_garbage() -> Iterator[None]:
 
 
 def _settled() -> int:
-    """Bytes in memory without garbage, and without what the allocator keeps for later."""
+    """Return the bytes in memory, without garbage and without memory cached by the allocator."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only in the GNU C library
     if trim is not None:
         trim(0)
     return resident()
 
 
 def resident() -> int:
-    """Bytes of this process in memory; its largest so far where the system does not tell."""
+    """Return the resident bytes of this process; its peak if the system reports nothing else."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Resizers: numbers, sizes, channels and what is no plane."""
+"""Resizers: checks of numbers, sizes, channels and invalid planes."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def agrees_with_float64(subject: Subject) -> str | None:
                 f"{words(variant)} to {size}: within {limits[0]} levels and {limits[1]} in the "
                 f"mean expected, got {worst:.2f} and {mean:.2f}",
             )
-    return f"no float64 kernel to hold against {'; '.join(unknown)}" if unknown else None
+    return f"no float64 kernel to compare with {'; '.join(unknown)}" if unknown else None
 
 
 def _error(got: F64, want: F64) -> tuple[float, float]:
-    """Worst and mean; who does not round need not clip either."""
+    """Return the largest and the mean error; a resizer that does not round need not clip either."""
     apart = np.minimum(np.abs(got - want), np.abs(got - want.clip(0, 255)))
     return float(apart.max()), float(apart.mean())
 

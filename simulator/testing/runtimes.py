@@ -1,4 +1,4 @@
-"""Runtimes: numbers, batches, bad models, and what does not fit."""
+"""Runtimes: checks of numbers, batches, invalid models, and invalid inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def answers_by_hand(subject: Subject) -> None:
 def agrees_with_onnx_reference(subject: Subject) -> str | None:
     """One small model per operator family gives the numbers of the ONNX reference evaluator.
 
-    What the runtime lacks it refuses, naming the operator: that is no fault, and is remarked.
+    A runtime refuses an operator that it lacks and names it; that is a remark, not a failure.
     """
     lacks, unmade = [], []
     first = next(o for o in subject.backend.offers if o.make is subject.offer.make)
@@ -62,7 +62,7 @@ def agrees_with_onnx_reference(subject: Subject) -> str | None:
                 named = [op for op in known if op.lower() in reason.lower()]
                 expect(
                     named and "\n" not in reason,
-                    f"{words(variant)}: {model} is refused, and not in one line that names "
+                    f"{words(variant)}: {model} is refused, but not in one line that names "
                     f"{' or '.join(sorted(known))}: {reason[:300]}",
                 )
                 lacks.append(f"{model} ({', '.join(named)})")
@@ -72,7 +72,7 @@ def agrees_with_onnx_reference(subject: Subject) -> str | None:
 
 
 def outputs_fit_their_ports(subject: Subject) -> None:
-    """Ports are float32 of the model's shape, and outputs are what the ports say."""
+    """Ports are float32 with the model's shape, and outputs match their ports."""
     with opened(subject, "work") as runtime:
         (port,), (out,) = runtime.inputs, runtime.outputs
         x = models.inputs("work")[0]
@@ -143,7 +143,7 @@ def bad_models_are_refused(subject: Subject) -> None:
 
 
 def precisions(subject: Subject) -> Iterator[Subject]:
-    """The subject, and it with every other storage and compute that opens here."""
+    """Yield the subject, also with every other storage and compute that can run here."""
     yield subject
     for variant, *_ in subject.variants():
         if any(variant.options.get(n) != subject.options.get(n) for n in ("storage", "compute")):
@@ -156,13 +156,13 @@ def precisions(subject: Subject) -> Iterator[Subject]:
 
 
 def tolerance(subject: Subject) -> float:
-    """What a result may be off, as a share of the largest magnitude."""
+    """Return the allowed error of a result, relative to the largest magnitude."""
     compute = COMPUTE[subject.options.get("compute", "fp32")]
     return compute + STORAGE.get(subject.options.get("storage", "fp32"), 0.0)
 
 
 def _families(variant: Subject, first: bool) -> tuple[str, ...]:
-    """All for the first precision; for the others those whose arithmetic depends on it."""
+    """Return all families for the first precision, else those whose arithmetic depends on it."""
     families = variant.workshop.families
     if variant.slow:
         wanted: tuple[str, ...] = _SLOW
@@ -200,7 +200,7 @@ def _agrees(variant: Subject, model: str) -> None:
 
 
 def _stored(variant: Subject, model: str) -> onnx.ModelProto:
-    """The ONNX file that the runtime reads, or the suite's own where it reads another format."""
+    """Return the ONNX file that the runtime reads; the suite's own if it reads another format."""
     if variant.offer.make.takes != "onnx":
         return models.build(model)
     storage, compute = (variant.options.get(name, "fp32") for name in ("storage", "compute"))

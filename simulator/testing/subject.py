@@ -1,4 +1,4 @@
-"""What is proved: one offer with its options; and how a check says that it failed."""
+"""The subject of a check: one offer with its options; and how checks report a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from simulator.testing.workshop import CannotMake, Workshop
 
 
 class Failed(AssertionError):
-    """A check was not passed; one line: what was expected, what came."""
+    """A check failed; the message is one line with the expected and the actual result."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Subject:
     """One offer, with one value for every field.
 
     Attributes:
-        backend: who makes the offer.
-        offer: what is proved.
-        options: a value that the offer admits, for each of its fields.
+        backend: the backend that makes the offer.
+        offer: the offer to check.
+        options: a supported value for each of the offer's fields.
         workshop: makes model files for runtimes, exporters, casts and quantizers.
     """
 
@@ -45,7 +45,7 @@ class Subject:
 
     @property
     def slow(self) -> bool:
-        """Whether to repeat less: a vendor's simulator takes about a second an inference."""
+        """Whether to repeat less often: a vendor's simulator takes about a second per inference."""
         return self.offer.evidence is Evidence.VENDOR_SIMULATOR
 
     def make(self, *arguments: Any) -> Any:
@@ -57,11 +57,11 @@ class Subject:
         return replace(self, options={**self.options, **options})
 
     def variants(self) -> Iterator[tuple[Subject, ...]]:
-        """Take every admitted value once, the other fields at their first.
+        """Use every supported value once, with the first value for the other fields.
 
         Yields:
-            The subject, and the alternatives for a list: a name alone, or, where the library
-            wants company for it, after the first name.
+            The subject with that value. For a list there are alternatives: the name alone, or
+            after the first name, if the library needs both.
         """
         yield (self,)
         for name, admits in self.offer.options.items():
@@ -80,7 +80,7 @@ def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
 
 
 def values(admits: Admits) -> list[Any]:
-    """The values of a field that are tried: all of a tuple, a few where there are many."""
+    """Return the values of a field to try: all of a tuple, or a few if there are many."""
     match admits:
         case AtLeast(low):
             return [low, low + 1]
@@ -91,12 +91,12 @@ def values(admits: Admits) -> list[Any]:
         case KeepList():
             return [{"op_types": [], "nodes": [], "reason": ""}]
         case Text():
-            raise CannotMake("its words are the user's own: nothing here to try it with")
+            raise CannotMake("its text is the user's own: there is nothing to try it with")
     return list(admits)
 
 
 def outside(admits: Admits) -> Any:
-    """A value that a field must not admit."""
+    """Return a value that a field must refuse."""
     match admits:
         case AtLeast(low):
             return low - 1
@@ -112,7 +112,7 @@ def outside(admits: Admits) -> Any:
 
 
 def words(subject: Subject, base: Subject | None = None) -> str:
-    """The options in short; with *base* only those that differ from it."""
+    """Return the options as text; with *base* only those that differ from it."""
     pairs = subject.options.items()
     told = [(k, v) for k, v in pairs if base is None or base.options[k] != v]
     return " ".join(f"{name}={_word(value)}" for name, value in told)
@@ -131,22 +131,22 @@ def expect(holds: object, otherwise: str) -> None:
 
 
 def refused(what: str, call: Callable[[], object]) -> str:
-    """Expect a refusal in one line, and return it.
+    """Expect an error message of one line, and return it.
 
     Args:
         what: what is wrong with the call, for the message.
-        call: has to raise a SimulatorError or ValueError.
+        call: must raise a SimulatorError or ValueError.
     """
     try:
         call()
     except (SimulatorError, ValueError) as error:
         reason = str(error).strip()
-        expect(reason, f"{what}: refused without a word ({type(error).__name__})")
+        expect(reason, f"{what}: refused without a message ({type(error).__name__})")
         expect("\n" not in reason, f"{what}: refused in several lines: {one_line(error)}")
         return reason
     except Exception as error:
         raise Failed(f"{what}: a refusal in one line expected, got {one_line(error)}") from error
-    raise Failed(f"{what}: a refusal expected, and it was accepted")
+    raise Failed(f"{what}: a refusal expected, but it was accepted")
 
 
 def one_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What the checks of a task share: samples, their records and scores, and how values compare."""
+"""Code shared by the checks of tasks: samples, their records and scores, and comparisons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.testing.subject import expect
 
 
 class Case(NamedTuple):
-    """One sample: what is annotated, and what two stacks answer."""
+    """One sample: its annotation and the answers of two stacks."""
 
     truth: Any
     before: Any

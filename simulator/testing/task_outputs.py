@@ -1,4 +1,4 @@
-"""What decoding must withstand: NaN, wrong shapes, threads; and which settings are the same."""
+"""Checks of decoding: NaN, wrong shapes, threads, and equal settings."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _arrays(subject: Specimen) -> Iterator[tuple[int, str, Array]]:
 
 
 def _answer(subject: Specimen, asked: Postprocess) -> Any:
-    """What decoding comes to, a refusal included."""
+    """Return the answer of decoding, or its refusal."""
     try:
         return plain(subject.answer(0, asked))
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""What records, comparisons and their words must be, so that runs can be kept and reported."""
+"""Checks of records, comparisons and report texts of a task."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def the_same_answer_is_the_same(subject: Specimen) -> None:
 
 
 def changes_count_both_ways_alike(subject: Specimen) -> None:
-    """With the stacks swapped, as many units differ, of as many; never more than there are."""
+    """With the stacks swapped, the numbers of units and changed units stay equal."""
     for number, case in enumerate(changed(subject)):
         swapped = Case(case.truth, case.after, case.before)
         ((_, one), (_, other)) = rows(subject.task, [case, swapped])

@@ -1,4 +1,4 @@
-"""What a score must be: from perfect answers, worthless ones, any samples in any order."""
+"""Checks of scores: perfect and worthless answers, missing annotations, order of samples."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def the_order_does_not_matter(subject: Specimen) -> None:
 def a_resample_is_a_data_set(subject: Specimen) -> str | None:
     """The headline of a resample is the score of a data set with each sample that often.
 
-    Each is there at least once, in time or too late: how a class counts that was not drawn is for
-    the task to say.
+    Each sample is drawn at least once, in time or too late, because each task decides how to count
+    a class that was not drawn.
     """
     task, cases = subject.task, [*perfect(subject), *changed(subject)]
     n = len(cases)

@@ -1,4 +1,4 @@
-"""The checks that every task has to pass, and how they are run."""
+"""Run the checks that every task must pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.testing.subject import Failed, one_line
 __all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task", "verdict"]
 
 TaskCheck = Callable[[Specimen], str | None]
-"""Raises Failed, or returns a remark or None; its name and docstring say what it demands."""
+"""Raises Failed, or returns a remark or None; its name and docstring say what it requires."""
 
 TASK_CHECKS: tuple[TaskCheck, ...] = (
     task_scores.the_perfect_scores_1,
@@ -53,12 +53,12 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one check.
+    """The outcome of one check.
 
     Attributes:
         check: the check's name.
         mark: passed or failed; a crash is a failure.
-        remark: what was expected and what came, or what the person should know; may be empty.
+        remark: the expected and actual result, or other information for the user; may be empty.
     """
 
     check: str
@@ -70,11 +70,11 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
     """Run every check on a task.
 
     Args:
-        what: the name of an installed task, or its class; it is tried with all the specimens that
-            it brings. Or one specimen.
+        what: the name of an installed task, or its class, which is checked with all its
+            specimens; or one specimen.
 
     Raises:
-        UserError: there is no such task, or it brings no specimen.
+        UserError: there is no such task, or it has no specimen.
     """
     if isinstance(what, Specimen):
         return [verdict(check, what) for check in TASK_CHECKS]
@@ -82,7 +82,7 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
     specimens = task.specimens()
     if not specimens:
         raise UserError(
-            f"the task {task.name!r} brings nothing to try it with; write its specimens(), see "
+            f"the task {task.name!r} has no specimens to check it with; write its specimens(), see "
             "docs/conformance.md"
         )
     return [verdict(check, one) for one in specimens.values() for check in TASK_CHECKS]

@@ -1,4 +1,4 @@
-"""How the checks that every stage shares make an implementation work: arrays in, arrays out."""
+"""How the checks shared by all stages run an implementation: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Job = tuple[Array, ...]
 
 
 class Work(ABC):
-    """One stage at work.
+    """Runs implementations of one stage.
 
     Args:
-        subject: what works.
+        subject: the offer with its options.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -51,11 +51,11 @@ class Work(ABC):
             yield made
 
     def jobs(self) -> list[Job]:
-        """Return four different inputs, the same every time, in arrays of their own."""
+        """Return four different inputs, the same every time, in new arrays."""
         return self._jobs()
 
     def do(self, made: Any, job: Job) -> Job:
-        """Let what was built do one job, on the very arrays of the job."""
+        """Let an implementation do one job, on the arrays of the job themselves."""
         return self._do(made, job)
 
     def fresh(self, made: Any, job: Job) -> Job:
@@ -145,7 +145,7 @@ class Making(Work):
 
 
 class Loading(Work):
-    """A job is the seed of a load; the result is what was asked for."""
+    """A job is the seed of a load; the result is the order of the samples."""
 
     def _jobs(self) -> list[Job]:
         return [(np.array([seed]),) for seed in range(4)]
@@ -167,14 +167,14 @@ class Filtering(Work):
 
 
 def work(subject: Subject) -> Work:
-    """Return how a subject's stage works."""
+    """Return the `Work` of a subject's stage."""
     reference = STAGES[subject.offer.stage].work
     found: type[Work] = named(reference) if reference else Filtering
     return found(subject)
 
 
 def working(subject: Subject) -> Iterator[Subject]:
-    """The variants of a subject that do their first job; the others are another check's."""
+    """Yield the variants of a subject that do their first job; another check reports the rest."""
     for alternatives in subject.variants():
         for variant in alternatives:
             if works(variant):
@@ -186,17 +186,17 @@ def works(variant: Subject) -> bool:
     """Whether a variant does its first job."""
     try:
         first_job(variant)
-    except Exception:  # every_admitted_value_works says what is wrong
+    except Exception:  # every_admitted_value_works reports what is wrong
         return False
     return True
 
 
 def first_job(subject: Subject) -> Job:
-    """Build an implementation and let it do its first job; it is asked once.
+    """Build an implementation and let it do its first job; the result is kept.
 
     Raises:
         Failed: there is no result, or it is not finite.
-        Exception: whatever came out instead.
+        Exception: any exception of the implementation.
     """
     known, key = subject.workshop.known, (id(subject.offer), repr(subject.options))
     if key not in known:
@@ -226,7 +226,7 @@ def opened(subject: Subject, model: str) -> Iterator[Runtime]:
     """Open a runtime on a model of the suite, and close it at the end.
 
     Raises:
-        CannotMake: nobody here makes the file that the runtime takes.
+        CannotMake: no backend here makes the file that the runtime takes.
         UserError: the runtime refuses the model.
     """
     runtime = load(subject, subject.workshop.artifact(subject, model), model)
@@ -237,7 +237,7 @@ def opened(subject: Subject, model: str) -> Iterator[Runtime]:
 
 
 def load(subject: Subject, artifact: Path, model: str) -> Runtime:
-    """Open a runtime on a file; whatever its library raises becomes one line."""
+    """Open a runtime on a file; any exception of its library becomes one line."""
     with refusing(f"{subject.backend.name} cannot open {model}"):
         runtime: Runtime = subject.make(artifact)
     if len(runtime.inputs) != 1 or len(runtime.outputs) != 1:
@@ -246,13 +246,13 @@ def load(subject: Subject, artifact: Path, model: str) -> Runtime:
 
 
 def run(runtime: Runtime, x: Array) -> Array:
-    """Run a model of one input and one output, on a copy and to a copy."""
+    """Run a model of one input and one output; the input and the result are copies."""
     (out,) = runtime.run({runtime.inputs[0].name: np.array(x)}).values()
     return np.array(out)
 
 
 def source(subject: Subject, model: str) -> Path:
-    """Return a file of its own that an exporter, cast or quantizer starts from."""
+    """Return a new source file for an exporter, cast or quantizer."""
     maker = subject.offer.make
     format = maker.takes if subject.offer.stage == Stage.EXPORT else maker.format
     file = subject.workshop.file(model, format)
@@ -274,7 +274,7 @@ def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Pat
 
 
 def yuv(subject: Subject, height: int, width: int, seed: int = 0) -> Frame:
-    """A YUV picture in a converter's format, every sample legal in limited range too."""
+    """Return a YUV picture in a converter's format, also valid in limited range."""
     format = PixelFormat(subject.options["format"])
     v, h = format.subsampling
     small = (-(-height // v), -(-width // h))
@@ -284,7 +284,7 @@ def yuv(subject: Subject, height: int, width: int, seed: int = 0) -> Frame:
 
 
 def legal(plane: U8) -> U8:
-    """Bring 0-255 into 40-215, where no color leaves the RGB cube by much."""
+    """Map 0-255 to 40-215, where colors are inside the RGB cube or close to it."""
     return (40 + plane.astype(np.uint16) * 175 // 255).astype(np.uint8)
 
 
@@ -294,7 +294,7 @@ def _file(seed: int) -> bytes:
 
 
 def digest(arrays: Sequence[Array]) -> str:
-    """A digest of types, shapes and bytes."""
+    """Return a digest of types, shapes and bytes."""
     found = hashlib.blake2b(digest_size=16)
     for array in arrays:
         found.update(f"{array.dtype}{array.shape}".encode())

@@ -1,4 +1,4 @@
-"""Model files for the suite: exported, cast, quantized and compiled as a profile would have it."""
+"""Model files for the suite: exported, cast, quantized and compiled as for a profile."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ _SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
 
 
 class CannotMake(Exception):
-    """A model file that nobody here can make; no fault of the runtime that wants it."""
+    """No backend here can make a model file; that is not a fault of the runtime that needs it."""
 
 
 class Workshop:
     """Makes each model file once.
 
-    The way is that of a profile: the suite's ONNX file, an exporter where the runtime takes
-    another format, a cast or quantizer of that format where another storage is asked for, and
-    the runtime's own compiled form. Of several makers the first that can run here is taken,
-    with the first value of each of its fields.
+    The steps are those of a profile: the suite's ONNX file, an exporter if the runtime takes
+    another format, a cast or quantizer if another storage is requested, and the runtime's own
+    compiled form. Of several tools the first that can run here is used, with the first value of
+    each field.
 
     Args:
         folder: where files go.
         helpers: the backends that may export, cast and quantize.
-        families: the operator families that a runtime is held against, names of
-            `models.FAMILIES`.
+        families: the operator families to test a runtime with, from `models.FAMILIES`.
 
     Attributes:
-        known: the first result of each offer and options, or what was raised instead.
-        tight: the implementations that were seen not to leak.
+        known: the first result of each offer and options, or the exception raised instead.
+        tight: the implementations that passed the leak check.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class Workshop:
 
         Raises:
             CannotMake: no helper makes the file that the runtime takes.
-            ModelError: the runtime itself does not compile it.
+            ModelError: the runtime does not compile it.
         """
         runtime, options = subject.offer.make, subject.options
         storage, compute = options.get("storage", "fp32"), options.get("compute", "fp32")
@@ -89,7 +88,7 @@ class Workshop:
         return self._exported(model, format)
 
     def scratch(self, name: str) -> Path:
-        """Return a path of its own for a file."""
+        """Return a new path for a file."""
         return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
 
     def _exported(self, model: str, format: str) -> Path:
@@ -142,7 +141,7 @@ class Workshop:
         return self._once(key, step, _SUFFIX.get(format, format))
 
     def _able(self, stage: str, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:
-        """The helpers that can run here, nearest to ONNX first."""
+        """Yield the helpers that can run here, those that take ONNX first."""
         found = [(b, offer) for b in self._helpers for offer in b.of(stage) if fits(offer)]
         for helper in sorted(found, key=lambda h: getattr(h[1].make, "takes", "onnx") != "onnx"):
             try:
@@ -166,7 +165,7 @@ class Workshop:
 
 
 def without_trace(error: Exception) -> Exception:
-    """Forget where an exception came from: its frames keep what failed alive."""
+    """Remove an exception's traceback, whose frames keep failed objects alive."""
     cause: BaseException | None = error
     while cause is not None:
         cause.__traceback__ = None
@@ -175,7 +174,7 @@ def without_trace(error: Exception) -> Exception:
 
 
 class refusing:  # noqa: N801  it reads like a word
-    """Turn whatever a library raises about a model into one line, as the engine does."""
+    """Turn any exception of a library about a model into one line, as the engine does."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -190,6 +189,6 @@ class refusing:  # noqa: N801  it reads like a word
 
 
 def calibration(model: str) -> Iterator[Mapping[str, Array]]:
-    """The calibration inputs of a model: the very ones that the checks feed."""
+    """Yield the calibration inputs of a model, which are those of the checks."""
     for x in models.inputs(model):
         yield {"x": x}

@@ -1,6 +1,6 @@
-"""Backends in a Python of their own: a process, a pipe, and arrays in shared memory.
+"""Backends in a separate Python environment: a process, pipes, and arrays in shared memory.
 
-The protocol. The worker is ``python -m simulator.worker.serve MODULE:BACKEND`` with four inherited
+The protocol: The worker is ``python -m simulator.worker.serve MODULE:BACKEND`` with four inherited
 file descriptors in ``--fds``: requests, replies, and two shared memory files, one written by each
 side. A message is one line of JSON:
 
@@ -11,7 +11,7 @@ side. A message is one line of JSON:
 - reply ``{"value": ..., "ns": nanoseconds of the call itself}``
 - reply ``{"error": kind, "message": one line}`` with the name of a class of simulator.errors.
 
-Arrays and bytes stand in the message as their place in the sender's memory; see
-:mod:`simulator.worker.codec`. Before a message that does not fit, its sender enlarges its file
-and says so: ``"size"``. The worker ends when the pipe of requests does.
+In a message, an array or bytes object is its location in the sender's shared memory; see
+:mod:`simulator.worker.codec`. If a message does not fit, its sender enlarges its file
+first and sends the new ``"size"``. The worker exits when the request pipe is closed.
 """

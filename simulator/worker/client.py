@@ -1,4 +1,4 @@
-"""Our side: starts a worker, calls it, and says in one line how it died."""
+"""The client side of a worker: starts it, calls it, and reports in one line how it died."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Home:
     """Where a backend's worker runs.
 
     Attributes:
-        name: of the backend.
-        python: the interpreter.
+        name: the backend's name.
+        python: the path of the interpreter.
         backend: ``module:attribute`` of the Backend.
     """
 
@@ -47,21 +47,21 @@ class Crashed(Exception):
 
 
 class Refused(ModelError, ValueError):
-    """A ValueError of the worker: the call does not fit."""
+    """A ValueError in the worker: an argument of the call is not valid."""
 
 
 class Stale(Exception):
-    """What was made in the worker is gone: it was started anew since."""
+    """The worker was restarted, so the implementation that was built in it is gone."""
 
 
 class Worker:
-    """A process that runs one backend; starts on the first call, and again after a crash.
+    """A process that runs one backend. It starts on the first call, and again after a crash.
 
-    Calls wait for each other; what a call takes beyond the worker's own time is excluded from
-    latency (:mod:`simulator.contract.clock`).
+    One call runs at a time. The overhead of a call beyond the worker's own time is excluded from
+    the latency (:mod:`simulator.contract.clock`).
 
     Args:
-        home: where to run it.
+        home: the interpreter and the backend.
     """
 
     def __init__(self, home: Home) -> None:
@@ -83,19 +83,19 @@ class Worker:
 
         Args:
             name: the function.
-            arguments: values of the contract.
-            of: what ``make`` returned, for a method of it.
-            of_sample: whether a sample makes the call: a crash costs the sample, and the time of
-                the call is its latency.
+            arguments: values that `simulator.worker.codec` can encode.
+            of: for a method call, the value that ``make`` returned.
+            of_sample: whether the call processes a sample: a crash then loses the sample, and the
+                time of the call counts as its latency.
 
         Returns:
-            What the function returned; of ``make`` the worker's life and a number in it.
+            The function's result; for ``make`` the number of the worker process and a number in it.
 
         Raises:
-            Stale: the worker was started anew since ``make``.
+            Stale: the worker was restarted after ``make``.
             SampleError: the implementation refused this sample, or the worker died on it.
-            Refused: the call does not fit.
-            UserError: whatever else the implementation raised, or the worker dies every time.
+            Refused: an argument is not valid.
+            UserError: any other error of the implementation, or the worker died repeatedly.
         """
         begin = time.perf_counter_ns()
         with self._lock:
@@ -114,7 +114,7 @@ class Worker:
                 if self._crashes >= CRASHES:
                     raise ModelError(f"{problem}, {CRASHES} times in a row; given up") from crash
                 raise SampleError(problem) from crash
-            except BaseException:  # interrupted: an answer may be on its way to nobody
+            except BaseException:  # interrupted: a late reply would be read by the next call
                 self._end()
                 raise
             if of_sample:
@@ -134,7 +134,7 @@ class Worker:
             self._end()
 
     def kill(self) -> None:
-        """End the process under a call that is waiting for it."""
+        """End the process, even while a call is waiting for it."""
         process = self._process
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -220,7 +220,7 @@ class Worker:
 
 
 def command(home: Home, folder: Path) -> Sequence[str]:
-    """Return how a worker is started; *folder* is made to hold our packages and no others."""
+    """Return the command that starts a worker; only our packages are linked into *folder*."""
     ours = Path(__file__).parents[1]
     module = home.backend.partition(":")[0]
     tops = {"simulator": ours, module.partition(".")[0]: _package(module.partition(".")[0])}
@@ -232,9 +232,9 @@ def command(home: Home, folder: Path) -> Sequence[str]:
 
 
 def environment(home: Home, folder: Path) -> dict[str, str]:
-    """Return the variables of a worker: ours, with *folder* to import from.
+    """Return the environment variables of a worker: ours, with imports from *folder*.
 
-    What our own variables add to the path belongs to our own interpreter alone.
+    Our own import path is removed, because it belongs to our interpreter.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
     kept["PYTHONSAFEPATH"] = "1"
@@ -244,11 +244,11 @@ def environment(home: Home, folder: Path) -> dict[str, str]:
 
 
 def _package(name: str) -> Path:
-    """Where a top-level module lies, without importing it."""
+    """Return the path of a top-level module, without importing it."""
     import importlib.util
 
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise UserError(f"there is no module {name!r}; install the package that brings it")
+        raise UserError(f"there is no module {name!r}; install the package that provides it")
     origin = Path(spec.origin)
     return origin.parent if origin.name == "__init__.py" else origin

@@ -20,14 +20,14 @@ from simulator.contract import Effective, Encoded, Frame, Matrix, PixelFormat, P
 from simulator.errors import RunError
 
 _OURS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port, Matrix, PixelFormat, Range)}
-"""By their names; classes of other packages travel as ``module:name``."""
+"""Our own classes by name; classes of other packages are sent as ``module:name``."""
 _ALIGN = 64
 SHARED = "/dev/shm"
 PLENTY = 2**30
 
 
 class Memory:
-    """A file that two processes map; one of them writes.
+    """A shared memory file that two processes map; only one of them writes.
 
     Args:
         file: an open file descriptor, which this object then owns.
@@ -39,11 +39,11 @@ class Memory:
         self._used = 0
 
     def begin(self) -> None:
-        """Forget the arrays of the message before."""
+        """Discard the arrays of the previous message."""
         self._used = 0
 
     def put(self, array: np.ndarray[Any, Any]) -> int:
-        """Copy a C-contiguous array in; return its offset."""
+        """Copy a C-contiguous array into the memory; return its offset in bytes."""
         start = -(-self._used // _ALIGN) * _ALIGN
         self._used = start + array.nbytes
         if self._used > self.size:
@@ -66,11 +66,11 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """Bytes that are mapped."""
+        """The number of mapped bytes."""
         return len(self._map) if self._map is not None else 0
 
     def follow(self, size: int) -> None:
-        """Map the file anew, after it grew to *size* bytes."""
+        """Map the file again, after it grew to *size* bytes."""
         if size > self.size:
             self._map = mmap.mmap(self.file, size)
 
@@ -80,7 +80,7 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Return an empty file: in RAM where there is plenty of shared memory, else on the disk."""
+    """Return an empty file: in RAM if there is enough shared memory, otherwise on disk."""
     folder = SHARED if os.path.isdir(SHARED) else None
     if folder is not None and shutil.disk_usage(folder).free < PLENTY:
         folder = None
@@ -89,27 +89,27 @@ def memory() -> Memory:
 
 
 def encode(message: Mapping[str, Any], memory: Memory) -> bytes:
-    """Return a message as one line; its arrays go into *memory*."""
+    """Return a message as one line of JSON; its arrays are copied into *memory*."""
     memory.begin()
     body = {name: _encode(value, memory) for name, value in message.items()}
     return json.dumps({**body, "size": memory.size}).encode() + b"\n"
 
 
 def decode(line: bytes, memory: Memory) -> dict[str, Any]:
-    """Return a message; its arrays are copied out of *memory*."""
+    """Return the message of a line; its arrays are copied out of *memory*."""
     message = json.loads(line)
     memory.follow(message.pop("size"))
     return {name: _decode(value, memory) for name, value in message.items()}
 
 
 def _name(kind: type[Any]) -> str:
-    """What a class travels as."""
+    """Return the name under which a class is sent."""
     ours = _OURS.get(kind.__name__) is kind
     return kind.__name__ if ours else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _named(name: str) -> Any:
-    """The class that travelled so: a dataclass or an enum."""
+    """Return the class that was sent under a name: a dataclass or an enum."""
     module, colon, inside = name.partition(":")
     if not colon:
         return _OURS[name]
@@ -148,7 +148,7 @@ def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
         return {"$record": [_name(type(value)), _encode(fields, memory)]}
-    raise TypeError(f"a {type(value).__name__} cannot travel between processes")
+    raise TypeError(f"a {type(value).__name__} cannot be sent to another process")
 
 
 def _decode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of value each

@@ -1,4 +1,4 @@
-"""Environments: which backends run in a Python of their own, and how those are made."""
+"""Environments: which backends run in a separate Python, and how that is installed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHECK_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A backend's own Python.
+    """The separate Python of a backend.
 
     Attributes:
-        python: the interpreter.
-        versions: of the backend's libraries there, by distribution.
+        python: the path of the interpreter.
+        versions: the versions of the backend's libraries there, by distribution.
     """
 
     python: str
@@ -35,7 +35,7 @@ class Installed:
 
 
 def installed(name: str) -> Installed | None:
-    """Return a backend's own Python, if it was given one."""
+    """Return the separate Python of a backend; None if it has none."""
     try:
         return Installed(**json.loads((_folder(name) / "environment.json").read_text()))
     except FileNotFoundError:
@@ -50,14 +50,14 @@ def installed(name: str) -> Installed | None:
 def install(
     backend: Backend, entry: str, python: str | None, say: Callable[[str], None]
 ) -> Installed:
-    """Give a backend a Python of its own.
+    """Install a separate Python for a backend.
 
     Args:
         backend: the backend.
         entry: its entry point, ``module:attribute``.
-        python: an interpreter that has the library; None makes an environment from the
+        python: an interpreter that has the library; None creates an environment from the
             backend's pinned requirements.
-        say: told each step.
+        say: called with a message for each step.
 
     Raises:
         UserError: the backend pins no requirements, pip failed, or the library does not load.
@@ -73,28 +73,28 @@ def install(
 
 
 def keep(name: str, made: Installed) -> None:
-    """Write down where a backend runs, and with which versions."""
+    """Save where a backend runs, and with which versions."""
     folder = _folder(name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.json").write_text(json.dumps(asdict(made), indent=2))
 
 
 def remove(name: str) -> None:
-    """Take a backend's own Python away; it runs in ours again.
+    """Remove the separate Python of a backend; it then runs in ours again.
 
     Raises:
-        UserError: it has none.
+        UserError: the backend has none.
     """
     if not _folder(name).is_dir():
-        raise UserError(f"{name} has no environment of its own")
+        raise UserError(f"{name} has no separate environment")
     shutil.rmtree(_folder(name))
 
 
 def check(home: Home) -> dict[str, Any]:
-    """Load a backend's library in a process of its own, where it may crash.
+    """Load a backend's library in a separate process, where a crash does no harm.
 
     Returns:
-        ``versions``, ``device``, and ``problem``: why it cannot run, or None.
+        ``versions``, ``device``, and ``problem``: why the backend cannot run, or None.
     """
     with tempfile.TemporaryDirectory(prefix="simulate-check-") as folder:
         answer = Path(folder) / "answer.json"
@@ -116,7 +116,7 @@ def check(home: Home) -> dict[str, Any]:
             found: dict[str, Any] = json.loads(answer.read_text())
             return found
     said = done.stderr.decode(errors="replace").strip().splitlines()
-    return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no word'}")
+    return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no message'}")
 
 
 def _unusable(problem: str) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def _made(backend: Backend, folder: Path, say: Callable[[str], None]) -> str:
     wanted = backend.environment
     if wanted is None:
         raise UserError(
-            f"{backend.name} shares our interpreter; to run it in another one, "
-            "name that: --python PATH"
+            f"{backend.name} runs in our interpreter; to run it in another one, "
+            "give its path: --python PATH"
         )
     say(f"{backend.name}: {wanted.why}")
     if folder.is_dir():

@@ -1,4 +1,4 @@
-"""The implementations of any stage, played by a worker."""
+"""Proxies for implementations that run in a worker, for any stage."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from simulator.worker.client import Stale, Worker
 def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *arguments: Any) -> Any:
     """Build an implementation in a worker.
 
-    What plays it here is an instance of the stage's base class: what the real class says of itself
-    is copied, every public method and property is asked of the worker, which makes the checks of
-    the base class too. What the constructor sets is fetched at once, and so it is known at once
-    whether it can be built.
+    The result is a proxy, an instance of the stage's base class. Class attributes are copied from
+    the real class. Every public method and property calls the worker, which also runs the checks
+    of the base class. Attributes set by the constructor are fetched immediately, so an error in
+    the constructor is raised here.
 
     Args:
-        worker: where.
+        worker: the worker of the backend.
         spec: the stage.
-        number: which of the backend's offers for that stage.
+        number: the index of the offer among the backend's offers for that stage.
         real: the implementation's class.
-        arguments: what the implementation is built from; its options last.
+        arguments: the constructor's arguments; its options last.
 
     Raises:
-        Unsupported: the stage cannot be played by a worker.
+        Unsupported: the stage cannot run in a worker.
     """
     if spec.base is None:
-        raise Unsupported(f"{spec.name} cannot run in an environment of its own")
+        raise Unsupported(f"{spec.name} cannot run in a separate environment")
     remote = _Remote(worker, spec.name, number, *arguments)
     played: Any = object.__new__(_player(spec, real))
     played.options, played._remote = arguments[-1], remote
@@ -43,7 +43,7 @@ def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *argumen
 
 
 class _Remote:
-    """One implementation in a worker; made again when the worker had to be started anew."""
+    """One implementation in a worker; it is built again after the worker was restarted."""
 
     def __init__(self, worker: Worker, *arguments: Any) -> None:
         self.worker, self._arguments = worker, arguments
@@ -65,7 +65,7 @@ class _Remote:
                         self._made = None
 
     def close(self) -> None:
-        """Close it where it still is; a worker that died has closed it."""
+        """Close it, unless its worker has ended."""
         self._closed = True
         if self._made is not None:
             with suppress(Stale):
@@ -73,7 +73,7 @@ class _Remote:
 
 
 def _player(spec: StageSpec, real: type[Any]) -> type[Any]:
-    """The class of what plays an implementation here."""
+    """Return the class of the proxy for an implementation."""
     assert spec.base is not None
     members: dict[str, Any] = {}
     for name, member in _members(spec.base):
@@ -91,12 +91,12 @@ def _player(spec: StageSpec, real: type[Any]) -> type[Any]:
 
 
 def _getter(name: str) -> Callable[[Any], Any]:
-    """What asks the worker for an attribute."""
+    """Return a function that reads an attribute in the worker."""
     return lambda self: self._remote.call(name)
 
 
 def _method(name: str, method: Callable[..., Any], of_sample: bool) -> Callable[..., Any]:
-    """A method that is called in the worker."""
+    """Return a method that calls its counterpart in the worker."""
     signature = inspect.signature(method)
 
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -119,7 +119,7 @@ def _members(base: type[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _said(base: type[Any]) -> set[str]:
-    """The public attributes that a class has or declares, and that are no methods."""
+    """Return the public attributes, other than methods, that a class has or declares."""
     declared = {name for kind in base.__mro__ for name in vars(kind).get("__annotations__", {})}
     has = {
         name
@@ -130,5 +130,5 @@ def _said(base: type[Any]) -> set[str]:
 
 
 def _set_by_constructor(base: type[Any], real: type[Any]) -> list[str]:
-    """The public attributes that a class declares, and that only an instance has."""
+    """Return the public attributes that a class declares and only its instances have."""
     return sorted(name for name in _said(base) if not hasattr(real, name))

@@ -18,7 +18,7 @@ from simulator.worker.codec import Memory, decode, encode
 
 
 def main() -> None:
-    """Serve requests until their pipe ends, or with ``--check`` load the library and say so."""
+    """Serve requests until the pipe is closed; with ``--check``, load the library and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", help="MODULE:NAME of a Backend")
     how = parser.add_mutually_exclusive_group(required=True)
@@ -37,8 +37,8 @@ def check(backend: Backend) -> dict[str, Any]:
     """Load a backend's libraries and look for its device.
 
     Returns:
-        ``versions`` by distribution, the ``device`` found, ``problem``: why it cannot run
-        here, or None, and ``device_missing``: whether that is for want of a device.
+        ``versions`` by distribution; the ``device`` found; ``problem``: why the backend cannot
+        run here, or None; and ``device_missing``: whether a missing device is the reason.
     """
     found: dict[str, Any] = {"device": None, "device_missing": False, "problem": None}
     found["versions"] = {lib.distribution: lib.version for lib in backend.libraries}
@@ -73,14 +73,14 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
                 value = _answer(backend, made, request)
                 reply = {"value": value, "ns": time.perf_counter_ns() - start}
                 out.write(encode(reply, outgoing))
-            except Exception as error:  # whatever the library raises is the client's to tell
+            except Exception as error:  # the client reports whatever the library raises
                 out.write(encode({"error": _kind(error), "message": one_line(error)}, outgoing))
     sys.stdout.flush()
-    os._exit(0)  # a library's own threads or destructors shall not hold the worker back
+    os._exit(0)  # do not wait for a library's own threads or destructors
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, even in the midst of a call."""
+    """End this process when its parent has exited, even during a call."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

@@ -263,7 +263,7 @@ def test_images_without_an_object_cannot_be_judged(detect):
     truth = Boxes(np.empty((0, 4)), none.astype(int), none.astype(bool), none, none.astype(bool))
     nothing = Detections(np.empty((0, 4)), none, none.astype(np.int64))
 
-    with pytest.raises(DataError, match="nothing is annotated that mAP could be measured on"):
+    with pytest.raises(DataError, match="no ground truth to measure mAP on"):
         answered(detect, [nothing], [truth])
 
 

@@ -64,7 +64,7 @@ def test_another_bundle_than_the_signed_one_is_told(good, capsys):
     assert cli.main(["verify", str(good), "--digest", other]) == cli.GATE_FAILED
     assert f"the digest differs: {other} was expected" in capsys.readouterr().out
     assert cli.main(["verify", str(good), "--digest", own[:8]]) == cli.USER_ERROR
-    assert "64 hexadecimal digits of a SHA-256 expected" in capsys.readouterr().err
+    assert "expected the 64 hexadecimal digits of a SHA-256" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

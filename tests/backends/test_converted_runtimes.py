@@ -351,7 +351,7 @@ def test_iree_refuses_a_second_number_of_workers(opened, tmp_path):
     path = save_conv(tmp_path / "m.onnx", [[1]])
     opened("iree", path, threads=2)
 
-    with pytest.raises(Unsupported, match="once a process: here it has 2, and 3 were asked for"):
+    with pytest.raises(Unsupported, match="once per process: it has 2, but 3 were requested"):
         opened("iree", path, threads=3)
 
 

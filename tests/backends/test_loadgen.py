@@ -205,8 +205,7 @@ if sys.argv[4] == "exit":
 raise KeyboardInterrupt
 """
 BUSY = (
-    "LoadGen runs one test at a time, and one that was given up has not come to its end yet; "
-    "start a new process"
+    "LoadGen runs one test at a time, and an abandoned test is still running; start a new process"
 )
 
 

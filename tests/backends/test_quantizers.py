@@ -393,5 +393,5 @@ def test_an_older_operator_set_gets_a_scale_per_channel(backend, how, tmp_path):
 
 
 def test_an_operator_set_that_means_something_else_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="operator set 10, and 11 is the oldest"):
+    with pytest.raises(ModelError, match="operator set 10, but at least 11 is needed"):
         quantized("onnxruntime", tmp_path, samples(), conv(10), method="minmax")

@@ -92,7 +92,7 @@ def test_its_own_quantizer_is_what_the_vendor_shows(found, ours, theirs):
     [
         ("free", "input shape"),
         ("opset", "opset 23"),
-        ("platform", "quantized for rk3588, and the runtime is rk3566"),
+        ("platform", "quantized for rk3588, but the runtime is rk3566"),
     ],
 )
 def test_refusals_are_one_line(found, what, why):

@@ -134,7 +134,7 @@ else:
             "open": lambda: FP32.make(tmp_path, PLAIN),
         }
 
-        with pytest.raises(MissingLibrary, match=r"a CUDA GPU is needed and .*driver"):
+        with pytest.raises(MissingLibrary, match=r"a CUDA GPU is needed, but .*driver"):
             calls[ask]()
         assert "tensorrt" not in sys.modules
 

@@ -134,7 +134,7 @@ def test_install_and_remove(capsys, cache):
     assert f"pillow runs in {sys.executable} (pillow" in " ".join(capsys.readouterr().out.split())
     assert row(capsys, "pillow")["device"] == f"its own Python, {sys.executable}"
     assert main(["backends", "remove", "pillow"]) == 0
-    assert "runs in our own Python again" in capsys.readouterr().out
+    assert "runs in the simulator's own Python again" in capsys.readouterr().out
     assert row(capsys, "pillow")["device"] == "cpu"
 
 

@@ -299,4 +299,4 @@ def test_import_of_what_cannot_be(here, capsys):
     (here / "notes.txt").write_text("nothing")
 
     assert main(["profiles", "import", "notes.txt"]) == 2
-    assert "none of the formats that can be imported" in capsys.readouterr().err
+    assert "unknown format; these can be imported" in capsys.readouterr().err

@@ -27,7 +27,7 @@ SERVER = {**USUAL, "qps": 100.0, "deadline_ns": 10**7}
         (Scenario.SERVER, SERVER | {"qps": float("nan")}, "qps: samples per second above 0"),
         (Scenario.SERVER, SERVER | {"qps": float("inf")}, "qps: samples per second above 0"),
         (Scenario.SERVER, SERVER | {"deadline_ns": None}, "deadline_ns: at least 1 expected"),
-        (Scenario.SERVER, SERVER | {"percentile": 1.0}, "percentile: a share between 0 and 1"),
+        (Scenario.SERVER, SERVER | {"percentile": 1.0}, "percentile: a fraction between 0 and 1"),
         (Scenario.OFFLINE, USUAL | {"samples": 0}, "samples: at least 1 expected, got 0"),
         (Scenario.OFFLINE, USUAL | {"seconds": 60}, "qps: required (expected answers"),
         (Scenario.OFFLINE, USUAL | {"queries": 0}, "queries: at least 1 expected, got 0"),

@@ -134,7 +134,8 @@ def test_what_is_outside_of_8_bits_is_clipped_and_said(run, data):
     assert (shown(found, look["deploy"]) == np.clip(levels, 0, 255)).all()
     assert look["axes"]["normalize"]["max"] == pytest.approx(np.abs(levels - 127).max() / 2)
     assert look["notes"] == [
-        f"{name}: {outside:,} of its 3,072 values are outside 0 to 255, and clipped in its picture"
+        f"{name}: {outside:,} of its 3,072 values are outside 0 to 255 and are clipped in its "
+        "picture"
         for name in ("deploy", "normalize")
     ]
 
@@ -218,7 +219,7 @@ def test_of_recorded_answers_only_the_other_side_is_shown(run, card, data, tmp_p
 
     assert look["train"] and look["picture"]
     assert (look["deploy"], look["difference"], look["axes"]) == (None, None, {})
-    assert look["missing"] == ["what deploy saw is not kept: its answers were recorded"]
+    assert look["missing"] == ["the input of deploy is not shown: its outputs were recorded"]
 
 
 def test_of_two_recordings_nothing_is_left_to_show(run, card, data, tmp_path):
@@ -231,9 +232,9 @@ def test_of_two_recordings_nothing_is_left_to_show(run, card, data, tmp_path):
     look = found.summary["looks"][0]
     assert (look["picture"], look["train"], look["deploy"]) == (None, None, None)
     assert look["missing"] == [
-        "what train saw is not kept: its answers were recorded",
-        "what deploy saw is not kept: its answers were recorded",
-        "the pictures are not kept: both stacks were recorded",
+        "the input of train is not shown: its outputs were recorded",
+        "the input of deploy is not shown: its outputs were recorded",
+        "the images are not shown: both stacks were recorded",
     ]
     assert not (found.folder / "looks").exists()
 
@@ -256,7 +257,7 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
         assert (deploy.reshape(-1)[1:] == 159).all()  # 127 + 0.5 * 64
         assert any("no numbers" in note for note in look["notes"]) == broken
         (why,) = look["missing"]
-        assert why.startswith("decoder, resize alone, not kept: ") and "was recorded" in why
+        assert why.startswith("decoder, resize alone: not shown: ") and "was recorded" in why
 
 
 def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tmp_path):
@@ -278,7 +279,7 @@ def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tm
 
     first, second, *_ = summary["looks"]
     assert first["train"] and not first["notes"]
-    assert (second["train"], second["notes"]) == (None, ["not shown further: is gone by now"])
+    assert (second["train"], second["notes"]) == (None, ["the rest is not shown: is gone by now"])
     assert first["missing"] == ["pooling: no feature maps: a bug"]
 
 

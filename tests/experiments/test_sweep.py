@@ -84,7 +84,9 @@ def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_
     columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
     path.write_text(yaml.safe_dump({**SUITE, "columns": columns, "combined": None}))
 
-    with pytest.raises(UserError, match=r"colors: no option of this suite changes it: this axis"):
+    with pytest.raises(
+        UserError, match=r"colors: no option of this suite applies to this model: this axis"
+    ):
         sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
 
 

@@ -116,9 +116,9 @@ def test_a_recorded_stack_without_a_table_asks_for_a_log(simulate_tail, card, da
     [
         (None, "no such file"),
         (b"", "log.csv"),
-        (b"image,total_ns\n", "no row"),
+        (b"image,total_ns\n", "the table has no rows"),
         (b"file,total_ns\na,1\n", "no column image"),
-        (b"image,total\na,1\n", "column 'total' is none of"),
+        (b"image,total\na,1\n", "unknown column 'total'; known are"),
         (b"image,round\na,1\n", "total_ns"),
         (b"image,total_ns,infer_ns\na,1,1\n", "total_ns"),
         (b"image,total_ns,total_ns\na,1,1\n", "total_ns"),
@@ -170,7 +170,7 @@ PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
         (PAIR, ["other={}"], "STACK=FILE expected, with STACK one of train, deploy"),
         (PAIR, ["={}"], "STACK=FILE expected"),
         (PAIR, ["deploy="], "STACK=FILE expected"),
-        (PAIR, ["deploy={}", "deploy={}"], "deploy has a log already"),
+        (PAIR, ["deploy={}", "deploy={}"], "deploy already has a log"),
         (PAIR[:2], ["{}"], "give --profile, once or more, or both"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_timed_answer_of_other_bits_is_told(card, data, tmp_path, monkeypatch,
     found = timed(command, model=card, data=data, out=tmp_path / "run").summary
 
     (note,) = [line for line in map(str, found["warnings"]) if "bits" in line]
-    assert note.startswith("deploy: 1 of 30 timed answers have other bits")
+    assert note.startswith("deploy: 1 of 30 timed outputs have other bits")
 
 
 # Interrupted runs

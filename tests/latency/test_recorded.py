@@ -135,44 +135,46 @@ def three(**columns):
 
 
 KNOWN = (
-    "image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, infer_ns, "
-    "postprocess_ns"
+    "sample, image, round, total_ns, decode_ns, color_ns, resize_ns, geometry_ns, normalize_ns, "
+    "infer_ns, postprocess_ns"
 )
 REFUSED = {
-    "no image": ({"name": ["a"], "total_ns": [1]}, "no column image; it has name, total_ns"),
+    "no image": ({"name": ["a"], "total_ns": [1]},
+                 "no column image or sample; it has name, total_ns"),
     "no row": ({"image": pa.array([], pa.string()), "total_ns": pa.array([], pa.int64())},
-               "no row"),
-    "unknown": (three(total_ns=[1, 2, 3], watts=[1, 2, 3]), f"column 'watts' is none of {KNOWN}"),
-    "another unit": (three(total_ms=[1, 2, 3]), f"column 'total_ms' is none of {KNOWN}"),
+               "the table has no rows"),
+    "unknown": (three(total_ns=[1, 2, 3], watts=[1, 2, 3]),
+                f"unknown column 'watts'; known are {KNOWN}"),
+    "another unit": (three(total_ms=[1, 2, 3]), f"unknown column 'total_ms'; known are {KNOWN}"),
     "no time": (three(round=[1, 1, 1]),
-                "either total_ns or columns of stages are needed, as infer_ns"),
+                "needs either total_ns or columns of stages, such as infer_ns"),
     "total and stage": (three(total_ns=[1, 2, 3], infer_ns=[1, 2, 3]),
-                        "either total_ns or columns of stages are needed, as infer_ns"),
+                        "needs either total_ns or columns of stages, such as infer_ns"),
     "missing": ({"image": ["red/a.jpg", "c.jpg"], "total_ns": [1, 2]},
-                "1 of 3 latencies are not in it: b.jpg (round 0); each of 3 images has to be in "
+                "1 of 3 latencies are missing: b.jpg (round 0); each of 3 images must be in "
                 "every round"),
     "missing in a round": (
         {"image": ["red/a.jpg", "b.jpg", "c.jpg", "c.jpg"], "round": [5, 5, 5, 8],
          "total_ns": [1, 2, 3, 4]},
-        "2 of 6 latencies are not in it: red/a.jpg (round 8), b.jpg (round 8); each of 3 images "
-        "has to be in every round"),
+        "2 of 6 latencies are missing: red/a.jpg (round 8), b.jpg (round 8); each of 3 images "
+        "must be in every round"),
     "missing once": (
         {"image": ["red/a.jpg", "b.jpg", "c.jpg", "c.jpg"], "total_ns": [1, 2, 3, 4]},
-        "2 of 6 latencies are not in it: red/a.jpg (round 1), b.jpg (round 1); each of 3 images "
-        "has to be in every round"),
+        "2 of 6 latencies are missing: red/a.jpg (round 1), b.jpg (round 1); each of 3 images "
+        "must be in every round"),
     "none of them": ({"image": ["x.jpg"], "total_ns": [1]},
-                     "3 of 3 latencies are not in it: red/a.jpg (round 0), b.jpg (round 0), c.jpg "
-                     "(round 0); each of 3 images has to be in every round"),
+                     "3 of 3 latencies are missing: red/a.jpg (round 0), b.jpg (round 0), c.jpg "
+                     "(round 0); each of 3 images must be in every round"),
     "none of them in a round": (
         {"image": ["x.jpg"], "round": [6], "total_ns": [1]},
-        "3 of 3 latencies are not in it: red/a.jpg (round 0), b.jpg (round 0), c.jpg (round 0); "
-        "each of 3 images has to be in every round"),
+        "3 of 3 latencies are missing: red/a.jpg (round 0), b.jpg (round 0), c.jpg (round 0); "
+        "each of 3 images must be in every round"),
     "twice": ({"image": ["red/a.jpg", "b.jpg", "b.jpg", "c.jpg"], "round": [4, 4, 4, 4],
                "total_ns": [1, 2, 3, 4]},
-              "image 'b.jpg' is twice in round 4"),
-    "negative": (three(total_ns=[1, -2, 3]), "row 2: total_ns: -2 is no latency in nanoseconds"),
+              "image 'b.jpg' appears twice in round 4"),
+    "negative": (three(total_ns=[1, -2, 3]), "row 2: total_ns: -2 is not a latency in nanoseconds"),
     "absurd": (three(infer_ns=[1, 2, 10**15 + 1]),
-               "row 3: infer_ns: 1000000000000001 is no latency in nanoseconds"),
+               "row 3: infer_ns: 1000000000000001 is not a latency in nanoseconds"),
     "float": (three(total_ns=[1.5, 2.0, 3.0]), "total_ns: integers expected, got double"),
     "words": (three(total_ns=["fast", "1", "2"]), "total_ns: integers expected, got string"),
     "null": (three(total_ns=[1, None, 3]), "row 2: total_ns: an integer expected, got nothing"),
@@ -206,7 +208,7 @@ def test_of_many_missing_images_five_are_named(load):
     with pytest.raises(DataError) as refused:
         load({"image": ["8.jpg"], "total_ns": [1]}, many)
 
-    assert "8 of 9 latencies are not in it" in str(refused.value)
+    assert "8 of 9 latencies are missing" in str(refused.value)
     assert "3.jpg (round 0), 4.jpg (round 0) and 3 more; each of 9 images" in str(refused.value)
 
 
@@ -222,12 +224,12 @@ def test_numbers_beyond_64_bits_are_refused(tmp_path):
     [
         ("", ".csv", "not a table: Empty CSV file"),
         ("", ".parquet", "not a table: "),
-        ("image,total_ns\n", ".csv", "no row"),
+        ("image,total_ns\n", ".csv", "the table has no rows"),
         ("image,total_ns\na.jpg\n", ".csv", "not a table: "),
         ("image,total_ns\na,1\n", ".parquet", "not a table: "),
-        ("image,total_ns,total_ns\na,1,2\n", ".csv", "column 'total_ns' is there twice; keep one"),
-        ("image,image,total_ns\na,b,2\n", ".csv", "column 'image' is there twice; keep one"),
-        ("image;total_ns\na;1\n", ".csv", "no column image; it has image;total_ns"),
+        ("image,total_ns,total_ns\na,1,2\n", ".csv", "there are two columns 'total_ns'; keep one"),
+        ("image,image,total_ns\na,b,2\n", ".csv", "there are two columns 'image'; keep one"),
+        ("image;total_ns\na;1\n", ".csv", "no column image or sample; it has image;total_ns"),
     ],
 )
 def test_files_that_are_no_table(tmp_path, text, suffix, says):
@@ -241,7 +243,7 @@ def test_files_that_are_no_table(tmp_path, text, suffix, says):
 
 @pytest.mark.parametrize("name", ["gone.csv", "gone.parquet", ""])
 def test_a_file_that_is_not_there(tmp_path, name):
-    with pytest.raises(DataError, match=f"{tmp_path / name}: there is no such file"):
+    with pytest.raises(DataError, match=f"{tmp_path / name}: no such file"):
         load_times(tmp_path / name, items)
 
 

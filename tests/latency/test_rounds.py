@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_results import start
 
 from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
@@ -44,7 +45,7 @@ def same(one, other):
 
 @pytest.fixture
 def run(tmp_path):
-    with RunWriter(tmp_path / "run", {}, [], overwrite=False) as writer:
+    with RunWriter(tmp_path / "run", start(), [], overwrite=False) as writer:
         yield writer
 
 
@@ -80,7 +81,7 @@ def test_a_round_survives_the_disk(case):
     sides, samples, one = case
     with (
         tempfile.TemporaryDirectory() as folder,
-        RunWriter(Path(folder) / "run", {}, [], overwrite=False) as run,
+        RunWriter(Path(folder) / "run", start(), [], overwrite=False) as run,
     ):
         rounds.keep(run, one, sides, samples)
         (back,) = rounds.kept(run.folder, sides, samples)
@@ -181,7 +182,7 @@ def test_a_truncated_file_is_named(run, share, use):
 
     told = str(refused.value)
     assert told.startswith(f"{file_of(run)}: damaged: ") and "\n" not in told
-    assert told.endswith("; delete it and the rounds after it to measure them anew")
+    assert told.endswith("; delete it and the rounds after it to measure them again")
 
 
 def test_what_it_says_helps(run):
@@ -209,9 +210,9 @@ def test_a_gap_is_refused(run):
     [
         (SIDES, SAMPLES[:2], "4 rows expected, got 6"),
         (("deploy",), SAMPLES, "3 rows expected, got 6"),
-        (SIDES[::-1], SAMPLES, "it is of other stacks or samples"),
-        (SIDES, SAMPLES[::-1], "it is of other stacks or samples"),
-        (SAMPLES, SIDES, "it is of other stacks or samples"),
+        (SIDES[::-1], SAMPLES, "it holds other stacks or samples"),
+        (SIDES, SAMPLES[::-1], "it holds other stacks or samples"),
+        (SAMPLES, SIDES, "it holds other stacks or samples"),
     ],
 )
 def test_a_round_of_other_samples_is_refused(run, sides, samples, says):

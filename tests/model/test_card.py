@@ -1,4 +1,4 @@
-"""Model cards: what travels with the weights, and how a wrong one is refused."""
+"""Model cards: their content, and how a wrong one is refused."""
 
 import pytest
 import tiny

@@ -1,4 +1,4 @@
-"""ONNX files: opened with suspicion, refused in one line."""
+"""ONNX files: invalid ones are refused in one line."""
 
 import hashlib
 
@@ -114,7 +114,7 @@ def test_no_output(tmp_path):
         ([8, 3, 32, 32], "8x3x32x32"),
         ([3, 32, 32], "3x32x32"),
         ([1, 3, 32, "w", 1], "1x3x32x?x1"),
-        ([], "of no known shape"),
+        ([], "of unknown shape"),
     ],
 )
 def test_a_wrong_input_shape(tmp_path, shape, got):
@@ -198,7 +198,7 @@ def test_external_data_outside_the_folder(tmp_path, location):
     message = refused(external(tmp_path, location))
 
     assert message.endswith(
-        f"tensor 'w' keeps its data in {location!r}, outside the model's folder; refused"
+        f"tensor 'w' keeps its data in {location!r}, outside the model's folder; this is refused"
     )
 
 
@@ -207,7 +207,7 @@ def test_external_data_through_a_link(tmp_path):
     (path.parent / "weights.bin").unlink()
     (path.parent / "weights.bin").symlink_to(tmp_path / "outside.bin")
 
-    assert "outside the model's folder; refused" in refused(path)
+    assert "outside the model's folder; this is refused" in refused(path)
 
 
 def test_external_data_in_a_constant_node(tmp_path):
@@ -225,7 +225,7 @@ def test_external_data_in_a_constant_node(tmp_path):
 def test_missing_external_data(tmp_path):
     message = refused(external(tmp_path, "weights.bin", data=None))
 
-    assert message.endswith("its external data weights.bin is missing; copy it along")
+    assert message.endswith("its external data weights.bin is missing; copy it too")
 
 
 @pytest.mark.parametrize("more", [{"offset": 1000, "length": 36}, {"offset": -5}, {"length": "x"}])

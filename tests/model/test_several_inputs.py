@@ -226,8 +226,8 @@ def test_fixed_shapes_with_a_length_that_the_sample_decides(tmp_path, cache, fix
         built(kinds.card(tmp_path))
 
     assert str(caught.value) == (
-        f"onnxruntime takes models of fixed sizes only; input 'ids' of {tmp_path / 'model.onnx'} "
-        "is 1x?, and every sample has a size of its own"
+        f"onnxruntime takes only models of fixed sizes; input 'ids' of {tmp_path / 'model.onnx'} "
+        "is 1x? and varies by sample"
     )
 
 

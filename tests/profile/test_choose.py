@@ -57,14 +57,14 @@ def test_the_exact_meaning_of_pillow_fp32():
         ("pillow_fp32", ["decode.backend=itu"], "decode.backend", "itu does not decode; these do:"),
         ("pillow_fp32", ["resize.backend=ort"], "resize.backend", "unknown backend 'ort'"),
         ("pillow_fp32", ["decode.swscale_flags=[]"], "decode.swscale_flags", "has no such field"),
-        ("ffmpeg_fp32", ["decode.swscale_flags=[a]"], "decode.swscale_flags", "a list out of"),
+        ("ffmpeg_fp32", ["decode.swscale_flags=[a]"], "decode.swscale_flags", "a list with any of"),
         (
             "ascend_nv12_int8", ["decode.backend=pillow", "decode.swscale_flags=null"],
             "color.source", "pillow does not give YUV planes; use source: encode",
         ),
         (
             "ascend_nv12_int8", ["resize.backend=tensorflow", "resize.antialias=false"],
-            "resize.domain", "tensorflow gives float32 and YUV planes are uint8; use domain: rgb",
+            "resize.domain", "tensorflow gives float32, but YUV planes are uint8; use domain: rgb",
         ),
     ],
 )  # fmt: skip

@@ -343,11 +343,11 @@ def test_one_of_several_models(imports):
     two = CHECKER + CHECKER.partition("\n")[2].replace("onnx_runtime", "openvino")
 
     (problem,) = imports.refused(two, "a.yml")
-    assert "say which entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
+    assert "choose one with entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
     assert not profile.spec.runtime.model_extra
-    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: there are 2 models in the file"]
+    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 models"]
 
 
 def test_deepstream_values(imports):

@@ -157,8 +157,9 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
         ("color: {order: 2020-01-01}",
          ["color.order: unknown value '2020-01-01' (offered: bgr, model, rgb)"]),
         ("decode: {backend: ffmpeg, idct: null, swscale_flags: bicubic}\nresize: {domain: x}",
-         ["decode.swscale_flags: ffmpeg offers a list out of fast_bilinear, bilinear, bicubic, "
-          "point, accurate_rnd, full_chroma_int, full_chroma_inp, bitexact here, got bicubic",
+         ["decode.swscale_flags: ffmpeg offers a list with any of fast_bilinear, bilinear, "
+          "bicubic, point, accurate_rnd, full_chroma_int, full_chroma_inp, bitexact here, "
+          "got bicubic",
           "resize.domain: unknown value 'x' (offered: rgb, yuv)"]),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from installing import HERE, denoising, installed
+from installing import HERE, VENDOR, denoising, installed
 from json_checker import errors
 
 from simulator.contract import Evidence
@@ -200,7 +200,7 @@ def broken_stage(tmp_path, monkeypatch, words):
     )
     points = {"simulator.stages": {"odd": "odd_stage:ODD"}}
     return installed(
-        monkeypatch, tmp_path / "site", points, HERE / "vendor_stage", tmp_path, name="odd"
+        monkeypatch, tmp_path / "site", points, HERE / "vendor_stage", VENDOR, tmp_path, name="odd"
     )
 
 
@@ -238,7 +238,7 @@ def test_a_section_may_be_typed_by_its_stage(tmp_path, monkeypatch, write):
         "simulator.stages": {"denoise": "typed_stage:STAGE"},
         "simulator.backends": {"acme_dsp": "acme_dsp:BACKEND"},
     }
-    paths = (HERE / "vendor_stage", tmp_path)
+    paths = (HERE / "vendor_stage", VENDOR, tmp_path)
     with installed(monkeypatch, tmp_path / "site", points, *paths):
         _, choices = chosen(write(DENOISED))
         assert choices["denoise"].options["strength"] == 3
@@ -275,7 +275,7 @@ def test_the_modality_may_be_written(write):
 def test_the_document_shows_the_example():
     """Every block of Python of docs/writing-a-stage.md stands in the example as it is."""
     text = (HERE.parent / "docs" / "writing-a-stage.md").read_text()
-    example = (HERE / "vendor_stage" / "acme_dsp.py").read_text()
+    example = (VENDOR / "acme_npu" / "denoise.py").read_text()
 
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
     assert len(blocks) == 2

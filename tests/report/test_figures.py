@@ -211,7 +211,7 @@ def test_a_median_is_of_the_rounds_that_answered(tmp_path):
     (points,) = inputs.size(run).panels[0].figure.data
 
     assert points.y[0] == 2 and np.isnan(points.y[1])
-    assert "samples that always failed, and have no point: 1." in " ".join(inputs.size(run).notes)
+    assert "samples that always failed and have no point: 1." in " ".join(inputs.size(run).notes)
 
 
 def test_boxes_are_of_the_most_frequent_size_and_stand_in_order(tmp_path):

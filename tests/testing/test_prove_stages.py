@@ -60,7 +60,9 @@ def test_a_fault_trips_its_own_check_and_no_other():
         def _filtered(self, plane):
             return super()._filtered(plane) // 2
 
-    assert failed(like_acme(Darkens)) == {"a_flat_frame_stays_flat": "a flat frame changed"}
+    assert failed(like_acme(Darkens)) == {
+        "a_flat_frame_stays_flat": "a flat frame of 200 expected, got other pixels"
+    }
 
 
 def test_a_fault_trips_a_shared_check_and_no_other():
@@ -83,7 +85,7 @@ def test_a_value_that_is_claimed_and_does_not_work():
     found = failed(like_acme(WantsLess))
 
     assert list(found) == ["every_admitted_value_works"]
-    assert "strength=3 is admitted, and does not work" in found["every_admitted_value_works"]
+    assert "strength=3 is offered but does not work" in found["every_admitted_value_works"]
 
 
 def test_a_stage_that_is_not_in_the_table_is_refused():

@@ -195,7 +195,7 @@ def test_a_condition_is_in_records_manifest_and_report(denoised):
         "parameters": {"level": 3},
     }  # fmt: skip
     assert manifest["request"]["arguments"]["under"] == "acme_haze:3"
-    assert ", under acme_haze:3, trial 1" in printed
+    assert "Every stack is under acme_haze:3, trial 1: haze lies over the scene" in printed
     assert "acme_haze:3" in page
 
 

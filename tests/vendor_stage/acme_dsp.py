@@ -1,26 +1,21 @@
-"""A stage of another package: noise is filtered out between decoding and color conversion."""
+"""The example vendor's stage, with what only tests need: properties, crashes, refusals."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import final
+import sys
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-import numpy as np
+from simulator.contract import Options, SampleError, checks
 
-from simulator.contract import (
-    U8,
-    Backend,
-    Evidence,
-    Frame,
-    Offer,
-    Options,
-    SampleError,
-    StageSpec,
-    checks,
-    rgb_frame,
-)
+sys.path.append(
+    str(Path(__file__).parents[1] / "vendor_example")
+)  # a worker knows this folder only
+
+from acme_npu import denoise
+from acme_npu.denoise import a_flat_frame_stays_flat
 
 
 @dataclass(frozen=True)
@@ -30,13 +25,13 @@ class Strength:
     share: float
 
 
-class Denoiser(ABC):
-    """Filters a frame of RGB or YUV."""
+class Denoiser(denoise.Denoiser):
+    """A base class that says something of itself."""
 
     strength: Strength
 
     def __init__(self, options: Options) -> None:
-        self.options = options
+        super().__init__(options)
         self.strength = Strength(options["strength"] / 4)
 
     @property
@@ -44,23 +39,13 @@ class Denoiser(ABC):
     def taps(self) -> int:
         """How many pixels are mixed."""
 
-    @final
-    def denoise(self, frame: Frame) -> Frame:
-        """Filter every plane; the size stays."""
-        if frame.height < 2:
-            raise ValueError("a frame has two rows at least")
-        return frame.with_planes(*map(self._filtered, frame.planes))
-
     def weaker(self, strength: Strength) -> Strength:
         """Return half of a strength."""
         return Strength(strength.share / 2)
 
-    @abstractmethod
-    def _filtered(self, plane: U8) -> U8: ...
 
-
-class RowFilter(Denoiser):
-    """Mixes a row with the one above."""
+class RowFilter(Denoiser, denoise.RowFilter):
+    """The vendor's; frames of 13 columns kill it, and those of 11 it refuses."""
 
     taps = 2
 
@@ -69,43 +54,12 @@ class RowFilter(Denoiser):
             os.abort()
         if plane.shape[1] == 11:
             raise SampleError("eleven columns")
-        above = np.concatenate((plane[:1], plane[:-1])).astype(np.float64)
-        share = self.strength.share / 2
-        return np.rint(plane * (1 - share) + above * share).astype(np.uint8)
+        return super()._filtered(plane)
 
 
-def a_flat_frame_stays_flat(subject):
-    """Every pixel of a frame of one color is that color afterwards."""
-    from simulator.testing import Failed
-
-    frame = subject.make().denoise(rgb_frame(np.full((8, 8, 3), 200, np.uint8)))
-    if np.any(frame.rgb != 200):
-        raise Failed("a flat frame changed")
-
-
-STAGE = StageSpec(
-    "denoise",
-    "noise is filtered out of the decoded frame",
-    after="decode",
-    modality="image",
-    section=("denoise",),
-    axis="denoise",
-    step="denoise",
-    base=Denoiser,
-    calls=("denoise",),
-    checks=checks("acme_dsp:a_flat_frame_stays_flat"),
-)
-BACKEND = Backend(
-    "acme_dsp",
-    "Acme's signal processor (invented)",
-    (
-        Offer(
-            "denoise",
-            {"strength": (1, 2, 3), "window": ("rows",)},
-            RowFilter,
-            Evidence.EMULATED,
-            "Acme DSP guide 1 (invented)",
-        ),
-    ),
-    fields={"strength": "how much of the row above is mixed in, in eighths"},
+__all__ = ["BACKEND", "STAGE", "a_flat_frame_stays_flat"]
+STAGE = replace(denoise.STAGE, base=Denoiser, checks=checks("acme_dsp:a_flat_frame_stays_flat"))
+BACKEND = replace(
+    denoise.BACKEND,
+    offers=tuple(replace(offer, make=RowFilter) for offer in denoise.BACKEND.offers),
 )

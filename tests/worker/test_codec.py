@@ -103,7 +103,7 @@ def test_records(memories):
 
 
 def test_what_cannot_travel_is_named(memories):
-    with pytest.raises(TypeError, match="a set cannot travel"):
+    with pytest.raises(TypeError, match="a set cannot be sent"):
         there(memories, {1})
 
 

@@ -1,4 +1,4 @@
-"""A stage of another package in an environment of its own, and what the player of it is."""
+"""A stage of another package in a separate environment, and its proxy."""
 
 import sys
 from pathlib import Path
@@ -68,8 +68,8 @@ def test_it_says_of_itself_what_the_real_one_says(both):
 
 
 def test_its_base_class_checks_there(there):
-    with pytest.raises(ValueError, match="a frame has two rows at least") as caught:
-        build().denoise(rgb_frame(np.zeros((1, 4, 3), np.uint8)))
+    with pytest.raises(ValueError, match="a frame of uint8 planes expected") as caught:
+        build().denoise(rgb_frame(np.zeros((4, 4, 3), np.int16)))
 
     assert isinstance(caught.value, ModelError)
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_built_is_said_at_once(there):
 
 @pytest.mark.parametrize("spec", [spec for spec in stages() if spec.base is None])
 def test_what_has_no_base_class_is_not_played(spec):
-    with pytest.raises(Unsupported, match=f"{spec.name} cannot run in an environment of its own"):
+    with pytest.raises(Unsupported, match=f"{spec.name} cannot run in a separate environment"):
         remote.make(None, spec, 0, object, {})
 
 

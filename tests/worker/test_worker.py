@@ -274,5 +274,5 @@ def test_removed_it_runs_here_again(fragile):
     environments.remove(fragile)
 
     assert registry.home(fragile) is None
-    with pytest.raises(UserError, match="no environment of its own"):
+    with pytest.raises(UserError, match="has no separate environment"):
         environments.remove(fragile)

@@ -1,11 +1,11 @@
-"""Profiles: one YAML document a stack. List, show and compare them, begin one, prove one.
+"""Profiles, one YAML document per stack: list, show, compare, create, import and check them.
 
 simulate profiles list                      the built-in ones, and those of other packages
-simulate profiles show NAME [--origins]     one as resolved, with where each value comes from
+simulate profiles show NAME [--origins]     a resolved profile; --origins: where values come from
 simulate profiles diff A B                  the axes on which two differ
-simulate profiles new NAME --from NEAREST   a document to be filled in
-simulate profiles import FILE               make one of another tool's configuration
-simulate profiles check PATH                run it here, and say what is claimed and what is not
+simulate profiles new NAME --from NEAREST   create a profile to be filled in
+simulate profiles import FILE               convert another tool's configuration to a profile
+simulate profiles check PATH                run it here, and show the evidence for each section
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser("list", help="the built-in profiles, and those of other packages")
-    show = verbs.add_parser("show", help="a profile as resolved: one whole document")
+    show = verbs.add_parser("show", help="a resolved profile: one complete document")
     show.add_argument("name")
     form = show.add_mutually_exclusive_group()
     form.add_argument("--origins", action="store_true", help="where each value was written")
@@ -29,23 +29,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     diff = verbs.add_parser("diff", help="the axes on which two profiles differ")
     diff.add_argument("a")
     diff.add_argument("b")
-    new = verbs.add_parser("new", help="begin a profile: a document to be filled in")
+    new = verbs.add_parser("new", help="create a profile to be filled in")
     new.add_argument("name")
     new.add_argument(
         "--from", dest="nearest", required=True, metavar="NEAREST",
-        help="the profile that comes nearest: a path or a name",
+        help="the most similar profile: a path or a name",
     )  # fmt: skip
     new.add_argument("--out", metavar="FILE", help="default: NAME.yaml")
-    brought = verbs.add_parser("import", help="make a profile of another tool's configuration")
-    brought.add_argument("file", help="of DeepStream, OpenVINO, Hugging Face or timm")
-    brought.add_argument("--format", metavar="FORMAT", help="default: found out from the file")
-    brought.add_argument("--name", help="of the profile; default: from the file's name")
-    brought.add_argument("--base", metavar="PROFILE", help="what fills in the rest")
-    brought.add_argument(
+    imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
+    imported.add_argument(
+        "file", help="a configuration of DeepStream, OpenVINO, Hugging Face or timm"
+    )
+    imported.add_argument("--format", metavar="FORMAT", help="default: detected from the file")
+    imported.add_argument("--name", help="name of the profile; default: from the file's name")
+    imported.add_argument("--base", metavar="PROFILE", help="a profile that fills in the rest")
+    imported.add_argument(
         "--entry", type=int, metavar="N", help="which of the file's models, from 1"
     )
-    brought.add_argument("--out", metavar="FILE", help="default: standard output")
-    check = verbs.add_parser("check", help="prove that a profile is valid and runs here")
+    imported.add_argument("--out", metavar="FILE", help="default: standard output")
+    check = verbs.add_parser("check", help="check that a profile is valid and runs here")
     check.add_argument("path")
     check.add_argument("--model", metavar="CARD", help="a model card; default: the built-in model")
     check.add_argument(
@@ -149,5 +151,5 @@ def _import(options: argparse.Namespace) -> int:
         print(made, end="")
         return cli.PASS
     write_new(Path(options.out), made)
-    print(f"{options.out}: read it, then: simulate profiles check {options.out}")
+    print(f"{options.out}: review it, then: simulate profiles check {options.out}")
     return cli.PASS

@@ -51,34 +51,34 @@ def run(options: argparse.Namespace) -> int:
     return cli.PASS
 
 
-def _proof(own: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
-    """What came of running it, or why that is not possible here."""
+def _proof(chosen: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
+    """The result of running it, or why that is not possible here."""
     from simulator.cli.progress import Bar
     from simulator.errors import MissingLibrary
     from simulator.experiments import check_profile as proof
 
-    if missing := proof.absent(own[1]):
+    if missing := proof.absent(chosen[1]):
         return None, missing
-    if proof.is_recorded(own):
+    if proof.is_recorded(chosen):
         return None, ["it replays a recording: run it on the images that were recorded"]
     try:
         with Bar() as bar:
-            return proof.prove(own, model, bar.say), []
+            return proof.prove(chosen, model, bar.say), []
     except MissingLibrary as error:
         return None, str(error).splitlines()
 
 
 def _notes(proof: Proof) -> list[Notice]:
-    """What to know about the stack; of its calibration only what one image can say."""
+    """The stack's notices; those about calibration are replaced, as it had one image only."""
     notes = [note for note in proof.stack.notices if note.kind is not Kind.CALIBRATION]
     if proof.stack.profile.spec.precision.quantizer:
-        words = "INT8 was calibrated on that one image: it can be made, however good it is"
+        words = "INT8 was calibrated on that one image, so nothing is known of its accuracy"
         notes.append(Notice(Kind.CALIBRATION, words))
     return notes
 
 
 def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
-    """What runs each section, what it gave, and its evidence."""
+    """Print for each section its implementation, its value for the sample, and its evidence."""
     from rich.markup import escape
 
     from simulator import registry
@@ -109,9 +109,10 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
 
 
 def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]:
-    """The kind of evidence of a section, empty where it is the model's; and whether it is a claim.
+    """The kind of evidence of a section, and whether the profile claims it.
 
-    Where the profile claims nothing, its backends' own holds, the weakest of them.
+    The kind is empty for a section that the model card decides. Where the profile claims nothing,
+    it is the weakest of its backends' evidence.
     """
     from simulator.contract import Evidence
     from simulator.profile import axes
@@ -131,7 +132,7 @@ def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]
 
 
 def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[Notice]) -> None:
-    """What is in force, which evidence is not native, and what is not claimed."""
+    """Print what is in force, what is only emulated, and what is not claimed."""
     from simulator.contract import Evidence
     from simulator.profile.modality import sections
 
@@ -150,16 +151,16 @@ def _lines(profile: Profile, choices: Choices, proof: Proof | None, notes: list[
 
 
 def _in_force(proof: Proof) -> str:
-    """What the runtime says that it runs in, as read back."""
+    """The settings that are in force, as the runtime reports them."""
     effective = proof.stack.effective
     products = ", ".join(f"{count} in {kind}" for kind, count in effective.products.items())
-    told = f" (convolutions and matrix products: {products})" if products else ""
+    detail = f" (convolutions and matrix products: {products})" if products else ""
     options = "".join(f", {name} {value}" for name, value in effective.options.items())
-    return f"compute {effective.compute or 'not told'}{told}{options}"
+    return f"compute {effective.compute or 'unknown'}{detail}{options}"
 
 
 def _labelled(label: str, lines: list[str]) -> None:
-    """Print lines behind what they are."""
+    """Print lines, each after a label."""
     for line in lines:
         console: Any = profiles.console()
         console.print(f"[bold]{label:<14}[/] ", end="")

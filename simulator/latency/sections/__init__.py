@@ -1,1 +1,1 @@
-"""What a report shows of rounds."""
+"""The report sections of the timed experiments."""

@@ -1,4 +1,4 @@
-"""What changes with the deadline, and what changes from round to round."""
+"""Report sections: quality against the deadline, and the median of every round."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ from simulator.results.timed import LatencySummary
 SYMBOLS = {"90": "circle", "95": "square", "99": "diamond"}
 DEADLINE = "triangle-down"
 MS = 1e6
-_QUESTION = "How good is each stack at a deadline, and up to which does the faster one win?"
+_QUESTION = "How good is each stack with a deadline, and up to which one does the faster stack win?"
 
 
 @part(order=110)
 @of_rounds
 def quality(run: TimedRun) -> Section | None:
-    """Draw quality against deadline; None where the run did not judge any."""
+    """Draw quality against deadline; None for a run without deadlines."""
     tail = run.summary.get("tail")
     if not tail:
         return None
     metric, known = title(run.summary.task, run.summary.metric), looks(run.summary.stacks)
     points = max(len(found["curve"]["ms"]) for found in tail.values())
     if not points:
-        return Section("quality", "Quality against deadline", _QUESTION, notes=["No answer came."])
+        return Section(
+            "quality", "Quality against deadline", _QUESTION, notes=["Every inference failed."]
+        )
     top = max((_top(found) for found in tail.values()), default=1.0) or 1.0
     drawn = figure(_traces(tail, known, metric), 480, "deadline, ms", metric)
     drawn.update_layout(xaxis=milliseconds(*_frame(tail)), **_strip(run.summary, known, top))
@@ -57,14 +59,14 @@ def quality(run: TimedRun) -> Section | None:
             "Line: mean over the rounds; band: from the worst round to the best; dotted: without a "
             "deadline. Symbols: the p90, p95 and p99 of the stack's own latencies, and given "
             "deadlines.",
-            f"Worked out at {points} deadlines, which straight lines join.",
+            f"Computed at {points} deadlines, joined by straight lines.",
             *_not_carried(run.summary, tail),
         ],
     )
 
 
 def _traces(tail: Mapping[str, Any], known: Mapping[str, Look], metric: str) -> list[go.Scatter]:
-    """Bands of all stacks below their lines, and symbols on top; at last what symbols mean."""
+    """Bands of all stacks below their lines, symbols on top; then the legend of the symbols."""
     layers = [
         [_band(found["curve"], known[side]) for side, found in tail.items()],
         [
@@ -146,21 +148,21 @@ def _deadlines(tail: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _frame(tail: Mapping[str, Any]) -> tuple[float, float]:
-    """The deadlines that are in view at first: not those of the very last answers."""
+    """The range of deadlines that is shown at first; the slowest few answers are outside."""
     ms = np.array(next(iter(tail.values()))["curve"]["ms"], np.float64)
     limits = [one["ms"] for found in tail.values() for one in found["thresholds"].values() if one]
-    calm = [_calm(ms, found["curve"]["mean"]) for found in tail.values()]
-    return min([float(ms[0]), *limits]), max([*limits, *calm])
+    saturated = [_saturation(ms, found["curve"]["mean"]) for found in tail.values()]
+    return min([float(ms[0]), *limits]), max([*limits, *saturated])
 
 
-def _calm(ms: NDArray[np.float64], mean: Sequence[float]) -> float:
-    """The first deadline that gives 97 % of all there is to gain."""
+def _saturation(ms: NDArray[np.float64], mean: Sequence[float]) -> float:
+    """The first deadline at which 97 % of the best quality is reached."""
     values = np.nan_to_num(np.array(mean, np.float64))
     return float(ms[np.argmax(values >= 0.97 * values.max())])
 
 
 def _strip(summary: LatencySummary, known: Mapping[str, Look], top: float) -> dict[str, Any]:
-    """Under the curves who is the better one; across them the deadlines."""
+    """Shapes: below the curves the ranges in which each stack is better, and the deadlines."""
     tail = summary["tail"]
     low, high = _frame(tail)
     shapes = []

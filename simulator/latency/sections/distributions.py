@@ -1,4 +1,4 @@
-"""How latencies are distributed, and which stages they are made of."""
+"""Report sections: the distribution of latencies, and of the latencies of each stage."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from simulator.results.timed import LatencySummary
 from simulator.results.times import Ints
 
 POINTS, ALL_POINTS = 2000, 20_000
-"""Of a stack's distribution at the most, and of those of all stacks."""
+"""The largest number of points of a stack's curve, and of all curves together."""
 BINS = 60
+"""The largest number of bins of a histogram."""
 _FEW = 20
-"""Answers of which each has a point."""
+"""With at most this many answers, each gets a marker."""
 MS = 1e6
 _PARTS = {
     1.0: "all",
@@ -31,7 +32,7 @@ _PARTS = {
     0.05: "5 % (p95)",
     0.01: "1 % (p99)",
 } | {10.0**-k: f"{100 * 10.0**-k:.10g} % (p{100 - 100 * 10.0**-k:.10g})" for k in range(3, 9)}
-"""Shares of slower answers that the axis names."""
+"""Ticks of the axis: shares of slower answers."""
 
 Floats = NDArray[np.float64]
 
@@ -41,26 +42,26 @@ class Ranked:
     """The answers of one stack, the fastest first.
 
     Attributes:
-        ms: what they took.
-        place: where they are in the table of rounds and samples, flat.
+        ms: their latencies, ascending.
+        index: of each answer, its flat index into the table of rounds and samples.
     """
 
     ms: Floats
-    place: Ints
+    index: Ints
 
     @classmethod
     def of(cls, times: Times) -> Ranked:
-        """Sort all answers that came."""
+        """Sort all answers; failed inferences are left out."""
         total = times.total.ravel()
-        came = np.flatnonzero(total != NEVER)
-        place = came[np.argsort(total[came], kind="stable")]
-        return cls(total[place] / MS, place)
+        answered = np.flatnonzero(total != NEVER)
+        index = answered[np.argsort(total[answered], kind="stable")]
+        return cls(total[index] / MS, index)
 
 
 @part(order=120)
 @of_rounds
 def latencies(run: TimedRun) -> Section:
-    """Draw the histogram of each stack, and which share of its answers takes longer than what."""
+    """Draw the histogram of each stack, and the share of its answers that take longer."""
     known = looks(run.summary.stacks)
     ranked = {side: Ranked.of(times) for side, times in run.times.items()}
     ranked = {side: one for side, one in ranked.items() if one.ms.size}
@@ -86,7 +87,7 @@ def latencies(run: TimedRun) -> Section:
     return Section(
         "latency",
         "Latency: how long answers take, ms, and how many take longer",
-        "What does a stack take mostly, and how far does its tail reach?",
+        "How long do most answers of a stack take, and how long is its tail?",
         panels=[Panel(drawn)] if any(len(trace.x) for trace in traces) else [],
         notes=_notes(run, known, ranked, low, most),
         tables=[_percentiles(run.summary["percentiles"], known)],
@@ -94,10 +95,10 @@ def latencies(run: TimedRun) -> Section:
 
 
 def _percentiles(rows: Mapping[str, Any], known: Mapping[str, Look]) -> Table:
-    """The percentiles, and of those that the samples cannot carry how many more it takes."""
+    """The percentiles; where samples are too few, how many more are needed."""
     names = list(next(iter(rows.values())))
     cells = [[name, *(_carried(rows[side][name]) for side in known)] for name in names]
-    caption = "Latency in ms, 95 % interval; ≤ what LoadGen's early stopping vouches for"
+    caption = "Latency in ms, 95 % interval; ≤ LoadGen's early-stopping estimate"
     return Table(["percentile", *(look.name for look in known.values())], cells, caption, 1)
 
 
@@ -107,12 +108,12 @@ def _carried(row: Mapping[str, Any]) -> str:
     words = f"{row['ms']:.2f}"
     if row["ci95"]:
         words += " ({:.2f} to {:.2f})".format(*row["ci95"])
-    vouched = row["early_stopping_ms"]
-    return words if vouched is None else f"{words} ≤{vouched:.2f}"
+    bound = row["early_stopping_ms"]
+    return words if bound is None else f"{words} ≤{bound:.2f}"
 
 
 def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
-    """An outline, in the upper axes."""
+    """The outline of a histogram, in the upper axes."""
     part = np.histogram(ms, edges)[0] / len(ms)
     return go.Scatter(
         x=edges[[0, *range(len(edges))]], y=[0, *part, 0], yaxis="y2", mode="lines",
@@ -127,7 +128,7 @@ def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> go.S
     """The share of answers that are not faster, in the lower axes."""
     n = len(ranked.ms)
     ranks = thinned(n, most)
-    rounds, samples = np.divmod(ranked.place[ranks], len(names))
+    rounds, samples = np.divmod(ranked.index[ranks], len(names))
     return go.Scatter(
         x=ranked.ms[ranks], y=(n - ranks) / n, name=look.label,
         mode="lines" if n > _FEW else "lines+markers",
@@ -142,7 +143,10 @@ def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> go.S
 
 
 def thinned(n: int, most: int) -> Ints:
-    """Return at most *most* ranks of *n*, the first and the slowest ones all among them."""
+    """Return at most *most* of the ranks 0 to n - 1, denser towards the slow end.
+
+    The first and the slowest ones are always among them.
+    """
     if n <= most:
         return np.arange(n)
     even = np.linspace(0, n - 1, most // 2)
@@ -151,7 +155,7 @@ def thinned(n: int, most: int) -> Ints:
 
 
 def _marks(rows: Mapping[str, Any], look: Look) -> go.Scatter:
-    """The percentiles that the samples carry, with their intervals."""
+    """The known percentiles, with their intervals."""
     carried = {name: row for name, row in rows.items() if row["ms"] is not None}
     ms = np.array([row["ms"] for row in carried.values()], np.float64)
     ends = np.array([row["ci95"] or (np.nan, np.nan) for row in carried.values()], np.float64)
@@ -175,7 +179,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     if row["ci95"]:
         words = "<br>95 % interval {:.3f} to {:.3f}".format(*row["ci95"])
     if row["early_stopping_ms"] is not None:
-        words += f"<br>LoadGen's early stopping vouches for {row['early_stopping_ms']:.3f}"
+        words += f"<br>LoadGen's early-stopping estimate {row['early_stopping_ms']:.3f}"
     return words
 
 
@@ -185,7 +189,7 @@ def _marked(summary: LatencySummary) -> list[float]:
 
 
 def _frame(ranked: list[Floats], marks: list[float]) -> tuple[float, float]:
-    """What is in view, ms: not what is ten times faster than the median."""
+    """The range that is shown, ms; answers ten times faster than the median are outside."""
     if not ranked and not marks:
         return 0.0, 1.0
     high = max([*(float(ms[-1]) for ms in ranked), *marks])
@@ -228,7 +232,7 @@ def _lines(summary: LatencySummary) -> dict[str, Any]:
 def _notes(
     run: TimedRun, known: Mapping[str, Look], ranked: Mapping[str, Ranked], low: float, most: int
 ) -> list[str]:
-    notes = ["Symbols: percentiles that the samples carry, with their 95 % intervals."]
+    notes = ["Symbols: percentiles with their 95 % intervals, where there are enough samples."]
     needs: dict[str, list[str]] = {}
     for side, rows in run.summary["percentiles"].items():
         short = ", ".join(f"{p} ({row['needs']:,} more)" for p, row in rows.items() if row["needs"])
@@ -240,13 +244,13 @@ def _notes(
     ]
     for side, look in known.items():
         if failed := run.times[side].failed:
-            notes.append(f"{look.name}: samples that failed, and are not in it: {failed:,}.")
+            notes.append(f"{look.name}: failed inferences, which are not shown: {failed:,}.")
     for side, one in ranked.items():
         name, n = known[side].name, len(one.ms)
         if n > most:
             notes.append(
-                f"{name}: the curve has {len(thinned(n, most)):,} of {n:,} latencies, the slowest "
-                "all among them."
+                f"{name}: the curve shows {len(thinned(n, most)):,} of {n:,} latencies, including "
+                "all of the slowest."
             )
         if outside := int(np.searchsorted(one.ms, low)):
             notes.append(f"{name}: answers under {low:.3g} ms, left of the frame: {outside:,}.")
@@ -256,7 +260,7 @@ def _notes(
 @part(order=130)
 @of_rounds
 def stages(run: TimedRun) -> Section:
-    """Draw how the latencies of every stage are distributed."""
+    """Draw the distribution of the latencies of every stage."""
     values = {
         side: {kind: times.answered(kind) / MS for kind in (*times.stages, TOTAL)}
         for side, times in run.times.items()
@@ -279,14 +283,14 @@ BOX = (
 def boxes(
     values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]
 ) -> go.Figure | None:
-    """Draw the latencies of stages.
+    """Draw the latencies of stages as boxes.
 
     Args:
         values: ms by stack and stage, in any order.
-        known: how stacks are drawn.
+        known: how each stack is drawn.
 
     Returns:
-        None where no stage took any time.
+        The figure; None where no stage has a latency.
     """
     own = {side: {kind: ms for kind, ms in of.items() if ms.size} for side, of in values.items()}
     kinds = [kind for kind in (*timed_steps(), TOTAL) if any(kind in of for of in own.values())]

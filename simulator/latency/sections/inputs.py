@@ -1,4 +1,4 @@
-"""What the input does to the latency: its size, and what its size does not explain.
+"""Report sections: how the latency depends on the input's size, and on the input itself.
 
 Source:
     The questions of figures 2 to 4 of Yang et al., arXiv 2212.13925.
@@ -21,11 +21,11 @@ from simulator.report.words import share
 from simulator.results.times import Ints
 
 POINTS = 5000
-"""Of the scatter, all stacks together."""
+"""The largest number of points of the scatter plot, all stacks together."""
 BOXES = 24
-"""Instances of equal size that are drawn, at the most."""
+"""The largest number of instances of equal size that are drawn."""
 ROUNDS_NEEDED = 5
-"""Rounds from which on an instance has a box."""
+"""The smallest number of rounds for a box of one instance."""
 MS = 1e6
 
 Floats = NDArray[np.float64]
@@ -47,22 +47,22 @@ def size(run: TimedRun) -> Section | None:
     for side, times in run.times.items():
         if silent := int((times.total == NEVER).all(axis=0).sum()):
             notes.append(
-                f"{known[side].name}: samples that always failed, and have no point: {silent:,}."
+                f"{known[side].name}: samples that always failed and have no point: {silent:,}."
             )
     if len(drawn) < len(run.names):
         notes.append(
             f"{len(drawn):,} of {len(run.names):,} samples are drawn, evenly from the fastest to "
-            "the slowest; the lines are of all."
+            "the slowest; the lines are fitted to all samples."
         )
     if not lines:
-        notes.append("No line: it takes images of three sizes.")
+        notes.append("No line: at least three images of different sizes are needed.")
     panel = figure(traces, 440, "image size, megapixels", "median over rounds, ms")
     panel.update_xaxes(rangemode="tozero")
     panel.update_yaxes(rangemode="tozero")
     return Section(
         "size",
         "Image size: each sample's median latency, ms, against its megapixels",
-        "Do larger images take longer, and how much of the difference between images is that?",
+        "Do larger images take longer, and how much of the differences does the size explain?",
         [_slope(known[side], line) for side, line in lines.items()],
         [Panel(panel)] if any(np.isfinite(trace.y).any() for trace in traces) else [],
         notes,
@@ -79,7 +79,7 @@ def _slope(look: Look, line: Mapping[str, Any]) -> str:
 
 
 def _drawn(run: TimedRun) -> Ints:
-    """Which samples are drawn: the same of all stacks."""
+    """Which samples are drawn; the same for all stacks."""
     room = max(2, POINTS // max(1, len(run.times)))
     if len(run.names) <= room:
         return np.arange(len(run.names))
@@ -88,13 +88,13 @@ def _drawn(run: TimedRun) -> Ints:
 
 
 def _evenly(order: Ints, room: int) -> Ints:
-    """At most *room* of *order*, the first and the last among them."""
+    """At most *room* elements of *order*, evenly spaced, with the first and the last."""
     found: Ints = order[np.unique(np.linspace(0, len(order) - 1, room).astype(np.int64))]
     return found
 
 
 def _medians(times: Times) -> Floats:
-    """(n,) ms, of the rounds in which an answer came; NaN where none ever did."""
+    """(n,) median in ms of the rounds that did not fail; NaN where all failed."""
     never = times.total == NEVER
     silent = never.all(axis=0)
     ms = np.where(never & ~silent, np.nan, times.total / MS)
@@ -129,16 +129,17 @@ def equal_size(run: TimedRun) -> Section | None:
     """Draw the latencies of single images that have the most frequent size."""
     if run.sizes is None:
         return None
-    key, question = "instances", "Do images of one size take one time, or does the content matter?"
+    key = "instances"
+    question = "Do images of the same size take the same time, or does the content matter?"
     known = looks(run.summary.stacks)
     same = next((one["equal_size"] for one in run.summary["inputs"].values()), None)
     enough = {side: one for side, one in run.times.items() if one.rounds >= ROUNDS_NEEDED}
     if same is None or not enough:
         most = max(one.rounds for one in run.times.values())
         why = (
-            f"A box needs {ROUNDS_NEEDED} rounds of single latencies; the run holds {most}."
+            f"A box needs {ROUNDS_NEEDED} rounds of single latencies; the run has {most}."
             if same
-            else "No two images have one size."
+            else "No two images have the same size."
         )
         return Section(key, "Instances of equal size: latency, ms", question, notes=[why])
     among = np.flatnonzero((run.sizes == (same["width"], same["height"])).all(axis=1))
@@ -149,7 +150,7 @@ def equal_size(run: TimedRun) -> Section | None:
     axis = milliseconds(min(low for low, _ in ends), max(high for _, high in ends))
     notes = [
         "Box: quartiles and median of an instance's rounds; whiskers: fastest and slowest round. "
-        f"They stand in the order of {known[first].name}'s medians."
+        f"They are in the order of {known[first].name}'s medians."
     ]
     if len(chosen) < len(among):
         notes.append(f"{len(chosen)} of {len(among):,} instances are drawn, evenly in that order.")
@@ -158,19 +159,19 @@ def equal_size(run: TimedRun) -> Section | None:
         f"Instances of equal size: latency, ms, of {len(among):,} images of {same['width']} × "
         f"{same['height']} pixels",
         question,
-        [_told(known[side], one["equal_size"]) for side, one in run.summary["inputs"].items()],
+        [_sentence(known[side], one["equal_size"]) for side, one in run.summary["inputs"].items()],
         [Panel(_boxes(run, side, known[side], chosen, axis), known[side].name) for side in enough],
         notes,
         [run.names[at] for at in chosen],
     )
 
 
-def _told(look: Look, same: Mapping[str, Any]) -> str:
-    return f"{look.name}: their medians go from {same['min_ms']:.2f} to {same['max_ms']:.2f} ms."
+def _sentence(look: Look, same: Mapping[str, Any]) -> str:
+    return f"{look.name}: their medians range from {same['min_ms']:.2f} to {same['max_ms']:.2f} ms."
 
 
 def _ms(times: Times, chosen: Ints) -> Floats:
-    """(R, chosen) ms; where no answer came the longest until then, as in the summary."""
+    """(R, chosen) ms; for failed inferences the longest latency so far, as in the summary."""
     found: Floats = times.finite()[:, chosen] / MS
     return found
 
@@ -192,7 +193,7 @@ def _boxes(
         line={"color": look.color, "width": 1.5},
         name=look.label,
     )
-    told = go.Scatter(
+    hover = go.Scatter(
         x=number,
         y=middle,
         mode="markers",
@@ -208,7 +209,7 @@ def _boxes(
         "%{customdata[3]:.3f}<br>from %{customdata[1]:.3f} to %{customdata[4]:.3f} ms"
         "<extra>%{x}</extra>",
     )
-    drawn = figure([boxes, told], 360, "instance", "latency, ms", showlegend=False)
+    drawn = figure([boxes, hover], 360, "instance", "latency, ms", showlegend=False)
     drawn.update_yaxes(**axis)
     drawn.update_xaxes(range=[0.4, len(chosen) + 0.6], **counting(len(chosen)))
     return drawn
@@ -217,7 +218,7 @@ def _boxes(
 @part(order=170)
 @of_rounds
 def divergence(run: TimedRun) -> Section:
-    """Draw how far instances' distributions are apart, two by two."""
+    """Draw how far the distributions of instances are apart, in pairs."""
     known = looks(run.summary.stacks)
     found = {
         side: one["instances"]
@@ -228,10 +229,12 @@ def divergence(run: TimedRun) -> Section:
     return Section(
         "divergence",
         "Instances side by side: root Jensen-Shannon divergence of their latencies "
-        "(0 equal, 1 apart)",
+        "(0 equal, 1 disjoint)",
         "Does each instance have a distribution of its own, or do they share one?",
         panels=[Panel(_heat(one), known[side].name) for side, one in found.items()],
-        notes=notes if found else [f"It takes two instances and {ROUNDS_NEEDED} rounds."],
+        notes=notes
+        if found
+        else [f"At least two instances and {ROUNDS_NEEDED} rounds are needed."],
         numbered=next((one["samples"] for one in found.values()), ()),
     )
 

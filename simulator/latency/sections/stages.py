@@ -1,4 +1,4 @@
-"""Latencies that are not of rounds: of a pair, as they came along, and under LoadGen's load."""
+"""Report sections: the latencies of a pair's stages, and LoadGen's results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.results.times import ABSENT, from_map
 
 @part(order=220)
 def stages(run: Run) -> Section | None:
-    """Show what stages took in a comparison, and what the samples cannot carry."""
+    """Show the latencies of the stages in a comparison of two stacks."""
     summary = run.summary
     if not isinstance(summary, PairSummary):
         return None
@@ -43,8 +43,8 @@ def stages(run: Run) -> Section | None:
         "Latency: each stage, ms",
         "Which stage takes the time, and in which do the stacks differ?",
         [
-            f"Wall clock with {summary.workers} samples in flight, each run once: good for a "
-            "comparison of stages. simulate latency measures one sample at a time."
+            f"Wall-clock time with {summary.workers} samples at once, each run once: good enough "
+            "to compare stages. simulate latency measures one sample at a time."
         ],
         [Panel(drawn)],
         [distributions.BOX, *why],
@@ -53,7 +53,7 @@ def stages(run: Run) -> Section | None:
 
 
 def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
-    """The ms of each stage, and of all stages of the samples that were inferred."""
+    """The ms of each stage, and the total of the samples that have an inference time."""
     ns = from_map(records["ns"], timed_steps())
     found = {step: one[one != ABSENT] / distributions.MS for step, one in ns.items()}
     if "infer" in ns:
@@ -64,7 +64,7 @@ def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
 
 @part(order=70)
 def served(run: Run) -> Section | None:
-    """Show what LoadGen found under its load."""
+    """Show LoadGen's results."""
     summary = run.summary
     if not isinstance(summary, LoadSummary):
         return None
@@ -94,7 +94,7 @@ def served(run: Run) -> Section | None:
     return Section(
         "served",
         f"Under load: {summary.scenario}",
-        "How many answers a second, and does MLPerf's LoadGen find them fast enough?",
+        "How many answers a second does each stack give, and are they fast enough for LoadGen?",
         words,
         notes=["LoadGen's own logs are in the run's folder, below loadgen/."],
         tables=[Table(head, rows, "Answers under LoadGen's load; latencies in ms", 1)],

@@ -1,1 +1,1 @@
-"""Images: files, frames, geometry, the way to the input tensor."""
+"""Images: files, frames, geometry, and the preprocessing up to the input tensor."""

@@ -1,4 +1,4 @@
-"""What a model card says of a network that takes images."""
+"""The model card of a network that takes images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Pixels = Annotated[int, Field(ge=1, le=16384)]
 class ImageInput(CardInput):
     """The tensor that the network takes.
 
-    ``mean`` and ``std`` apply to pixels scaled to 0…``top``.
+    ``mean`` and ``std`` have a value for each channel of the tensor, in its order; they apply to
+    pixels scaled to 0…``top``.
     """
 
     kind: Literal["image"] = "image"
@@ -32,7 +33,7 @@ class ImageInput(CardInput):
 
 
 class CardGeometry(Section):
-    """How the network's training cut images to size; see :class:`Geometry`."""
+    """How images were brought to the network's size in training; see :class:`Geometry`."""
 
     kind: Literal["short_side_crop", "squash", "letterbox"]
     rounding: Literal["torchvision", "dali", "floor"] = "torchvision"
@@ -43,7 +44,7 @@ class CardGeometry(Section):
     @model_validator(mode="after")
     def _short_side(self) -> CardGeometry:
         if (self.kind == "short_side_crop") != (self.short_side is not None):
-            raise ValueError("kind short_side_crop and a short_side go together")
+            raise ValueError("short_side is for kind short_side_crop, which needs it")
         return self
 
 
@@ -61,12 +62,12 @@ def tensor_shape(spec: ImageInput) -> tuple[int, int, int, int]:
 
 
 def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
-    """Fill a profile's geometry with a card's sizes."""
-    own, asked = card.geometry, image_spec(profile).geometry
-    chosen: Any = own if asked.kind == "model" else asked
+    """Return a profile's geometry with the sizes of a model card."""
+    asked = image_spec(profile).geometry
+    chosen: Any = card.geometry if asked.kind == "model" else asked
     rounding = asked.rounding
     if rounding in (None, "model"):
-        rounding = own.rounding
+        rounding = card.geometry.rounding
     return Geometry(
         kind=chosen.kind,
         height=card.input.height,

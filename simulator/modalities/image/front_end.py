@@ -1,4 +1,4 @@
-"""From the bytes of an image file to the tensor that the network takes: a stack's first recipes."""
+"""The first recipes of a stack: from the bytes of an image file to the network's input tensor."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
 
     Args:
         profile: the stack.
-        choices: the implementations behind it.
+        choices: the implementation of each of its stages.
         card: the content of the model card.
 
     Raises:
-        ModelError: the profile resizes to pairs of pixels, and the model takes an odd size.
+        ModelError: the profile resizes to even sizes, and the model takes an odd size.
     """
     color, resize = image_spec(profile).color, image_spec(profile).resize
     geometry = geometry_of(profile, card)
@@ -62,11 +62,11 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
 
 @dataclass(frozen=True, eq=False)
 class Decode(Recipe):
-    """A file becomes pixels.
+    """Decodes a file to pixels.
 
     Attributes:
         choice: the decoder.
-        planes: whether the file's own YUV planes are taken, not RGB.
+        planes: take the file's own YUV planes instead of RGB.
     """
 
     choice: Choice
@@ -75,7 +75,7 @@ class Decode(Recipe):
     gives: ClassVar[Boundary] = Boundary.FRAME
 
     def identity(self) -> Any:
-        """Return the decoder and what is taken from it."""
+        """Return the decoder, and whether it gives planes."""
         return ["decode", self.planes, self.choice.identity()]
 
     def open(self, runtimes: Runtimes) -> Apply:
@@ -91,11 +91,11 @@ class Decode(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class ToYuv(Recipe):
-    """RGB becomes YUV, to emulate a camera or a hardware decoder.
+    """Converts RGB to YUV, to emulate a camera or a hardware decoder.
 
     Attributes:
         choice: the encoder.
-        odd_size: what becomes of an odd last row and column.
+        odd_size: ``drop`` or ``keep`` an odd last row and column.
     """
 
     choice: Choice
@@ -103,11 +103,11 @@ class ToYuv(Recipe):
     stage = "color"
 
     def identity(self) -> Any:
-        """Return the encoder and what becomes of odd sizes."""
+        """Return the encoder and the treatment of odd sizes."""
         return ["encode", self.choice.identity(), self.odd_size]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the encoder behind the cut to an even size."""
+        """Return a function that cuts to an even size, if asked for, and encodes."""
         encoder: Encoder = self.choice.make()
         return lambda frame, _: encoder.encode(even(frame, self.odd_size))
 
@@ -118,12 +118,12 @@ class ToYuv(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Subsample(Recipe):
-    """The file's own planes become the stack's YUV format.
+    """Converts the file's own planes to the stack's YUV format.
 
     Attributes:
-        format: of the stack.
+        format: the stack's pixel format.
         chroma_downsampling: how chroma is reduced.
-        odd_size: what becomes of an odd last row and column.
+        odd_size: ``drop`` or ``keep`` an odd last row and column.
     """
 
     format: str
@@ -132,11 +132,11 @@ class Subsample(Recipe):
     stage = "color"
 
     def identity(self) -> Any:
-        """Return the format, and how it is reached."""
+        """Return the format and the options."""
         return ["subsample", self.format, self.chroma_downsampling, self.odd_size]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return our own arithmetic."""
+        """Return a function of our own; no library is involved."""
         format, how = PixelFormat(self.format), self.chroma_downsampling
         return lambda frame, _: even(subsample(frame, format, how), self.odd_size)
 
@@ -147,7 +147,7 @@ class Subsample(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class ToRgb(Recipe):
-    """YUV becomes RGB.
+    """Converts YUV to RGB.
 
     Attributes:
         choice: the converter.
@@ -172,12 +172,12 @@ class ToRgb(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Resize(Recipe):
-    """A frame is resampled.
+    """Resizes a frame.
 
     Attributes:
         choice: the resizer.
-        geometry: says to which size.
-        odd_size: ``drop`` makes the size of a subsampled frame even.
+        geometry: gives the target size.
+        odd_size: ``drop`` makes the target size even where chroma is subsampled.
     """
 
     choice: Choice
@@ -190,13 +190,13 @@ class Resize(Recipe):
         return ["resize", self.choice.identity(), self.geometry.identity(), self.odd_size]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the resizer behind the geometry."""
+        """Return a function that resizes to the size that the geometry gives."""
         resizer: Resizer = self.choice.make()
         return lambda frame, _: self._resample(resizer, frame)
 
     def memory(self, source: Encoded) -> int:
         """Return three bytes a pixel of the result."""
-        with suppress(SampleError):  # too large: the step itself will refuse it
+        with suppress(SampleError):  # too large; the step itself raises the error
             rows, columns = self.geometry.resized(source.height, source.width)
             return 3 * rows * columns
         return 0
@@ -208,10 +208,10 @@ class Resize(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Fit(Recipe):
-    """A resampled image is cropped or padded to the network's size.
+    """Crops or pads a resized image to the network's size.
 
     Attributes:
-        geometry: says where.
+        geometry: gives the position.
     """
 
     geometry: Geometry
@@ -226,19 +226,19 @@ class Fit(Recipe):
         return lambda frame, _: self.geometry.fit(frame.rgb)
 
     def words(self) -> str:
-        """Return the geometry's kind."""
+        """Return the geometry's kind and rounding."""
         return f"{self.geometry.kind} {self.geometry.rounding}"
 
 
 @dataclass(frozen=True, eq=False)
 class Normalize(Recipe):
-    """Pixels become the network's numbers; see :func:`normalize`.
+    """Normalizes pixels to the network's input tensor; see :func:`normalize`.
 
     Attributes:
         mean: on 0-255, in the order of the tensor's channels.
         std: likewise.
-        order: of the tensor's channels.
-        layout: of the tensor.
+        order: of the tensor's channels, ``rgb`` or ``bgr``.
+        layout: of the tensor, ``NCHW`` or ``NHWC``.
     """
 
     mean: tuple[float, ...]
@@ -249,11 +249,11 @@ class Normalize(Recipe):
     gives: ClassVar[Boundary] = Boundary.INPUT
 
     def identity(self) -> Any:
-        """Return every number."""
+        """Return all attributes."""
         return ["normalize", list(self.mean), list(self.std), self.order, self.layout]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return our own arithmetic."""
+        """Return a function of our own; no library is involved."""
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
         return lambda rgb, _: normalize(rgb, mean, std, self.order, self.layout)
 
@@ -262,8 +262,8 @@ def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:
     odd = geometry.height % 2 or geometry.width % 2
     if odd and in_pairs(profile) and geometry.kind == "squash":
         raise ModelError(
-            f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to pairs of "
-            f"pixels, and {card.name} takes {geometry.height}x{geometry.width}; "
+            f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to even "
+            f"sizes, but {card.name} takes {geometry.height}x{geometry.width}; "
             "write odd_size: keep, or resize.domain: rgb"
         )
 
@@ -293,13 +293,18 @@ def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> A
 
 
 def deviations(profile: Profile, card: Any) -> Array:
-    """Return the std by which a profile divides, shaped to undo that on a tensor."""
+    """Return the std of a profile on 0-255, shaped to be multiplied with a normalized tensor."""
     std = statistics(profile, card.input)[1]
     return std[:, None, None] if card.input.layout == "NCHW" else std
 
 
 def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
-    """Return mean and std on 0-255, whatever scale the card uses."""
+    """Return mean and std of a profile, (3,) float32 on 0-255, whatever scale the card uses.
+
+    Args:
+        profile: the stack.
+        card: the ``input`` section of the model card.
+    """
     scale = 255 / card.top
     values = []
     for asked, own in (
@@ -320,13 +325,13 @@ def _to_yuv(profile: Profile, choices: Choices, planes: bool) -> Recipe:
 
 
 def in_pairs(profile: Profile) -> bool:
-    """Whether images are resized to pairs of pixels: in YUV, where an odd row or column is lost."""
+    """Return whether images are resized to even sizes: in YUV with odd rows and columns dropped."""
     color = image_spec(profile).color
     subsampled = color.format not in ("rgb", "yuv444")
     return subsampled and color.odd_size == "drop" and image_spec(profile).resize.domain == "yuv"
 
 
 def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:
-    """Return (rows, columns) to which an image is resampled; whole pairs where *even* is set."""
+    """Return (rows, columns) to which an image is resized; rounded down to even if *even*."""
     rows, columns = geometry.resized(height, width)
     return (rows & ~1, columns & ~1) if even else (rows, columns)

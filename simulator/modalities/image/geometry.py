@@ -1,4 +1,4 @@
-"""From an image of any size to the network's size: where pixels go, with which rounding."""
+"""How an image of any size is brought to the network's size, and with which rounding."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from simulator.modalities.image.orientation import UPRIGHT
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where an image came to lie in the network's input; all in whole pixels.
+    """The position of an image in the network's input; all sizes in whole pixels.
 
     Attributes:
-        height: rows of the image, as decoded.
-        width: columns of it.
-        rows: of the whole image after it was resampled.
-        columns: likewise.
-        top: row of the network's input in which the resampled image begins; negative where
-            rows of it were cropped away.
-        left: likewise.
+        height: rows of the decoded image.
+        width: columns of the decoded image.
+        rows: rows of the whole image after the resize.
+        columns: columns of the whole image after the resize.
+        top: the row of the network's input where the resized image begins; negative where rows
+            of it were cropped.
+        left: the column, likewise.
         network_height: rows of the network's input.
-        network_width: columns of it.
-        centered: whether padding was to be shared by both ends.
-        dropped: rows and columns that the stack cut off the end of the image before all that, as it
-            carries colors of pairs of pixels; not in ``height`` and ``width``.
-        orientation: EXIF's, by which the image was turned; 1 where it was not.
-        factor: by which both sides were to be resampled, before anything was rounded; None where
-            there is no one factor (``squash``).
+        network_width: columns of the network's input.
+        centered: whether the padding is split between both ends.
+        factor: the scale of both sides before rounding; None where they differ (``squash``).
+        dropped: rows and columns that the stack cut off the end of the image before the resize,
+            because its chroma is subsampled; not counted in ``height`` and ``width``.
+        orientation: the EXIF orientation that the decoder applied, 1 to 8; 1 if it applied none.
     """
 
     height: int
@@ -52,22 +51,22 @@ class Placement:
     orientation: int = UPRIGHT
 
     def scales(self, rule: str) -> tuple[Fraction, Fraction]:
-        """Return the network's pixels for one of the image, of rows and of columns.
+        """Return the scale from the image to the network's input, for rows and for columns.
 
         Args:
-            rule: ``resized``: by the sides that the image really had after its resize; ``ratio``:
-                by the one factor, where there is one (YOLOv5's ``gain``).
+            rule: ``resized``: the rounded size after the resize, by the size before; ``ratio``:
+                the one factor before rounding, where there is one (YOLOv5's ``gain``).
         """
         if rule == "ratio" and self.factor is not None:
             return self.factor, self.factor
         return Fraction(self.rows, self.height), Fraction(self.columns, self.width)
 
     def start(self, rule: str) -> tuple[Fraction, Fraction]:
-        """Return the network's row and column in which the image begins.
+        """Return the row and column of the network's input where the image begins.
 
         Args:
-            rule: ``integer``: where it was put; ``exact``: half of what is left over, with its half
-                pixel, where the padding is centered (YOLOv5's ``pad``).
+            rule: ``integer``: the whole pixel that was used; ``exact``: half of the padding, which
+                may end in half a pixel, where the padding is centered (YOLOv5's ``pad``).
         """
         if rule == "exact" and self.centered:
             over = self.network_height - self.rows, self.network_width - self.columns
@@ -77,7 +76,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A geometry with every number known: a profile's rule over a model card's sizes.
+    """A profile's geometry with the sizes of a model card.
 
     Attributes:
         kind: ``short_side_crop``: scale the short side to ``short_side``, crop the center;
@@ -103,20 +102,20 @@ class Geometry:
     value: int = 0
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this geometry from another."""
+        """Return all attributes; equal geometries have equal identities."""
         return asdict(self)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return (rows, columns) to which an image of this size is resampled.
+        """Return (rows, columns) to which an image of this size is resized.
 
         Raises:
-            SampleError: a long thin image would become larger than any image may be.
+            SampleError: a long thin image would become larger than the limit.
         """
         rows, columns = self._resized(height, width)
         if rows * columns > MAX_PIXELS:
             raise SampleError(
-                f"{height}x{width} pixels would be resized to {rows}x{columns}, and "
-                f"{MAX_PIXELS:,} are the limit"
+                f"{height}x{width} pixels would be resized to {rows}x{columns}, but the limit is "
+                f"{MAX_PIXELS:,} pixels"
             )
         return rows, columns
 
@@ -135,16 +134,16 @@ class Geometry:
         )
 
     def fit(self, rgb: Array) -> Array:
-        """Crop or pad a resampled image to the network's size.
+        """Crop or pad a resized image to the network's size.
 
         Args:
-            rgb: (rows, columns, 3) uint8 or float32 of about ``resized`` size.
+            rgb: (rows, columns, 3) uint8 or float32, about of the size that :meth:`resized` gives.
 
         Returns:
-            (height, width, 3) of the same dtype; a view where nothing had to be padded.
+            (height, width, 3) of the same dtype; a view where nothing is padded.
 
         Raises:
-            SampleError: the image is smaller than what has to be cropped out of it.
+            SampleError: the image is smaller than the crop.
         """
         rows, columns = rgb.shape[:2]
         if (rows, columns) == (self.height, self.width):
@@ -161,11 +160,11 @@ class Geometry:
         return rgb[-top : -top + self.height, -left : -left + self.width]
 
     def placement(self, image: tuple[int, int], resampled: tuple[int, int]) -> Placement:
-        """Return where an image comes to lie.
+        """Return the position of an image in the network's input.
 
         Args:
-            image: (rows, columns) as decoded.
-            resampled: (rows, columns) that the resizer made of it.
+            image: (rows, columns) of the decoded image.
+            resampled: (rows, columns) after the resize.
         """
         top, left = self._start(*resampled)
         centered = self.kind == "letterbox" and self.position == "center"

@@ -51,19 +51,19 @@ class ImageModality(Modality):
         return front_end.front_end(profile, choices, card)
 
     def placing(self, profile: Profile, card: Any) -> placing.ImagePlacing:
-        """Return where images come to lie in the tensor."""
+        """Return the function that gives an image's position in the tensor."""
         return placing.placing(profile, card)
 
     def postprocess(self, profile: Profile, card: Any) -> Postprocess:
-        """Return what the profile asks for; what its geometry has no use for is neutral."""
+        """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
         return placing.postprocess(profile, card)
 
     def scale(self, profile: Profile, card: Any) -> Array:
-        """Return levels of 0-255 for one unit of the tensor."""
+        """Return how many levels of 0-255 a difference of 1 in the tensor is, per channel."""
         return front_end.deviations(profile, card)
 
     def memory(self, source: Encoded) -> int:
-        """Return the bytes of one more decoded image, which a library needs at work."""
+        """Return the bytes of one more decoded image, which libraries need while they work."""
         return 3 * source.width * source.height
 
     def specimen(self, folder: Path) -> Specimen:

@@ -1,7 +1,7 @@
-"""Back from an image that was turned as its EXIF says to the image as it is stored.
+"""Undoes the EXIF orientation, from the image as displayed to the image as stored.
 
-Truth, and the answers of every stack, are in the pixels of the stored image: a stack that turned
-the image turns its answers back, so that they are about the same pixels.
+Ground truth and predictions are in pixel coordinates of the stored image: the predictions of a
+stack that applies the EXIF orientation are turned back, so that all stacks can be compared.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ UPRIGHT = 1
 
 
 def stored(turned: NDArray[Pixels], orientation: int) -> NDArray[Pixels]:
-    """Return (H, W, …) pixels as they are stored.
+    """Return (H, W, …) pixels of the image as stored.
 
     Args:
-        turned: the pixels of the image as it is to be seen.
-        orientation: EXIF's, 1 to 8, by which they were turned.
+        turned: the pixels of the image as displayed, (H, W, …) or, for orientations 5 to 8, (W, H,
+            …).
+        orientation: the EXIF orientation that was applied, 1 to 8.
 
     Source:
-        EXIF 2.32, 4.6.4, tag 0x0112: where the stored row 0 and column 0 are seen.
+        EXIF 2.32, 4.6.4, tag 0x0112: where the stored row 0 and column 0 are displayed.
     """
     swapped = turned.swapaxes(0, 1) if orientation >= 5 else turned
     rows = slice(None, None, -1) if orientation in (3, 4, 6, 7) else slice(None)
@@ -35,12 +36,12 @@ def stored(turned: NDArray[Pixels], orientation: int) -> NDArray[Pixels]:
 def stored_boxes(
     turned: NDArray[np.float64], orientation: int, size: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """Return (n, 4) boxes x1, y1, x2, y2 in the pixels of the stored image.
+    """Return (n, 4) boxes x1, y1, x2, y2 in pixels of the image as stored.
 
     Args:
-        turned: boxes in the image as it is to be seen.
-        orientation: EXIF's, 1 to 8, by which that was turned.
-        size: (rows, columns) of the image as it is to be seen.
+        turned: (n, 4) boxes in pixels of the image as displayed.
+        orientation: the EXIF orientation that was applied, 1 to 8.
+        size: (rows, columns) of the image as displayed.
     """
     if orientation == UPRIGHT:
         return turned

@@ -1,4 +1,4 @@
-"""Where an image comes to lie in the network's input, by the rules of a stack."""
+"""The position of an image in the network's input, for a given stack."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from simulator.profile.postprocess import Postprocess
 
 @dataclass(frozen=True)
 class ImagePlacing:
-    """The rules of one stack; the tensors of a recorded one are taken to follow them too.
+    """Gives the position of an image for one stack.
+
+    The tensors of a recorded stack are assumed to follow its profile, too.
 
     Attributes:
         geometry: resize, crop and padding.
         exif: ``apply`` or ``ignore``.
-        drop: whether an odd last row and column is lost.
-        even: whether images are resized to pairs of pixels.
+        drop: whether an odd last row and column is dropped.
+        even: whether images are resized to even sizes.
     """
 
     geometry: Geometry
@@ -32,22 +34,22 @@ class ImagePlacing:
     even: bool
 
     def identity(self) -> Any:
-        """Return what tells these rules from others."""
+        """Return all attributes; equal rules have equal identities."""
         return [self.geometry.identity(), self.exif, self.drop, self.even]
 
     def __call__(self, source: Encoded) -> Placement:
-        """Return where an image comes to lie.
+        """Return the position of an image.
 
         Raises:
-            SampleError: it would become too large.
+            SampleError: the resized image would be too large.
         """
         height, width = source.size(self.exif)
         dropped = (height & 1, width & 1) if self.drop else (0, 0)
         height, width = height - dropped[0], width - dropped[1]
         resampled = target(self.geometry, height, width, self.even)
-        placed = self.geometry.placement((height, width), resampled)
-        turned = source.orientation if self.exif == "apply" else UPRIGHT
-        return replace(placed, dropped=dropped, orientation=turned)
+        placement = self.geometry.placement((height, width), resampled)
+        orientation = source.orientation if self.exif == "apply" else UPRIGHT
+        return replace(placement, dropped=dropped, orientation=orientation)
 
 
 def placing(profile: Profile, card: ImageCard) -> ImagePlacing:
@@ -62,7 +64,7 @@ def placing(profile: Profile, card: ImageCard) -> ImagePlacing:
 
 
 def postprocess(profile: Profile, card: ImageCard) -> Postprocess:
-    """Return what the profile asks for; what its geometry has no use for is neutral."""
+    """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
     asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
     neutral = {}
     if geometry.kind == "squash":

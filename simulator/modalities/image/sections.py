@@ -1,4 +1,4 @@
-"""The image sections of a profile: from the bytes of a file to the network's input."""
+"""The image sections of a profile: decode, color, resize, geometry, normalize."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class ImageSpec(ProfileSpec):
 
     @classmethod
     def problems(cls, profile: Profile, choices: Choices) -> list[str]:
-        """Say where planes are wanted and not given, and where YUV would have to be float."""
+        """Say where the decoder gives no planes, and where the resizer cannot resize YUV."""
         spec, found = image_spec(profile), []
         decoder, resizer = choices.get(Stage.DECODE), choices.get(Stage.RESIZE)
         if spec.color.source == "planes" and decoder and not gives_planes(decoder.offer):
@@ -145,15 +145,16 @@ class ImageSpec(ProfileSpec):
         if spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
             found.append(
                 f"{profile.where(('resize', 'domain'))}: resize.domain: "
-                f"{spec.resize.backend} gives float32 and YUV planes are uint8; use domain: rgb"
+                f"{spec.resize.backend} gives float32, but YUV planes are uint8; use domain: rgb"
             )
         return found
 
     def settled(self) -> ImageSpec:
-        """Return it with the sections made to fit each other, after an axis was swapped.
+        """Return a profile whose sections fit each other, after an axis was swapped.
 
-        Where the decoder gives no YUV planes, a color section that wants them encodes the
-        decoder's RGB as it says; where no YUV is left, a resize in the YUV domain is done in RGB.
+        Where the color section needs YUV planes and the decoder gives none, the decoder's RGB is
+        encoded as the section's ``encode`` says. Where no YUV is left, a resize in the YUV domain
+        becomes one in RGB.
         """
         update: dict[str, Section] = {}
         decoder = registry.backend(self.decode.backend).of(Stage.DECODE)[0]
@@ -165,11 +166,11 @@ class ImageSpec(ProfileSpec):
 
 
 def image_spec(profile: Profile) -> ImageSpec:
-    """Return what a profile of images says, with its image sections."""
+    """Return the content of a profile, typed as that of a profile for images."""
     assert isinstance(profile.spec, ImageSpec), f"{profile.name} takes no images"
     return profile.spec
 
 
 def gives_planes(decoder: Offer) -> bool:
-    """Whether a decoder hands out a JPEG's own YUV planes; nothing is imported."""
+    """Return whether a decoder gives a JPEG's own YUV planes; no library is imported."""
     return bool(getattr(decoder.make, "gives_planes", False))

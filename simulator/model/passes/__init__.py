@@ -1,1 +1,1 @@
-"""Passes over a model, one file a pass; see :mod:`simulator.contract.passes`."""
+"""Passes over a model, one file per pass; see :mod:`simulator.contract.passes`."""

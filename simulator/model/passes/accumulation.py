@@ -20,11 +20,11 @@ PRODUCTS = ("Conv", "Gemm", "MatMul")
 def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
     """Split every sum of products into blocks and round to FP16 after each, in place.
 
-    A Conv, Gemm or MatMul over K products becomes ceil(K / block) of the same kind, each over
-    a part of the input channels and in the model's own type, as a multiply-accumulate tree
-    does; what they add up to is rounded to FP16 after every one. A convolution's kernel is
-    never split, so that a block is at least one channel of it. Grouped convolutions of more
-    products than a block are left alone, as ONNX cannot express their parts.
+    A Conv, Gemm or MatMul over K products becomes ceil(K / block) nodes of the same kind. Each
+    sums a part of the input channels in the model's own type, like a multiply-accumulate tree;
+    the running sum is rounded to FP16 after each. A convolution's kernel is never split, so a
+    block has at least one channel. Grouped convolutions with more products than a block do not
+    change, because ONNX cannot express their parts.
 
     Args:
         model: an ONNX model of opset 11 or later.
@@ -58,7 +58,7 @@ def apply(model: onnx.ModelProto, asked: Accumulation) -> Change:
     left = len(before) - len(made)
     notes: tuple[str, ...] = ()
     if asked.block and left:
-        notes = (f"{left} left alone: grouped, or of unknown size",)
+        notes = (f"{left} unchanged: grouped, or of unknown size",)
     return Change(AXIS, NODES, before, after, notes=notes)
 
 
@@ -109,4 +109,5 @@ def _part(
     return build.constant(np.take(constants[name], range(begin, end), axis))
 
 
-PASS = GraphPass(AXIS, 500, Accumulation, Accumulation(), apply)
+EXAMPLES = (Accumulation(dtype="fp16", block=4),)
+PASS = GraphPass(AXIS, 500, Accumulation, Accumulation(), apply, EXAMPLES)

@@ -1,4 +1,4 @@
-"""The activation axis: approximations that NPUs compute in place of the exact functions."""
+"""The activation axis: approximations that NPUs compute instead of the exact functions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ Function = Callable[[Array], Array]
 
 
 def apply(model: onnx.ModelProto, asked: Activation) -> Change:
-    """Replace activations by what is asked for, in place.
+    """Replace activations by the requested approximations, in place.
 
-    Touched are Gelu and its expanded forms, Sigmoid (also inside x * sigmoid(x)), Swish, Exp
-    and Softmax. Everything is written in ONNX's elementary operators, so that every runtime
-    computes it.
+    This changes Gelu and its expanded forms, Sigmoid (also inside x * sigmoid(x)), Swish, Exp and
+    Softmax. The replacements use only elementary ONNX operators, so every runtime can compute them.
 
     Args:
         model: an ONNX model of opset 9 or later, 13 for BF16.
@@ -66,7 +65,7 @@ def apply(model: onnx.ModelProto, asked: Activation) -> Change:
 
 
 def _now(kind: str, asked: Activation, was: str) -> str:
-    """What a node of a kind is to be."""
+    """Return the new setting of a node of a kind, for messages."""
     sigmoid = {"keep": "exact", "table": f"by {asked.table}", "hard": "hard"}[asked.sigmoid]
     exp = f"by {asked.table}" if asked.exp == "table" else "exact"
     softmax = exp if asked.softmax == "keep" else f"{asked.softmax}, exp {exp}"
@@ -122,7 +121,7 @@ def _logistic(x: Array) -> Array:
 def _table(
     build: edit.Builder, given: str, of: Function, table: Table | None, last: bool = False
 ) -> str:
-    """Look a function up; beyond the ends of the table the value at the end holds."""
+    """Replace a function by a table; outside the table the value at its end is used."""
     assert table is not None
     points = np.linspace(-table.limit, table.limit, table.entries)
     values, end = of(points), table.entries - 1
@@ -144,7 +143,7 @@ def _index(build: edit.Builder, value: str) -> str:
 
 
 def _softmax(build: edit.Builder, given: str, node: onnx.NodeProto, asked: Activation) -> None:
-    """exp(x - max) over its sum; each of the four steps rounded to the asked type."""
+    """Write exp(x - max) divided by its sum; each of the four steps is rounded to the type."""
 
     def step(value: str, last: bool = False) -> str:
         if asked.softmax == "keep":
@@ -163,13 +162,13 @@ def _softmax(build: edit.Builder, given: str, node: onnx.NodeProto, asked: Activ
 
 
 def _axes(model: onnx.ModelProto, node: onnx.NodeProto) -> Sequence[int]:
-    """The axes that a Softmax sums over: one, and before opset 13 all from that one on."""
+    """Return the axes that a Softmax sums over: one; before opset 13, that one and all after it."""
     values: dict[str, Any] = edit.attributes(node)
     if edit.opset(model) >= 13:
         return [values.get("axis", -1)]
     shape = edit.shapes_of(model).get(node.input[0])
     if shape is None:
-        raise ModelError(f"softmax: the input of {edit.label(node)} has no known rank")
+        raise ModelError(f"softmax: the input of {edit.label(node)} has an unknown rank")
     first = values.get("axis", 1)
     return list(range(first % len(shape), len(shape)))
 

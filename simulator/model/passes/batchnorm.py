@@ -1,4 +1,4 @@
-"""The batchnorm axis: folded into the layer before it, and with another epsilon."""
+"""The batchnorm axis: folding into the previous layer, and another epsilon."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ EPSILON = 1e-5
 def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
     """Set the epsilon of every BatchNormalization, then fold it, in place.
 
-    Folded is one that follows a Conv, ConvTranspose or Gemm whose constant weights nothing
-    else reads the result of; the sums are made in FP64 and stored in the weights' own type.
+    A BatchNormalization is folded if it follows a Conv, ConvTranspose or Gemm with constant weights
+    and is the only reader of its output. The new weights are computed in FP64 and stored in the
+    weights' own type.
 
     Args:
         model: an ONNX model of opset 7 or later.
@@ -54,7 +55,9 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
     stay = len(before) - sum(bool(nodes) for nodes in made.values())
     notes: tuple[str, ...] = ()
     if asked.folding == "fold" and stay:
-        notes = (f"{stay} not folded, because no layer with constant weights comes just before",)
+        notes = (
+            f"{stay} not folded, because no layer with constant weights comes directly before",
+        )
     return Change(AXIS, NODES, before, after, notes=notes)
 
 
@@ -65,7 +68,7 @@ def _folded(
     node: onnx.NodeProto,
     epsilon: float,
 ) -> list[onnx.NodeProto] | None:
-    """The layer with the normalization in its weights; None where that is not possible."""
+    """Return the layer with the normalization folded into its weights; None if not possible."""
     values = edit.attributes(layer)
     names = [*layer.input[1:], *node.input[1:]]
     known = all(name in graph.constants for name in names if name)
@@ -93,7 +96,7 @@ def _folded(
 
 
 def _scaled(layer: onnx.NodeProto, weight: Array, scale: Array) -> Array:
-    """Weights times the factor of their output channel."""
+    """Return the weights times the factor of their output channel."""
     values = edit.attributes(layer)
     if layer.op_type == "Gemm":
         return weight * (scale[:, None] if values.get("transB", 0) else scale)

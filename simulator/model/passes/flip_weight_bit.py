@@ -1,4 +1,4 @@
-"""A fault in memory: one bit of one stored weight is the other way round."""
+"""A memory fault: one bit of one stored weight is flipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTHS = {
     "int32": 32, "uint32": 32, "int16": 16, "uint16": 16, "int8": 8, "uint8": 8,
     "int4": 4, "uint4": 4, "int2": 2, "uint2": 2,
 }  # fmt: skip
-"""Bits of one element as a file stores it. Narrow ones share bytes, the first in the low bits.
+"""Bits per stored element. Elements of less than 8 bits share bytes, the first in the low bits.
 
 Source: onnx.proto, ``TensorProto.raw_data``.
 """
@@ -34,12 +34,12 @@ TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
 class Options(Section):
-    """Which bit, and the draw that chooses the weight.
+    """The bit to flip, and the values that seed the choice of the weight.
 
     Attributes:
         bit: from 0, the least significant one.
-        condition: the name of the condition that asks.
-        trial: of that condition; the same two choose the same element.
+        condition: the name of the condition that requests the flip.
+        trial: the number of its trial; equal conditions and trials choose the same element.
     """
 
     bit: Annotated[int, Field(ge=0)]
@@ -48,16 +48,16 @@ class Options(Section):
 
 
 class Flip(BaseModel):
-    """What was flipped.
+    """Report of a flipped bit.
 
     Attributes:
         tensor: the name of the stored weight.
-        layer: the first layer that multiplies by it: its name, or its first output's.
-        index: of the element.
+        layer: the first layer that multiplies by it: its name, or the name of its first output.
+        index: the position of the element in the tensor.
         bit: from 0, the least significant one.
         stored: the type of the element in the file, as NumPy names it.
-        before: the stored number; of a quantized weight its code.
-        after: the number now; it may be infinite, or no number.
+        before: the stored number; for a quantized weight its integer code.
+        after: the number after the flip; it may be infinite or NaN.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
@@ -75,8 +75,8 @@ def apply(source: Path, target: Path, options: Options) -> Flip:
     """Write a copy of a model in which one bit of one weight is flipped.
 
     The element is drawn uniformly from all elements of all weights; see
-    :func:`simulator.model.passes.graph.weights.weights`. Files of one network that store its
-    weights in the same order and number, whatever their types, get the flip in the same place.
+    :func:`simulator.model.passes.graph.weights.weights`. Two files of one network whose
+    weights have the same order and number get the flip in the same element, whatever their types.
 
     Args:
         source: an ONNX file; its external data stays external, and is copied.
@@ -84,7 +84,7 @@ def apply(source: Path, target: Path, options: Options) -> Flip:
         options: the bit and the draw.
 
     Raises:
-        ModelError: the model has no weights, or stores one in a type without such a bit.
+        ModelError: the model has no stored weights, or a weight's type has no such bit.
     """
     model, _ = structure(source)
     found = weights(model)
@@ -133,7 +133,7 @@ def _flip(weight: Weight, place: int, bit: int, folder: Path) -> tuple[float, fl
 
 
 def _make_raw(tensor: onnx.TensorProto, folder: Path) -> None:
-    """Bring the data of a tensor into ``raw_data``, as they are."""
+    """Move the data of a tensor into ``raw_data``, unchanged."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         external_data_helper.load_external_data_for_tensor(tensor, str(folder))
         del tensor.external_data[:]
@@ -146,7 +146,7 @@ def _make_raw(tensor: onnx.TensorProto, folder: Path) -> None:
 
 
 def _number(kind: int, raw: bytearray, place: int, width: int) -> float:
-    """One element as a number."""
+    """Return one element as a number."""
     if width < 8:
         each = 8 // width
         code = raw[place // each] >> place % each * width & (1 << width) - 1
@@ -158,7 +158,7 @@ def _number(kind: int, raw: bytearray, place: int, width: int) -> float:
 
 
 def _write(model: onnx.ModelProto, source: Path, target: Path) -> None:
-    """Write a model, and beside it the external data that it still names."""
+    """Write a model, and copy the external data that it still uses into the same folder."""
     target.write_bytes(model.SerializeToString())
     external = [t for t in tensors(model.graph) if t.data_location == onnx.TensorProto.EXTERNAL]
     for location in {e.value for t in external for e in t.external_data if e.key == "location"}:

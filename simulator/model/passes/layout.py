@@ -1,4 +1,4 @@
-"""The layout axis: pointwise convolutions as the matrix products of a channel-last runtime."""
+"""The layout axis: pointwise convolutions as matrix products, as in a channel-last runtime."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ AXIS, NODES = "layout", "Conv"
 def apply(model: onnx.ModelProto, asked: str) -> Change:
     """Write every pointwise Conv as Transpose, MatMul, Add, Transpose, in place.
 
-    ONNX has no channel-last convolution; what changes numbers between NCHW and NHWC runtimes
-    is the order of the sums, and a 1 x 1 convolution, the bulk of a mobile network, is in NHWC
-    a product of (pixels, channels) with (channels, filters). Runtimes drop the Transposes that
-    meet. Convolutions with a kernel, groups or strides, and pools, stay as they are: between
-    Transposes they would run the same kernels on the same values.
+    ONNX has no channel-last convolution. NCHW and NHWC runtimes differ only in the order of sums,
+    and in NHWC a 1 x 1 convolution, the most common layer of a mobile network, is a product of
+    (pixels, channels) with (channels, filters). Runtimes remove adjacent Transposes. Convolutions
+    with a larger kernel, groups or strides, and pools, do not change: between Transposes they would
+    run the same kernels on the same values.
 
     Args:
         model: an ONNX model of opset 7 or later.
@@ -51,7 +51,7 @@ def apply(model: onnx.ModelProto, asked: str) -> Change:
     if made:
         edit.splice(model, made)
     left = len(before) - len(made)
-    notes = (f"{left} stay as they are: not pointwise",) if made and left else ()
+    notes = (f"{left} unchanged: not pointwise",) if made and left else ()
     return Change(AXIS, NODES, before, after, notes=notes)
 
 

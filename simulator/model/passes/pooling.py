@@ -15,17 +15,17 @@ from simulator.profile.graph import Pooling
 
 AXIS, NODES = "pooling", "MaxPool or AveragePool"
 POOLS = ("MaxPool", "AveragePool")
-SILENT = "the sizes divide or no padding counts"
+SILENT = "the sizes divide evenly or padding has no effect"
 
 
 def apply(model: onnx.ModelProto, asked: Pooling) -> Change:
-    """Set what is asked for on every pooling node, in place.
+    """Apply the requested settings to every pooling node, in place.
 
-    MaxPool and AveragePool are touched; global pooling has no size to round and stays. A pool
-    without padding is TensorFlow's VALID and keeps having none under every ``auto_pad``.
+    This changes MaxPool and AveragePool; global pooling has no size to round. A pool without
+    padding is TensorFlow's VALID and gets no padding under any ``auto_pad``.
 
     Args:
-        model: an ONNX model of opset 10 or later; ``ceil_mode`` and Slice are of that age.
+        model: an ONNX model of opset 10 or later, which introduced ``ceil_mode`` and Slice.
         asked: the profile's section.
 
     Raises:
@@ -66,7 +66,7 @@ def output_sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A pooling node at the size of its input, every list one entry per spatial axis."""
+    """A pooling node with the size of its input; each list has one entry per spatial axis."""
 
     sizes: list[int]
     spans: list[int]
@@ -79,7 +79,7 @@ class _Window:
         return len(self.sizes) == len(self.spans) and 0 not in self.sizes
 
     def same(self, odd_first: bool) -> list[tuple[int, int]]:
-        """TensorFlow's SAME: as much padding as makes ceil(size / stride) windows."""
+        """Return the padding of TensorFlow's SAME, which gives ceil(size / stride) windows."""
         found = []
         for size, span, stride in zip(self.sizes, self.spans, self.strides, strict=True):
             total = max((-(-size // stride) - 1) * stride + span - size, 0)
@@ -124,7 +124,7 @@ def _set(node: onnx.NodeProto, shapes: edit.Shapes, asked: Pooling) -> None:
 
 
 def _same(window: _Window, asked: Pooling) -> bool:
-    """Whether the output size is TensorFlow's, which knows no rounding."""
+    """Whether the output size follows TensorFlow's rule, which ignores the rounding mode."""
     written = asked.auto_pad in ("same_upper", "same_lower") and any(map(any, window.pads))
     return written or window.auto.startswith("SAME")
 
@@ -132,8 +132,8 @@ def _same(window: _Window, asked: Pooling) -> bool:
 def _adds_nothing(window: _Window) -> bool:
     """Whether every window that rounding up adds would start in the right padding.
 
-    PyTorch, ONNX Runtime and ONNX's reference drop such windows, so that the node is what it
-    was; ONNX's shape inference (1.23) counts them, and would find faults further down.
+    PyTorch, ONNX Runtime and ONNX's reference drop such windows, so the node does not change.
+    ONNX's shape inference (1.23) counts them and would report errors in later nodes.
     """
     if not window.known:
         return False

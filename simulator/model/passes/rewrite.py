@@ -18,13 +18,13 @@ def rewrites() -> dict[str, GraphPass]:
 
 
 def rewrite(model: onnx.ModelProto, asked: Graph) -> list[Change]:
-    """Apply what a profile asks for, in place.
+    """Apply the rewrites that a profile requests, in place.
 
     Returns:
-        What each rewrite that was asked for did.
+        The report of each requested rewrite.
 
     Raises:
-        ModelError: the model does not stay valid; the message names the node.
+        ModelError: the model would become invalid; the message names the node.
     """
     passes = rewrites()
     wanted = {name: getattr(asked, name, one.keep) for name, one in passes.items()}
@@ -34,5 +34,5 @@ def rewrite(model: onnx.ModelProto, asked: Graph) -> list[Change]:
         try:
             edit.infer(model)
         except edit.Misfit as error:
-            raise ModelError(f"{', '.join(axes)}: the model does not stay valid: {error}") from None
+            raise ModelError(f"{', '.join(axes)}: the model becomes invalid: {error}") from None
     return changes

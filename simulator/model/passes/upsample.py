@@ -1,4 +1,4 @@
-"""The upsample axis: how every Resize interpolates, and where it takes samples to lie."""
+"""The upsample axis: interpolation and coordinates of every Resize."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SILENT = "both give the same values at these sizes"
 
 
 def apply(model: onnx.ModelProto, asked: Upsample) -> Change:
-    """Set what is asked for on every Resize, in place; Upsample of opset 9 becomes Resize.
+    """Apply the requested settings to every Resize, in place; Upsample of opset 9 becomes Resize.
 
-    Sizes stay. ConvTranspose is a layer with weights of its own and is kept.
+    Sizes do not change. ConvTranspose is a layer with its own weights and does not change.
 
     Args:
         model: an ONNX model; one of opset 9 or 10 is raised to opset 11, whose Resize has
@@ -41,7 +41,7 @@ def apply(model: onnx.ModelProto, asked: Upsample) -> Change:
         ONNX operator Resize. Opset 10 and Upsample are ``asymmetric`` and ``floor``.
     """
     kept = len(edit.nodes_of(model, "ConvTranspose"))
-    notes = (f"{kept} ConvTranspose kept",) if kept else ()
+    notes = (f"{kept} ConvTranspose unchanged",) if kept else ()
     before = _seen(model)
     if not before:
         return Change(AXIS, NODES, {}, {}, SILENT, notes)
@@ -60,7 +60,7 @@ def _raise_opset(model: onnx.ModelProto) -> None:
         reason = one_line(error)
         raise ModelError(
             f"upsample needs opset 11 or later, the model has {edit.opset(model)} and cannot be "
-            f"raised: {reason}; export anew"
+            f"converted: {reason}; export it again"
         ) from error
     model.CopyFrom(raised)
     for node in edit.nodes_of(model, "Resize"):
@@ -88,7 +88,7 @@ def _seen(model: onnx.ModelProto) -> dict[str, Seen]:
 
 
 def _effect(values: dict[str, Any], given: list[int], made: list[int], scales: Any) -> Hashable:
-    """What each axis of a resize makes of one row of numbers; interpolation is separable."""
+    """Return what a resize does to a row of numbers, for each axis; interpolation is separable."""
     setting = (tuple(values[name] for name in FIELDS), tuple(given), tuple(made))
     crops = values["coordinate_transformation_mode"] == "tf_crop_and_resize"
     if crops or len(given) != len(made) or 0 in (*given[1:], *made[1:]):

@@ -139,7 +139,7 @@ def test_a_depthwise_convolution_is_rounded_once_or_left_alone():
     exact = F.conv2d(torch.from_numpy(x), torch.from_numpy(w), groups=4)
     close(official.runtime(model, {"x": x}), exact.half().float().numpy())
     assert (change.found, change.rewritten) == (1, 0)
-    assert change.notes == ("1 left alone: grouped, or of unknown size",)
+    assert change.notes == ("1 unchanged: grouped, or of unknown size",)
 
 
 def test_an_old_opset_is_refused():

@@ -114,7 +114,7 @@ def test_what_cannot_be_folded_stays_and_is_told(nodes):
 
     assert (change.found, change.rewritten) == (1, 0)
     assert change.notes == (
-        "1 not folded, because no layer with constant weights comes just before",
+        "1 not folded, because no layer with constant weights comes directly before",
     )
     np.testing.assert_array_equal(official.runtime(model, {"x": X}), before)
 

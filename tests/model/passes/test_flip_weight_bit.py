@@ -430,7 +430,7 @@ def test_a_compiled_form_is_made_of_the_changed_file(convolved, cache, tmp_path,
         (request(1, byte=2), "flip_weight_bit: byte: unknown key 'byte' (offered: bit, cond"),
         (Request("flip_weight_bit", {"bit": 1, "trial": 0}), "condition: required"),
         (Request("flip_weight_byte"), "unknown graph pass 'flip_weight_byte'; did you mean"),
-        (Request("pooling"), "pooling is a pass of the phase graph; a profile's graph.pooling ask"),
+        (Request("pooling"), "pooling is a pass of the phase graph; request it with graph.pooling"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_for(convolved, asked, words):
@@ -460,7 +460,7 @@ def test_a_file_that_is_not_onnx_is_refused(convolved):
         finish(card, Artifact(convolved, "key", "tflite"), choices, [request(0)])
 
     assert str(caught.value) == (
-        "flip_weight_bit changes onnx files only, and onnxruntime opens a file of the format tflite"
+        "flip_weight_bit changes only onnx files, but onnxruntime opens a file of the format tflite"
     )
 
 

@@ -170,7 +170,7 @@ def test_same_against_symmetric_without_effect():
     change = apply(network(pool(kernel=3, pad=1), size=8), Pooling(auto_pad="same_lower"))
 
     assert counts(change) == (1, 1, 0)
-    assert "1 without effect because the sizes divide or no padding counts" in str(change)
+    assert "1 without effect because the sizes divide evenly or padding" in str(change)
 
 
 def test_same_needs_a_known_size():

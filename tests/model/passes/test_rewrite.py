@@ -30,9 +30,10 @@ from simulator.profile.modality import graph_axes
 TABLE = {"entries": 257, "limit": 8.0, "interpolation": "linear"}
 REAL = [
     ("squeezenet1.1_ceil_227", {"pooling": {"ceil_mode": "floor"}},
-     ["3 of 3 MaxPool changed, 1 without effect because the sizes divide or no padding counts"]),
+     ["3 of 3 MaxPool changed, 1 without effect because the sizes divide evenly or padding has no "
+      "effect"]),
     ("squeezenet1.1_ceil_227", {"layout": "nhwc"},
-     ["17 of 26 Conv changed; 9 stay as they are: not pointwise"]),
+     ["17 of 26 Conv changed; 9 unchanged: not pointwise"]),
     ("deeplabv3_257_logits33", {"upsample": {"mode": "nearest"}},
      ["1 of 1 Resize changed, 1 without effect because both give the same values at these sizes"]),
     ("bccd_retinanet_320x416", {"upsample": {"coordinate_transformation_mode": "half_pixel"}},

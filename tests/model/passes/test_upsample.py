@@ -172,7 +172,8 @@ def test_a_deconvolution_is_kept():
     change = apply(model, Upsample(mode="nearest"))
 
     assert str(change) == (
-        "this axis does not exist in this model: it has no Resize or Upsample; 1 ConvTranspose kept"
+        "this axis does not exist in this model: it has no Resize or Upsample; "
+        "1 ConvTranspose unchanged"
     )
     assert model == before
 

@@ -1,1 +1,1 @@
-"""What passes over an ONNX graph share."""
+"""Code shared by passes over an ONNX graph."""

@@ -1,4 +1,4 @@
-"""What a rewrite did to one model."""
+"""The report of a rewrite of one model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Seen:
 
     Attributes:
         kind: the operator, or the name of the pattern: ``MaxPool``, ``Gelu``.
-        setting: what it is set to.
-        effect: what decides its values in this model; equal effects give equal values.
-        size: the shape of its output, where that may change.
+        setting: its setting in words.
+        effect: everything that decides its values in this model; equal effects give equal values.
+        size: the shape of its output, if that may change.
     """
 
     kind: str
@@ -32,9 +32,9 @@ class Change:
         axis: the axis.
         nodes: the operators that belong to it, for messages.
         before: the nodes as the model has them.
-        after: the same nodes as they are now.
+        after: the same nodes after the rewrite.
         silent: why a rewritten node may still compute the same.
-        notes: what else the rewrite met, for example nodes that it must leave alone.
+        notes: other remarks, for example about nodes that it cannot change.
     """
 
     axis: str
@@ -46,17 +46,17 @@ class Change:
 
     @property
     def found(self) -> int:
-        """Nodes of this axis in the model."""
+        """The number of nodes of this axis in the model."""
         return len(self.before)
 
     @property
     def rewritten(self) -> int:
-        """Nodes that are now set to something else."""
+        """The number of nodes whose setting changed."""
         return sum(seen.setting != self.after[name].setting for name, seen in self.before.items())
 
     @property
     def effective(self) -> int:
-        """Rewritten nodes that now compute something else."""
+        """The number of rewritten nodes that now compute different values."""
         return sum(
             seen.setting != self.after[name].setting and seen.effect != self.after[name].effect
             for name, seen in self.before.items()
@@ -83,15 +83,15 @@ class Change:
 
     @property
     def absent(self) -> str:
-        """Says that the model has no node of this axis."""
+        """A message that the model has no node of this axis."""
         return f"this axis does not exist in this model: it has no {self.nodes}"
 
 
 def difference(train: Change, deploy: Change) -> tuple[int, str]:
-    """Compare what one axis is in two stacks that started from the same model.
+    """Compare one axis of two stacks that started from the same model.
 
     Returns:
-        How many nodes compute something else, and the same in words.
+        The number of nodes that compute different values, and a sentence about it.
     """
     pairs = [(seen, deploy.after[name]) for name, seen in train.after.items()]
     if not pairs:

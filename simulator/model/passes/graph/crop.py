@@ -1,4 +1,4 @@
-"""Where a map that has grown meets a layer of fixed size."""
+"""Cropping of feature maps that became too large for a layer of fixed size."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from simulator.model.passes.graph import edit
 
 
 def fit(model: onnx.ModelProto, before: edit.Shapes, crop: bool, what: str) -> tuple[str, ...]:
-    """See that every node fits after a rewrite that changes sizes, or make it fit.
+    """Check that every node fits after a rewrite that changes sizes; crop maps if requested.
 
     Args:
         model: changed in place; its outputs get their new shapes.
-        before: every shape from before the rewrite.
-        crop: cut maps back to their old height and width with a Slice, just before the node
-            that does not fit, or the Flatten or Reshape that leads to it; likewise where the
-            shape of an output would change, which whatever reads the answers counts on.
+        before: every shape before the rewrite.
+        crop: crop maps to their old height and width with a Slice, just before the node that
+            does not fit, or before the Flatten or Reshape that leads to it; also if the shape
+            of an output would change, because tasks rely on it.
         what: the rewrite, for messages.
 
     Returns:
-        What was cut.
+        A note for each crop.
 
     Raises:
-        ModelError: a node does not fit, and the message names it; or cutting needs Slice of
-            opset 10.
+        ModelError: a node does not fit, and the message names it; or the model is older than
+            opset 10, which Slice needs.
     """
     cut: list[str] = []
     while True:
@@ -37,7 +37,7 @@ def fit(model: onnx.ModelProto, before: edit.Shapes, crop: bool, what: str) -> t
             made = _cut(model, [error.node], before) if crop else []
             if not made:
                 hint = "graph.pooling.on_shape_change: crop would cut the map back"
-                rest = "no map before it has grown, so cropping cannot help" if crop else hint
+                rest = "no map before it became larger, so cropping cannot help" if crop else hint
                 raise ModelError(f"{what} breaks the model further down: {error}; {rest}") from None
         else:
             outputs = {value.name for value in model.graph.output}
@@ -54,7 +54,7 @@ def _name(node: onnx.NodeProto) -> str:
 
 
 def _cut(model: onnx.ModelProto, names: Sequence[str], before: edit.Shapes) -> list[str]:
-    """Cut back every map that has grown and flows into some nodes; return who reads them."""
+    """Crop every map that became larger and is an input of some nodes; return these nodes."""
     edit.need_opset(model, 10, "on_shape_change: crop")
     shapes = edit.shapes_of(model)
     producers = {out: node for node in model.graph.node for out in node.output}

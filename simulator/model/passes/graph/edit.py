@@ -1,4 +1,4 @@
-"""What every rewrite needs: to read a graph, to write nodes, and to see that it still fits."""
+"""Tools for rewrites: reading a graph, writing nodes, and checking that shapes still fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 class Misfit(Exception):
-    """A node does not fit what flows into it.
+    """A node does not fit its inputs.
 
     Attributes:
         node: its name.
@@ -41,23 +41,23 @@ class Misfit(Exception):
 
 
 def nodes_of(model: onnx.ModelProto, *kinds: str) -> list[onnx.NodeProto]:
-    """Return the nodes of some of ONNX's own operators, in order."""
+    """Return the nodes of the given standard ONNX operators, in order."""
     return [n for n in model.graph.node if n.op_type in kinds and n.domain in ("", "ai.onnx")]
 
 
 def label(node: onnx.NodeProto) -> str:
-    """Return what a message calls a node; not every exporter names them."""
+    """Return a node's name for messages; not every exporter names nodes."""
     return f"{node.op_type} {node.name or 'of output ' + node.output[0]!r}"
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """Return the attributes that are written, text as ``str``."""
+    """Return the attributes that are set, with text as ``str``."""
     found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     return {name: v.decode() if isinstance(v, bytes) else v for name, v in found.items()}
 
 
 def set_attributes(node: onnx.NodeProto, **values: Any) -> None:
-    """Set attributes, the others stay; None removes one."""
+    """Set attributes; None removes one, and others do not change."""
     kept = [attribute for attribute in node.attribute if attribute.name not in values]
     made = [helper.make_attribute(k, v) for k, v in values.items() if v is not None]
     del node.attribute[:]
@@ -65,33 +65,33 @@ def set_attributes(node: onnx.NodeProto, **values: Any) -> None:
 
 
 def opset(model: onnx.ModelProto) -> int:
-    """Return the version of ONNX's own operators that the model uses."""
+    """Return the version of the standard ONNX operator set that the model uses."""
     return next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
 
 
 def need_opset(model: onnx.ModelProto, least: int, what: str) -> None:
-    """Refuse a model whose operators are too old.
+    """Refuse a model with an older opset.
 
     Raises:
-        ModelError: saying what needs which opset.
+        ModelError: the model's opset is lower than *least*.
     """
     if opset(model) < least:
         raise ModelError(
-            f"{what} needs opset {least} or later, the model has {opset(model)}; export anew"
+            f"{what} needs opset {least} or later, the model has {opset(model)}; export it again"
         )
 
 
 def pin(model: onnx.ModelProto, feeds: Sequence[Feed]) -> int:
-    """Give the free dimensions of a model's inputs the sizes that its feeds have.
+    """Set the free dimensions of a model's inputs to the sizes of its feeds.
 
-    A dimension that the sample decides stays free.
+    A dimension that depends on the sample stays free.
 
     Args:
         model: changed in place.
-        feeds: of all inputs, by name; one without a name is of the only input.
+        feeds: the feeds of all inputs, by name; one without a name belongs to the only input.
 
     Returns:
-        How many dimensions were free and have a size now.
+        The number of dimensions that were free and now have a size.
     """
     shapes = {feed.name: feed.shape for feed in feeds}
     pinned = 0
@@ -106,13 +106,13 @@ def pin(model: onnx.ModelProto, feeds: Sequence[Feed]) -> int:
 
 
 def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return what a model must be fed: its inputs that are no constants."""
+    """Return the inputs that a model must be fed, without constants."""
     constants = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in constants]
 
 
 def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with every shape inferred anew from its input."""
+    """Return the model with all shapes inferred again from its inputs."""
     del model.graph.value_info[:]
     for output in model.graph.output:
         output.type.tensor_type.ClearField("shape")
@@ -145,7 +145,7 @@ def dtypes_of(model: onnx.ModelProto) -> dict[str, np.dtype[Any]]:
 
 
 def forget(model: onnx.ModelProto, stale: Iterable[str]) -> None:
-    """Drop what the model says of the shapes of its tensors and, if *stale*, of its outputs."""
+    """Remove the stored shapes of the model's tensors, and those of the outputs in *stale*."""
     del model.graph.value_info[:]
     for output in model.graph.output:
         if output.name in stale:
@@ -153,14 +153,14 @@ def forget(model: onnx.ModelProto, stale: Iterable[str]) -> None:
 
 
 def infer(model: onnx.ModelProto, stale: Iterable[str] = ()) -> dict[str, list[int]]:
-    """Infer every shape anew and see that each node fits.
+    """Infer all shapes again and check that each node fits.
 
     Args:
-        model: gets the inferred shapes of its outputs; what it says of others is dropped.
-        stale: outputs whose own shapes may no longer hold.
+        model: gets the inferred shapes of its outputs; other stored shapes are removed.
+        stale: outputs whose stored shapes may be wrong now.
 
     Raises:
-        Misfit: naming the first node that does not fit.
+        Misfit: a node does not fit; the error has the name of the first.
     """
     forget(model, stale)
     probe = onnx.ModelProto()
@@ -181,7 +181,7 @@ def infer(model: onnx.ModelProto, stale: Iterable[str] = ()) -> dict[str, list[i
 
 
 def _check_reshapes(model: onnx.ModelProto, shapes: Shapes) -> None:
-    """Refuse a Reshape that loses values; shape inference does not count them."""
+    """Refuse a Reshape that changes the number of elements; shape inference does not check it."""
     for node in nodes_of(model, "Reshape"):
         given, made = (shapes.get(name, [0]) for name in (node.input[0], node.output[0]))
         if math.prod(given) != math.prod(made) and 0 not in (*given, *made):
@@ -201,14 +201,14 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 @dataclass
 class Builder:
-    """Writes the nodes that take the place of one node.
+    """Writes the nodes that replace one node.
 
     Attributes:
-        model: gets the constants.
-        axis: part of the names of what is written.
-        output: the name that the last node must give its output.
-        dtype: of floating constants.
-        nodes: what was written so far.
+        model: receives the new constants.
+        axis: part of the new nodes' names.
+        output: the output name of the last node.
+        dtype: the type of floating point constants.
+        nodes: the nodes written so far.
     """
 
     model: onnx.ModelProto
@@ -235,7 +235,7 @@ class Builder:
         return made
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """Keep a constant and return its name."""
+        """Add a constant to the model and return its name."""
         tensor = numpy_helper.from_array(np.asarray(value, dtype or self.dtype), self._name())
         self.model.graph.initializer.append(tensor)
         self.model.ir_version = max(self.model.ir_version, 4)  # before, constants were inputs
@@ -247,7 +247,7 @@ class Builder:
         return self("Cast", narrow, to=helper.np_dtype_to_tensor_dtype(self.dtype), last=last)
 
     def reduced(self, kind: str, value: str, axes: Sequence[int]) -> str:
-        """Reduce over some axes; the axes are an attribute or an input, as the opset has it."""
+        """Reduce over some axes, which are an attribute or an input depending on the opset."""
         since = {"ReduceSum": 13, "ReduceMax": 18}[kind]
         if opset(self.model) < since:
             return self(kind, value, axes=list(axes))
@@ -263,9 +263,9 @@ class Builder:
 
 
 def splice(model: onnx.ModelProto, made: Mapping[str, Sequence[onnx.NodeProto]]) -> None:
-    """Put new nodes where others were, by the name of an old node's first output.
+    """Replace nodes, given by the name of their first output, by new nodes.
 
-    Nodes and constants that nothing needs any more are dropped.
+    Nodes and constants that are no longer used are removed.
     """
     graph = model.graph
     nodes = [
@@ -286,7 +286,7 @@ def splice(model: onnx.ModelProto, made: Mapping[str, Sequence[onnx.NodeProto]])
 
 
 def _uses(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, the bodies of If and Loop included."""
+    """Yield the tensors that a node reads, also inside the bodies of If and Loop."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

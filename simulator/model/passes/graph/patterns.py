@@ -12,12 +12,12 @@ from simulator.model.passes.graph import edit
 
 
 class Graph:
-    """Who makes and who reads each tensor.
+    """The producer and the readers of each tensor.
 
     Attributes:
         constants: every constant tensor.
-        made: the node behind a tensor.
-        readers: the nodes that read a tensor.
+        made: the node that produces each tensor.
+        readers: the nodes that read each tensor.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
@@ -29,12 +29,12 @@ class Graph:
                 self.readers.setdefault(name, []).append(node)
 
     def is_number(self, name: str, value: float) -> bool:
-        """Whether a tensor is one number, to within the precision of FP16."""
+        """Whether a tensor is one number, within the precision of FP16."""
         found = self.constants.get(name)
         return found is not None and found.size == 1 and bool(np.isclose(found, value, rtol=1e-3))
 
     def times(self, name: str, value: float) -> str | None:
-        """Return x where a tensor is x times a number, or x over its inverse."""
+        """Return x if a tensor is x times a number or x divided by its inverse; else None."""
         node = self.made.get(name)
         if node is None or node.op_type not in ("Mul", "Div"):
             return None
@@ -46,7 +46,7 @@ class Graph:
         return str(second) if self.is_number(first, value) else None
 
     def others(self, kind: str, name: str) -> Iterator[tuple[onnx.NodeProto, str]]:
-        """Yield the nodes of a kind with two inputs that read a tensor, and the other input."""
+        """Yield the two-input nodes of a kind that read a tensor, each with its other input."""
         for node in self.readers.get(name, []):
             if node.op_type == kind and len(node.input) == 2:
                 yield node, str(node.input[node.input[0] == name])
@@ -55,8 +55,8 @@ class Graph:
 def gelus(model: onnx.ModelProto) -> dict[str, tuple[str, str]]:
     """Return (input, ``erf`` or ``tanh``) of every GELU, by the name of its output.
 
-    Found are ONNX's Gelu, and x / 2 * (1 + erf(x / sqrt 2)) and x / 2 * (1 + tanh(sqrt(2 / pi)
-    * (x + 0.044715 x^3))) in whatever order their factors are multiplied.
+    It finds ONNX's Gelu, x / 2 * (1 + erf(x / sqrt 2)) and x / 2 * (1 + tanh(sqrt(2 / pi)
+    * (x + 0.044715 x^3))), with factors in any order.
     """
     graph = Graph(model)
     found = {}
@@ -102,7 +102,7 @@ def _is_cube(graph: Graph, node: onnx.NodeProto, given: str) -> bool:
 
 
 def _halved(graph: Graph, bent: str, given: str) -> Iterator[str]:
-    """The products of 1 + *bent*, *given* and 1 / 2, in any order."""
+    """Yield the products of 1 + *bent*, *given* and 1 / 2, in any order."""
     for plus, one in graph.others("Add", bent):
         if not graph.is_number(one, 1):
             continue
@@ -117,7 +117,7 @@ def _halved(graph: Graph, bent: str, given: str) -> Iterator[str]:
 
 
 def swishes(model: onnx.ModelProto) -> set[str]:
-    """Return the outputs of the Sigmoids that gate nothing but their own input."""
+    """Return the outputs of the Sigmoids that are multiplied only by their own input."""
     graph = Graph(model)
     outputs = {value.name for value in model.graph.output}
     found = set()

@@ -1,4 +1,4 @@
-"""Where a model keeps its weights, in the very form in which the file stores them."""
+"""The weights of a model, in the form in which the file stores them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PLACES = {
     "QLinearMatMul": (0, 3), "MatMulIntegerToFloat": (0, 1), "DynamicQuantizeMatMul": (1,),
     "MatMulNBits": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2),
 }  # fmt: skip
-"""The inputs of a layer that hold weights, where they are constant; biases are none."""
+"""The inputs of each layer that hold weights if they are constant; biases do not count."""
 ON_THE_WAY = frozenset({
     "DequantizeLinear", "QuantizeLinear", "Cast", "Identity",
     "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice",
 })  # fmt: skip
-"""What may stand between a stored weight and its layer; the weight is its first input."""
+"""Operators allowed between a stored weight and its layer; the weight is their first input."""
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
@@ -28,9 +28,9 @@ class Weight:
     """A tensor that a file stores, and the first layer that multiplies by it.
 
     Attributes:
-        name: of the tensor.
-        tensor: it, inside the model.
-        layer: the layer's name; where it has none, its first output's.
+        name: the name of the tensor.
+        tensor: the tensor itself, inside the model.
+        layer: the layer's name, or the name of its first output.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Weight:
 
     @property
     def count(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         count = 1
         for size in self.tensor.dims:
             count *= size
@@ -54,8 +54,8 @@ class Weight:
 def weights(model: onnx.ModelProto) -> list[Weight]:
     """Return every weight once, in the order of the layers.
 
-    That order is the same whatever a quantizer calls its tensors. Layers inside the branches of If
-    and the bodies of Loop are left out.
+    The order does not depend on the names that a quantizer gives its tensors. Layers inside the
+    bodies of If and Loop are ignored.
     """
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     made = {}

@@ -1,0 +1,156 @@
+"""The checks that every executor has to pass: what it gives is what the local one gives."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.data.folder import Dataset, Item
+from simulator.modalities.modality import MODALITIES
+from simulator.model.card import DEFAULT
+from simulator.model.onnxfile import check
+from simulator.pipeline.executor import EXECUTORS, Done, Executor, LocalExecutor
+from simulator.pipeline.judge import TaskJudge
+from simulator.pipeline.plan import Arm, Plan, plan
+from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.stack import StackBuilder
+from simulator.pipeline.walk import Walk, Watch
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
+from simulator.testing.places import Way, way
+from simulator.testing.subject import expect
+from simulator.testing.tasks import Verdict, verdict
+
+SAMPLES = 12
+BAD = 5
+"""The sample whose file is empty."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An executor, and a plan and samples for it.
+
+    Attributes:
+        kind: its class.
+        way: says how samples are read.
+        plan: of two stacks.
+        items: the samples; one of them is broken.
+    """
+
+    kind: type[Executor]
+    way: Way
+    plan: Plan
+    items: Sequence[Item]
+
+    def run(self, workers: int = 3, watch: Watch | None = None) -> list[Done]:
+        """Take the samples down the plan."""
+        return self._run(self.kind, workers, watch)
+
+    def expected(self) -> list[Done]:
+        """Return what the local executor makes of them."""
+        return self._run(LocalExecutor, 1, None)
+
+    def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[Done]:
+        with RuntimePool() as runtimes:
+            executor = kind(self.way.modality, runtimes, workers)
+            return list(executor.run(self.plan, self.items, watch))
+
+
+def answers_are_the_local_ones(subject: Subject) -> None:
+    """Each sample gets the records, digests and stages of the local executor."""
+    wanted = {one.item.name: _made(one) for one in subject.expected() if one.outcomes}
+    for workers in (1, 4):
+        got = {one.item.name: _made(one) for one in subject.run(workers) if one.outcomes}
+        for name, outcomes in wanted.items():
+            found = got.get(name)
+            expect(
+                found == outcomes, f"{name}, {workers} workers: {outcomes} expected, got {found}"
+            )
+
+
+def samples_come_in_order(subject: Subject) -> None:
+    """There is one result for each sample, in the order of the samples."""
+    wanted = [item.name for item in subject.items]
+    got = [one.item.name for one in subject.run()]
+    expect(got == wanted, f"{wanted} expected, got {got}")
+
+
+def a_broken_sample_costs_itself(subject: Subject) -> None:
+    """A file that cannot be read is skipped with the stage and the reason; no other one is."""
+    wanted = {one.item.name: one.skipped for one in subject.expected()}
+    got = {one.item.name: one.skipped for one in subject.run()}
+    for name, why in got.items():
+        told = f"{name}: {wanted[name] or 'an answer'} expected, got {why or 'an answer'}"
+        expect(why == wanted[name], told)
+
+
+def every_sample_is_watched(subject: Subject) -> None:
+    """Who watches sees each sample that went through, and finds in the result what it returned."""
+
+    def watch(walk: Walk, outcomes: Sequence[Any]) -> str:
+        return walk.context.sample
+
+    for one in subject.run(watch=watch):
+        wanted = one.item.name if one.outcomes else None
+        expect(one.seen == wanted, f"{one.item.name}: {wanted!r} seen expected, got {one.seen!r}")
+
+
+def _made(done: Done) -> list[Any]:
+    return [(dict(one.record), one.digest, list(one.ns)) for one in done.outcomes]
+
+
+ExecutorCheck = Callable[[Subject], str | None]
+EXECUTOR_CHECKS: tuple[ExecutorCheck, ...] = (
+    answers_are_the_local_ones,
+    samples_come_in_order,
+    a_broken_sample_costs_itself,
+    every_sample_is_watched,
+)
+
+
+def prove_executor(what: str | type[Executor]) -> list[Verdict]:
+    """Run every check on an executor, with the specimen of images.
+
+    Args:
+        what: the name of an installed executor, or its class.
+
+    Raises:
+        UserError: there is no such executor.
+        MissingLibrary: what the specimen's profile needs is not installed.
+    """
+    own = EXECUTORS[what] if isinstance(what, str) else what
+    with tempfile.TemporaryDirectory() as folder:
+        found = way(MODALITIES[DEFAULT], Path(folder))
+        items = _items(found, Path(folder))
+        dataset = Dataset(Path(folder), tuple(items))
+        builder = StackBuilder(found.card, check(found.card), dataset, 0, lambda _: None)
+        try:
+            merged = _plan(found, builder)
+            return [verdict(one, Subject(own, found, merged, items)) for one in EXECUTOR_CHECKS]
+        finally:
+            builder.close()
+
+
+def _items(found: Way, folder: Path) -> list[Item]:
+    items = []
+    for number in range(SAMPLES):
+        source = found.specimen.files[number % len(found.specimen.files)]
+        path = folder / f"{number:02}{source.suffix}"
+        shutil.copy(source, path)
+        items.append(Item(path.name, path, number % 3))
+    items[BAD].path.write_bytes(b"")
+    return items
+
+
+def _plan(found: Way, builder: StackBuilder) -> Plan:
+    """Two stacks that decode alike and differ behind."""
+    chains = {}
+    for name, overrides in (("one", []), ("two", ["normalize.mean=[1.0, 2.0, 3.0]"])):
+        profile = load(found.specimen.profile, overrides)
+        own = profile, choose(profile)
+        chains[Arm(name)] = builder.stack(name, own, {"train": own, "deploy": own}).chain
+    return plan(chains, TaskJudge(found.card.task, ((0, 1),)))

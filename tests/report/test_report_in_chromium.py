@@ -128,9 +128,10 @@ def test_no_name_is_more_than_a_name(opened, tmp_path, name):
                         ":not([data-figure] svg), main b:not([data-figure] b), main a').length"
                         ) == 0  # fmt: skip
     text = tab.evaluate("document.body.textContent")
-    assert "alert(3)</script>" in text and "<script>alert(4)</script>" in text
+    assert "alert(3)</script>" in text
     assert tab.title() == page.head(reading.read(folder)).title.replace("\n", " ")
     if name == "run":
+        assert "<script>alert(4)</script>" in text  # only a pair lists what was skipped
         cells = tab.locator("#worst tbody th").all_text_contents()
         assert cells == ODD[:10]
         assert "</td>train<script>alert(11)</script>" in text

@@ -313,14 +313,14 @@ def prove_condition(what: str | type[Condition]) -> list[Verdict]:
         what: the name of an installed condition, or its class.
 
     Raises:
-        UserError: there is no such condition, or nothing to try it with.
+        UserError: there is no such condition, or it has no examples.
         MissingLibrary: what makes the values that it disturbs is not installed.
     """
     own = CONDITIONS[what] if isinstance(what, str) else what
     examples = tuple(own.parse(parameters) for parameters in own.examples)
     if not examples:
         raise UserError(
-            f"the condition {own.name!r} brings nothing to try it with; write its examples, see "
+            f"the condition {own.name!r} has no examples to check it with; write its examples, see "
             "docs/conformance.md"
         )
     with tempfile.TemporaryDirectory() as folder:

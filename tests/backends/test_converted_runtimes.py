@@ -176,7 +176,7 @@ def test_a_free_batch_runs_or_is_refused(name, opened, tmp_path):
     node = helper.make_node("Relu", ["x"], ["y"])
     path = onnx_file(tmp_path / "m.onnx", [node], shape, {"y": shape["x"]})
     if name == "ncnn":
-        with pytest.raises(Unsupported, match=r"no dynamic shapes, and 'x' is \?x3x8x8"):
+        with pytest.raises(Unsupported, match=r"no dynamic shapes, but 'x' is \?x3x8x8"):
             opened(name, path)
         return
     runtime = opened(name, path)
@@ -363,7 +363,7 @@ def test_executorch_halves_for_real_and_has_one_pool(opened, tmp_path):
 
     assert only(runtime.run(feed(runtime, 1 + 2**-12)))[0, 0, 0, 0] == 1
     assert only(runtime.run(feed(runtime, 1 + 2**-10)))[0, 0, 0, 0] == 1 + 2**-10
-    with pytest.raises(Unsupported, match="one thread pool a process"):
+    with pytest.raises(Unsupported, match="one thread pool per process"):
         opened("executorch", path, threads=1)
 
 

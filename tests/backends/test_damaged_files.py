@@ -51,7 +51,7 @@ def test_the_front_door_wants_exif_in_exif(chunks):
     """The rest of what libpng rejects in eXIf, with the same end in DALI."""
     data = images.raw_png(ODD, 2, 8, *(images.chunk(b"eXIf", body) for body in chunks))
 
-    with pytest.raises(SampleError, match="its eXIf is repeated, or not EXIF"):
+    with pytest.raises(SampleError, match="its eXIf chunk is repeated or is not EXIF"):
         inspect("test", data)
 
 

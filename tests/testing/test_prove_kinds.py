@@ -81,7 +81,9 @@ def test_a_broken_condition_trips_its_check_and_no_other(check, fault):
 def test_a_condition_without_examples_cannot_be_proved():
     bare = type("Bare", (Noise,), {"examples": ()})
 
-    with pytest.raises(UserError, match="'noise' brings nothing to try it with; write its exampl"):
+    with pytest.raises(
+        UserError, match="'noise' has no examples to check it with; write its exampl"
+    ):
         prove_condition(bare)
 
 

@@ -55,7 +55,9 @@ def test_an_installed_task_is_proved_by_its_name(name):
 
 
 def test_a_task_without_a_specimen_cannot_be_proved():
-    with pytest.raises(UserError, match="'parity' brings nothing to try it with; write its spec"):
+    with pytest.raises(
+        UserError, match="'parity' has no specimens to check it with; write its spec"
+    ):
         prove_task(Parity)
 
 

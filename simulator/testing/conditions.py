@@ -320,7 +320,7 @@ def prove_condition(what: str | type[Condition]) -> list[Verdict]:
     examples = tuple(own.parse(parameters) for parameters in own.examples)
     if not examples:
         raise UserError(
-            f"the condition {own.name!r} brings nothing to try it with; write its examples, see "
+            f"the condition {own.name!r} has no examples to test it with; write its examples, see "
             "docs/conformance.md"
         )
     with tempfile.TemporaryDirectory() as folder:

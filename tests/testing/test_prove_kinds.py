@@ -81,7 +81,7 @@ def test_a_broken_condition_trips_its_check_and_no_other(check, fault):
 def test_a_condition_without_examples_cannot_be_proved():
     bare = type("Bare", (Noise,), {"examples": ()})
 
-    with pytest.raises(UserError, match="'noise' brings nothing to try it with; write its exampl"):
+    with pytest.raises(UserError, match="'noise' has no examples to test it with; write its exampl"):
         prove_condition(bare)
 
 
@@ -114,7 +114,7 @@ def test_a_modality_without_a_specimen_cannot_be_proved(installed):
     bare = type("Bare", (vectors.VectorModality,), {"specimen": MODALITIES["image"].__class__
                 .__mro__[1].specimen})  # fmt: skip
 
-    with pytest.raises(UserError, match="'vector' brings nothing to try it with; write its spec"):
+    with pytest.raises(UserError, match="'vector' has no specimen to test it with; write its spec"):
         prove_modality(bare())
 
 

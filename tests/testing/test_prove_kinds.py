@@ -116,7 +116,7 @@ def test_a_modality_without_a_specimen_cannot_be_proved(installed):
     bare = type("Bare", (vectors.VectorModality,), {"specimen": MODALITIES["image"].__class__
                 .__mro__[1].specimen})  # fmt: skip
 
-    with pytest.raises(UserError, match="'vector' brings nothing to try it with; write its spec"):
+    with pytest.raises(UserError, match="'vector' has no specimen to test it with; write its spec"):
         prove_modality(bare())
 
 

@@ -255,9 +255,9 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
         broken = look["sample"] == "blue/blue0.jpg"
         assert deploy[0, 0, 0] == (0 if broken else 159)
         assert (deploy.reshape(-1)[1:] == 159).all()  # 127 + 0.5 * 64
-        assert any("no numbers" in note for note in look["notes"]) == broken
+        assert any("not finite" in note for note in look["notes"]) == broken
         (why,) = look["missing"]
-        assert why.startswith("decoder, resize alone: not shown: ") and "was recorded" in why
+        assert why.startswith("decoder, resize alone: not shown: ") and "replays a recording" in why
 
 
 def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tmp_path):

@@ -141,7 +141,7 @@ def test_a_log_that_cannot_be_used_is_one_line_and_nothing_is_run(
 
 @pytest.mark.parametrize(
     ("ns", "says"),
-    [("-1", "no latency"), ("4000000.5", "integer"), ("", "integer"), ("1e30", "integer")],
+    [("-1", "not a latency"), ("4000000.5", "integer"), ("", "integer"), ("1e30", "integer")],
 )
 def test_a_log_of_what_is_no_latency(simulate_tail, data, tmp_path, ns, says):
     table = log(tmp_path / "log.csv", data, FOUR)

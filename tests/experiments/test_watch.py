@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from timed_runs import StopsAt
 
 from simulator import simulate
-from simulator.experiments.common import pair_of, told, watching
+from simulator.experiments.common import notify, pair_of, watching
 from simulator.experiments.compare import differing
 from simulator.experiments.gallery import IMAGES
 from simulator.experiments.session import Session, Variant
@@ -103,7 +103,7 @@ def seen_of(card, data, workers, left_out=()):
 
             def keep(one):
                 one = Done(one.item, (), "left out") if one.item.name in left_out else one
-                told(one, [watch])
+                notify(one, [watch])
                 done.append(one)
 
             session.run(merged, keep, (), watching(merged, [watch]))
@@ -288,9 +288,9 @@ def test_a_ranking_does_not_depend_on_the_order_in_which_flips_come(values, rng)
     rng.shuffle(order)
     ranking = Ranking()
     for at in order * 2:
-        ranking.place(values[at], at)
+        ranking.add(values[at], at)
 
-    assert [ranking.place(values[at], at) for at in expected] == list(range(len(values)))
+    assert [ranking.add(values[at], at) for at in expected] == list(range(len(values)))
     assert ranking.top(5) == {*expected[:5]}
     for at in expected[:3]:
         ranking.forget(at)
@@ -302,6 +302,6 @@ def test_a_ranking_of_many_flips_is_quick():
     ranking = Ranking()
     values = np.random.default_rng(0).random(20_000)
     for _ in range(2):
-        places = [ranking.place(value, at) for at, value in enumerate(values)]
+        places = [ranking.add(value, at) for at, value in enumerate(values)]
 
     assert places == np.argsort(np.argsort(-values, kind="stable")).tolist()

@@ -86,7 +86,7 @@ def hostile(folder, name):
                          {(axes[0], axes[1]): none, (axes[1], axes[2]): effect(-0.1, holm=0.01)},
                          -0.2)  # fmt: skip
         sides = {side: {"profile": names["profile"]} for side in ("train", "deploy")}
-        del changed["gate"]
+        del changed["gate"], changed["skipped_samples"]
         return explained(folder, axes, {"top1": figures, "flip_rate": figures}, **sides, **changed)
     pair(folder, [at % 5 for at in range(n)], [at % 5 + 1 for at in range(n)],
          [None, *[at % 5 for at in range(1, n)]], [math.nan, *[0.1] * (n - 1)], ODD, CLASSES,
@@ -128,9 +128,10 @@ def test_no_name_is_more_than_a_name(opened, tmp_path, name):
                         ":not([data-figure] svg), main b:not([data-figure] b), main a').length"
                         ) == 0  # fmt: skip
     text = tab.evaluate("document.body.textContent")
-    assert "alert(3)</script>" in text and "<script>alert(4)</script>" in text
+    assert "alert(3)</script>" in text
     assert tab.title() == page.head(reading.read(folder)).title.replace("\n", " ")
     if name == "run":
+        assert "<script>alert(4)</script>" in text  # only a pair lists what was skipped
         cells = tab.locator("#worst tbody th").all_text_contents()
         assert cells == ODD[:10]
         assert "</td>train<script>alert(11)</script>" in text

@@ -361,7 +361,7 @@ def test_a_rule_on_a_stage_that_a_stack_does_not_have_fails_and_says_so(simulate
         (["--memory", "0"], "memory must be at least 1"),
         (["--train", "pillow_fp32"], "give --profile, once or more, or both --train and --deploy"),
         (["--set", "train.runtime.threads=2"], "expected with"),
-        (["--set", "deploy.runtime.thread=2"], "onnxruntime has no such field"),
+        (["--set", "deploy.runtime.thread=2"], "unknown key 'thread'; did you mean 'threads'?"),
         (["--set", "deploy"], "--set deploy: "),
         (["--fail-on", "deploy.latency.p99"], "cannot read the rule"),
         (["--profile", "pilow_fp32"], "unknown profile 'pilow_fp32'; did you mean 'pillow_fp32'?"),

@@ -121,7 +121,7 @@ def test_what_is_no_card(card, content):
 def test_an_onnx_file_is_no_card(card):
     (problem,) = problems(card.parent / "model.onnx")
 
-    assert "write a model card beside it" in problem
+    assert "write a model card for it" in problem
 
 
 def test_an_absent_card(tmp_path):

@@ -66,7 +66,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
         (
             "kind: squash",
             "kind: short_side_crop",
-            "geometry: kind short_side_crop and a short_si",
+            "geometry: short_side is for kind short_side_crop",
             -1,
         ),
         (
@@ -121,7 +121,7 @@ def test_what_is_no_card(card, content):
 def test_an_onnx_file_is_no_card(card):
     (problem,) = problems(card.parent / "model.onnx")
 
-    assert "write a model card beside it" in problem
+    assert "write a model card for it" in problem
 
 
 def test_an_absent_card(tmp_path):

@@ -274,7 +274,7 @@ def test_bf16_needs_an_opset():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"sigmoid": "table"}, "needs table: {entries, limit, interpolation}"),
+        ({"sigmoid": "table"}, "need table: {entries, limit, interpolation}"),
         ({"table": {"entries": 9, "limit": 1.0, "interpolation": "linear"}}, "used only where"),
     ],
 )

@@ -13,8 +13,9 @@ DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
 
+# Tests read their files as UTF-8, whatever the locale.
 test: install browser
-	$(BIN)/python -m pytest
+	PYTHONUTF8=1 $(BIN)/python -m pytest
 
 check: install
 	$(BIN)/ruff check .

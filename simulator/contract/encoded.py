@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from simulator.errors import SampleError
 
@@ -48,6 +49,23 @@ class Encoded:
         if exif == "apply" and self.orientation >= 5:
             return self.width, self.height
         return self.height, self.width
+
+
+def read_image(name: str, path: Path) -> Encoded:
+    """Read one image file and check its header.
+
+    Args:
+        name: what messages call the file.
+        path: where it is.
+
+    Raises:
+        SampleError: it cannot be read, or :func:`inspect` refuses it.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SampleError(f"cannot be read: {error.strerror or error}") from error
+    return inspect(name, data)
 
 
 def inspect(name: str, data: bytes) -> Encoded:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.contract.encoded import SUFFIXES, Encoded, inspect
+from simulator.contract.encoded import SUFFIXES, Encoded, read_image
 from simulator.data.folder_labels import TABLES, from_folders, from_table
 from simulator.data.labels import Labels
 from simulator.data.tally import counted
-from simulator.errors import DataError, SampleError
+from simulator.errors import DataError
 
 if TYPE_CHECKING:
     from simulator.modalities.modality import Modality
@@ -155,11 +155,7 @@ def read(item: Item) -> Encoded:
     Raises:
         SampleError: it cannot be read, or is no image; the run carries on without it.
     """
-    try:
-        data = item.path.read_bytes()
-    except OSError as error:
-        raise SampleError(f"cannot be read: {error.strerror or error}") from error
-    return inspect(item.name, data)
+    return read_image(item.name, item.path)
 
 
 @dataclass(slots=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, Encoded, inspect
-from simulator.contract.encoded import SUFFIXES
+from simulator.contract import Array, Encoded
+from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Recipe
 from simulator.contract.stage import named
-from simulator.errors import SampleError
 from simulator.modalities.image import front_end, placing
 from simulator.modalities.image.card import ImageCard, tensor_shape
 from simulator.modalities.image.sections import ImageSpec
@@ -35,11 +34,7 @@ class ImageModality(Modality):
 
     def read(self, name: str, path: Path) -> Encoded:
         """Read one image file and check its header."""
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise SampleError(f"cannot be read: {error.strerror or error}") from error
-        return inspect(name, data)
+        return read_image(name, path)
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one tensor of (1, 3, H, W) or (1, H, W, 3) float32."""

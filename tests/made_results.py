@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simulator.results.store import finite
+from simulator.results.json_text import finite
 from simulator.results.suites import StepSummary
 from simulator.results.summaries import SUMMARIES
 

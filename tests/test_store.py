@@ -9,15 +9,10 @@ import pytest
 from made_results import start, step
 
 from simulator.errors import RunError
-from simulator.results.store import (
-    MANIFEST,
-    RECORDS,
-    ROWS_PER_GROUP,
-    RunWriter,
-    finite,
-    read_run,
-    write_json,
-)
+from simulator.results.json_text import finite, write_json
+from simulator.results.layout import MANIFEST, RECORDS
+from simulator.results.read import read_run
+from simulator.results.store import ROWS_PER_GROUP, RunWriter
 from simulator.tasks.figures import Delta
 
 COLUMNS = (

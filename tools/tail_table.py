@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simulator.results.store import read_run
+from simulator.results.read import read_run
 
 
 def main() -> None:

@@ -37,8 +37,10 @@ class PillowDecoder(Decoder):
             if picture.mode.startswith("I"):
                 gray = (np.asarray(picture) >> 8).astype(np.uint8)
                 return np.repeat(gray[..., None], 3, axis=2)
-            picture.info.pop("transparency", None)
-            return np.array(picture.convert("RGB"))  # a copy: the view would be read-only
+            if picture.mode != "RGB":
+                picture.info.pop("transparency", None)
+                picture = picture.convert("RGB")
+            return np.array(picture)  # a copy: the view would be read-only
 
 
 class PillowResizer(Resizer):

@@ -17,7 +17,7 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
-from simulator.results.store import (
+from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
     DOCUMENT,

@@ -11,8 +11,9 @@ from simulator.audit.document import Audit
 from simulator.audit.figures import PAIR
 from simulator.errors import UserError, one_line
 from simulator.pipeline.stack import Chosen
+from simulator.results.json_text import finite
+from simulator.results.layout import PAIRS_FOLDER
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import PAIRS_FOLDER, finite
 
 Read = Callable[[str], Summary]
 Key = tuple[str, str]

@@ -22,9 +22,10 @@ from simulator.results.audits import (
     PairLatency,
     ShownLatency,
 )
+from simulator.results.layout import PAIRS_FOLDER, TAILS_FOLDER
 from simulator.results.pair import PairSummary
+from simulator.results.read import read_summary
 from simulator.results.shared import Summary
-from simulator.results.store import PAIRS_FOLDER, TAILS_FOLDER, read_summary
 from simulator.results.timed import TailSummary
 from simulator.typed import plain
 

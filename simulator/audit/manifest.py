@@ -9,10 +9,13 @@ from typing import Any
 
 from simulator import machine, registry
 from simulator.audit.document import Audit
+from simulator.digests import sha256
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import Chosen
+from simulator.results.json_text import finite
 from simulator.results.manifest import AuditManifest
-from simulator.results.store import cannot_resume, changed, finite, read_manifest
+from simulator.results.read import read_manifest
+from simulator.results.store import cannot_resume, changed
 from simulator.typed import plain
 
 _SAME = ("stacks", "models", "seed", "limit")
@@ -44,7 +47,7 @@ def manifest(
         "command": request["command"],
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": machine.describe(versions),
-        "document": {"path": str(audit.path.resolve()), "sha256": machine.sha256(audit.path)},
+        "document": {"path": str(audit.path.resolve()), "sha256": sha256(audit.path)},
         "seed": audit.spec.seed,
         "limit": audit.spec.limit,
         "models": {
@@ -53,7 +56,7 @@ def manifest(
                 "card": _place(sources[model][0]),
                 "data": _place(sources[model][1]),
                 "sha256": session.source.digest,
-                "card_sha256": machine.sha256(session.card.path),
+                "card_sha256": sha256(session.card.path),
             }
             for model, session in sessions.items()
         },

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.audit.answers import SideAnswers
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.summary import SIDES
-from simulator.results.store import finite
+from simulator.results.json_text import finite
 from simulator.statistics.bootstrap import Resamples, effect
 from simulator.tasks.task import Task
 

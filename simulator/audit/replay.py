@@ -25,16 +25,16 @@ from simulator.experiments.session import Session
 from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
-from simulator.results.shared import Gate, Summary
-from simulator.results.store import (
+from simulator.results.json_text import write_json
+from simulator.results.layout import (
     DOCUMENT,
     MANIFEST,
     PAIRS_FOLDER,
     PROFILES_FOLDER,
     RECORDS,
     SUMMARY,
-    write_json,
 )
+from simulator.results.shared import Gate, Summary
 from simulator.results.summaries import parse, refuse_other_version
 
 MOST_RECORDS = 2**31

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,9 +24,8 @@ from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
 from simulator.results.audits import AuditSummary
-from simulator.results.manifest import AuditManifest
-from simulator.results.pair import pair_summary
-from simulator.results.store import (
+from simulator.results.json_text import json_text, write_json
+from simulator.results.layout import (
     CARDS_FOLDER,
     DOCUMENT,
     JUNIT,
@@ -37,11 +35,10 @@ from simulator.results.store import (
     PROFILES_FOLDER,
     SUMMARY,
     TAILS_FOLDER,
-    check_free,
-    clear,
-    finite,
-    write_json,
 )
+from simulator.results.manifest import AuditManifest
+from simulator.results.pair import pair_summary
+from simulator.results.store import check_free, clear
 from simulator.results.timed import TailSummary
 
 IN_DOCUMENT = ("data", "limit", "seed")
@@ -303,7 +300,7 @@ def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
     whole = start.model_copy(update={"status": "complete", "seconds": summary.seconds})
     write_json(folder / SUMMARY, summary)
     (folder / JUNIT).write_bytes(junit.document(summary, start.created))
-    digest = bundle.write(folder, {MANIFEST: (json.dumps(finite(whole), indent=2) + "\n").encode()})
+    digest = bundle.write(folder, {MANIFEST: json_text(whole).encode()})
     text = markdown.comment(summary, digest)
     (folder / MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
     write_json(folder / MANIFEST, whole)

@@ -185,11 +185,9 @@ def report(folder: Path, out: Path | None = None) -> Path:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; numbers that are not finite become null."""
-    import json
+    from simulator.results.json_text import json_text
 
-    from simulator.results.store import finite
-
-    print(json.dumps(finite(value), indent=2, ensure_ascii=False))
+    print(json_text(value), end="")
 
 
 def console() -> Console:

@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Repeat the request of the run, skipping finished samples."""
     from simulator.cli.progress import Bar
-    from simulator.results.store import read_manifest, read_summary
+    from simulator.results.read import read_manifest, read_summary
 
     folder = Path(options.run)
     manifest = read_manifest(folder)

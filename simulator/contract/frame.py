@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -108,7 +108,7 @@ class Frame:
 
     def with_planes(self, *planes: U8) -> Frame:
         """Return a frame of the same format, matrix and range with other samples."""
-        return replace(self, planes=planes)
+        return Frame(self.format, planes, self.matrix, self.range)
 
 
 def rgb_frame(array: U8) -> Frame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -60,10 +61,7 @@ class Library:
     @property
     def version(self) -> str | None:
         """Return the installed version, or None; nothing is imported."""
-        try:
-            return importlib.metadata.version(self._distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return None
+        return _version(self._distribution)
 
     @property
     def present(self) -> bool:
@@ -82,3 +80,11 @@ class Library:
     def distribution(self) -> str:
         """The package that contains the library."""
         return self._distribution
+
+
+@cache
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None

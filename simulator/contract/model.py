@@ -36,9 +36,9 @@ class Port:
 
     def order(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the order of axes that turns *shape* into this port's; None if there is none."""
-        orders = [tuple(range(len(shape)))]
-        if self.either_layout and len(shape) == 4:
-            orders += [(0, 2, 3, 1), (0, 3, 1, 2)]
+        if self._fits(shape):
+            return tuple(range(len(shape)))
+        orders = [(0, 2, 3, 1), (0, 3, 1, 2)] if self.either_layout and len(shape) == 4 else []
         return next((order for order in orders if self._fits([shape[i] for i in order])), None)
 
     def _fits(self, shape: Sequence[int]) -> bool:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from simulator.contract import Array
 from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
+from simulator.digests import sha256
 from simulator.errors import DataError, ProfileError, SampleError
-from simulator.machine import sha256
 from simulator.profile import messages
 from simulator.profile.document import read
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from simulator import machine, registry
@@ -106,22 +104,10 @@ def refuse_missing(stacks: Iterable[Chosen]) -> None:
         raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 
 
-Digests = Mapping[Path, str | None]
-"""SHA-256 by file; None for a file that cannot be read."""
-
-
-def digests_of(stacks: Iterable[Stack], session: Session) -> Digests:
-    """Return the digests of the samples' files and of the stacks' artifacts."""
-    paths = {item.path for item in session.dataset.items} | {one.artifact.path for one in stacks}
-    with ThreadPoolExecutor(session.workers) as pool:
-        return dict(zip(paths, pool.map(machine.sha256, paths), strict=True))
-
-
 def manifest(
     stacks: Sequence[Stack],
     session: Session,
     overrides: Sequence[str],
-    known: Digests | None = None,
 ) -> dict[str, Any]:
     """Return the manifest of a run, as it is before the first sample.
 
@@ -129,10 +115,8 @@ def manifest(
         stacks: of the run.
         session: the model and the samples.
         overrides: ``STACK.KEY=VALUE``; *stacks* already include them.
-        known: the digests, where several runs share them; computed if None.
     """
     card, dataset = session.card, session.dataset
-    digests = digests_of(stacks, session) if known is None else known
     every = axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
@@ -146,7 +130,7 @@ def manifest(
         },
         "data": {
             "root": str(dataset.root.resolve()),
-            "images": {item.name: digests[item.path] for item in dataset.items},
+            "images": {item.name: session.digests[item.path] for item in dataset.items},
             "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
         },
         "seed": session.seed,
@@ -160,7 +144,7 @@ def manifest(
                 "choices": [choice.identity() for choice in stack.choices.values()],
                 "artifact": {
                     "key": stack.artifact.key,
-                    "sha256": digests[stack.artifact.path],
+                    "sha256": session.digests[stack.artifact.path],
                     "after": [one.model_dump(mode="json") for one in stack.artifact.reports],
                 },
                 "recordings": _recordings(stack),

@@ -22,8 +22,8 @@ from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
 from simulator.profile.axes import swap
+from simulator.results.json_text import finite
 from simulator.results.shared import Profile
-from simulator.results.store import finite
 from simulator.results.suites import Blame, ExplainSummary
 from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
 from simulator.tasks.score import flip_rate

@@ -21,7 +21,8 @@ from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.results.store import PICTURES, RunWriter
+from simulator.results.layout import PICTURES
+from simulator.results.store import RunWriter
 
 RECORDED = (Stage.DECODE, Stage.RUNTIME)
 

@@ -29,7 +29,8 @@ from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import is_of_front_end, swap
-from simulator.results.store import LOOKS, RunWriter
+from simulator.results.layout import LOOKS
+from simulator.results.store import RunWriter
 
 IMAGES = 4
 """How many images are shown."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import digests_of, done_of, manifest, notify, rows_of, watching
+from simulator.experiments.common import done_of, manifest, notify, rows_of, watching
 from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job, judged
 from simulator.experiments.session import Session, Variant
@@ -24,7 +24,9 @@ from simulator.pipeline.executor import Done
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
-from simulator.results.store import MANIFEST, RunWriter, changed, read_manifest, read_run
+from simulator.results.layout import MANIFEST
+from simulator.results.read import read_manifest, read_run
+from simulator.results.store import RunWriter, changed
 
 _MUST_MATCH = ("machine", "model", "data", "seed", "limit", "stacks")
 """The parts of a finished run's manifest that must be unchanged for the run to be kept."""
@@ -67,9 +69,8 @@ def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str,
     if not finished:
         return
     pairs = [_stacks(session, sides) for _, sides in finished]
-    known = digests_of((stack for pair in pairs for stack in pair), session)
     for (folder, _), pair in zip(finished, pairs, strict=True):
-        now = manifest(pair, session, [], known)
+        now = manifest(pair, session, [])
         if parts := changed(read_manifest(folder), now, _MUST_MATCH):
             raise RunError(
                 f"{folder}: cannot be kept: {', '.join(parts)} changed since it was finished, "
@@ -105,11 +106,10 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     ]
     merged = _merged(session, pairs, watches)
     session.show.planned(merged)
-    known = digests_of((stack for pair in pairs for stack in pair), session)
     writers = [
         _writer(
             one.folder,
-            manifest(pair, session, one.overrides, known)
+            manifest(pair, session, one.overrides)
             | {"shared_stages": _shared(merged, watch), "request": dict(one.request)},
             session,
         )

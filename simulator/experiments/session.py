@@ -16,6 +16,7 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.data import example
 from simulator.data.folder import Dataset, Files, Item, subset
+from simulator.digests import Digests
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
@@ -153,15 +154,17 @@ class Session:
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
         self.seed, self.limit = seed, limit
+        workers = workers or os.cpu_count() or 1
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, under
         )
         self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
             self.builder.runtimes,
-            workers or os.cpu_count() or 1,
+            workers,
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
+        self.digests = Digests([item.path for item in self.dataset.items], workers)
 
     @property
     def workers(self) -> int:
@@ -270,6 +273,7 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.digests.close()
         self.builder.close()
 
 

@@ -18,9 +18,11 @@ from simulator.notices import Notice, merged
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.suite import load_suite
+from simulator.results.json_text import write_json
+from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import RunManifest
+from simulator.results.read import read_manifest
 from simulator.results.shared import Profile
-from simulator.results.store import MANIFEST, RECORDS, SUMMARY, read_manifest, write_json
 from simulator.results.suites import Combination, PathStep, StepSummary, WorstSummary
 from simulator.typed import plain
 

@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from simulator.analysis import gate
 from simulator.contract import Stage
+from simulator.digests import sha256
 from simulator.errors import UserError
 from simulator.experiments.common import manifest, refuse_missing, stacks_of
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.latency.recorded import check_table
-from simulator.machine import sha256
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.results.shared import Summary

@@ -19,7 +19,7 @@ from simulator.latency.rounds import LATENCIES
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section
-from simulator.results.store import read_table
+from simulator.results.read import read_table
 from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT, Ints, from_map
 

@@ -12,9 +12,9 @@ from pyarrow import csv, parquet
 
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
+from simulator.digests import sha256
 from simulator.errors import DataError
 from simulator.latency.times import TOTAL, Times
-from simulator.machine import sha256
 from simulator.results.times import Ints
 
 Mask = NDArray[np.bool_]

@@ -15,7 +15,8 @@ from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
-from simulator.results.store import ROUNDS, RunWriter
+from simulator.results.layout import ROUNDS
+from simulator.results.store import RunWriter
 from simulator.results.times import ABSENT, MAP, Ints, from_map, to_map
 
 LATENCIES = "latencies.parquet"

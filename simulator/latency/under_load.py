@@ -23,7 +23,9 @@ from simulator.pipeline.executor import Executor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.pipeline.walk import Opened
-from simulator.results.store import LOGS, RunWriter, write_json
+from simulator.results.json_text import write_json
+from simulator.results.layout import LOGS
+from simulator.results.store import RunWriter
 from simulator.results.timed import LoadSummary, Served
 from simulator.statistics.percentiles import MS, PERCENTILES, cannot_carry, name, samples_needed
 

@@ -11,8 +11,8 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Dataset, Files, Item, load_unlabelled, subset
+from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
-from simulator.machine import sha256
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Feeds
 from simulator.pipeline.executor import LocalExecutor

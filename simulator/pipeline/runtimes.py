@@ -112,6 +112,8 @@ class RuntimePool:
 
     def _close_superfluous(self) -> None:
         """Close runtimes above the limit that are not in use, the least recently used first."""
+        if len(self._slots) <= self._limit:
+            return
         idle = []
         with self._lock:
             for key, slot in list(self._slots.items()):

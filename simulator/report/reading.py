@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from simulator.errors import RunError
 from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.read import read_manifest, read_run, read_summary
 from simulator.results.shared import Summary
-from simulator.results.store import read_manifest, read_run, read_summary
 from simulator.results.suites import StepSummary
 
 

@@ -7,34 +7,35 @@ renamed into it: what is there is whole, and a run can be resumed after it.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ValidationError
 
 from simulator.errors import RunError
-from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.json_text import finite, write_json
+from simulator.results.layout import (
+    AUDIT_FILES,
+    AUDIT_FOLDERS,
+    LOGS,
+    LOOKS,
+    MANIFEST,
+    PARTS,
+    PICTURES,
+    RECORDS,
+    ROUNDS,
+    SUMMARY,
+)
+from simulator.results.manifest import RunManifest
+from simulator.results.read import read_manifest, read_table
 from simulator.results.shared import Summary
-from simulator.results.summaries import first_problem, parse
 from simulator.results.times import MAP
-from simulator.typed import plain
 
-MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
-PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
-DOCUMENT, MARKDOWN, JUNIT, BUNDLE = "audit.yaml", "audit.md", "junit.xml", "bundle.zip"
-"""Files of an audit's run, which has no records of its own but runs in folders below it."""
-PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER = "pairs", "tail", "profiles", "cards"
-AUDIT_FILES = (DOCUMENT, MARKDOWN, JUNIT, BUNDLE)
-AUDIT_FOLDERS = (PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER)
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
@@ -219,12 +220,6 @@ class RunWriter:
             pass
 
 
-def read_table(place: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """Read a Parquet file; a name with a colon would be a URI to pyarrow, an open file is not."""
-    with place.open("rb") as file:
-        return pq.read_table(file, schema=schema)
-
-
 def _write_table(table: pa.Table, place: Path) -> None:
     draft = place.with_name(f".{place.name}.part")
     with draft.open("wb") as file:
@@ -280,7 +275,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str])
         new: as it would be written now.
         keys: the parts that count.
     """
-    now = json.loads(json.dumps(finite(new)))
+    now = finite(new)
     return [key for key in keys if old.get(key) != now.get(key)]
 
 
@@ -290,80 +285,3 @@ def cannot_resume(folder: Path, parts: Sequence[str]) -> RunError:
         f"{folder}: cannot be resumed: {', '.join(parts)} changed since it was started; start a "
         "new run"
     )
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a run, finished or not, as it is written.
-
-    Raises:
-        RunError: the folder is not a run.
-    """
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest, dict) or "status" not in manifest:
-            raise ValueError(f"{MANIFEST} is not one of ours")
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
-    return manifest
-
-
-def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
-    """Read a finished run.
-
-    Returns:
-        The manifest, the summary and the records.
-
-    Raises:
-        RunError: the folder is not a run, or one that did not finish, or of another version.
-    """
-    manifest, summary = read_summary(folder)
-    if not isinstance(manifest, RunManifest):
-        raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
-    try:
-        return manifest, summary, read_table(folder / RECORDS)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
-
-
-def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
-    """Read the manifest and the summary of a finished run.
-
-    Raises:
-        RunError: the folder is not a run, or one that did not finish, or of another version.
-    """
-    found = read_manifest(folder)
-    if found["status"] != "complete":
-        raise RunError(f"{folder}: the run is {found['status']}, not complete")
-    try:
-        summary = parse((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
-        shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest
-        content = (folder / MANIFEST).read_bytes()
-        return shape.model_validate_json(content, strict=True), summary
-    except ValidationError as error:
-        problem = f"{folder / MANIFEST}: {first_problem(error)}"
-        raise RunError(problem) from error
-    except OSError as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
-
-
-def write_json(path: Path, value: Mapping[str, Any] | BaseModel) -> None:
-    """Write JSON in one step: readers see the old file or the new one, never half."""
-    draft = path.with_name(f".{path.name}.part")
-    text = json.dumps(finite(value), indent=2, ensure_ascii=False) + "\n"
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
-
-
-def finite(value: Any) -> Any:
-    """Return a model or JSON as what JSON can hold: NaN and infinities become null."""
-    if isinstance(value, BaseModel):
-        return finite(plain(value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return finite(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): finite(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.contract import Key, Painter, Panel
-from simulator.results.store import finite, schema
+from simulator.results.json_text import finite
+from simulator.results.store import schema
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task

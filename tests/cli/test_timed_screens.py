@@ -19,7 +19,7 @@ from simulator.latency import screen as timed
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
 from simulator.notices import Kind
-from simulator.results.store import read_summary
+from simulator.results.read import read_summary
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100, 120])
 STAGES = ("decode", "resize", "geometry", "normalize", "infer", "postprocess")

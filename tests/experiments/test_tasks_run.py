@@ -17,7 +17,7 @@ from simulator.experiments.explain import explain
 from simulator.experiments.session import Silent
 from simulator.experiments.sweep import sweep
 from simulator.experiments.worst import worst
-from simulator.results.store import finite
+from simulator.results.json_text import finite
 from simulator.typed import plain
 
 SAME = ("pillow_fp32", "pillow_fp32")

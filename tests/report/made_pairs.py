@@ -14,7 +14,7 @@ from made_results import manifest as made_manifest
 from made_results import report
 
 from simulator.experiments.summary import latency
-from simulator.results.store import finite
+from simulator.results.json_text import finite
 from simulator.results.times import MAP
 from simulator.tasks.classification.compare import compare
 

@@ -18,7 +18,7 @@ from simulator.latency import tail_figures as tail
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.stopping import Rule
 from simulator.latency.times import NEVER, Times
-from simulator.results.store import finite
+from simulator.results.json_text import finite
 from simulator.results.times import to_map
 
 MS = 1_000_000

@@ -17,10 +17,11 @@ from simulator.errors import RunError
 from simulator.experiments.summary import vocabulary
 from simulator.model.card import Card
 from simulator.notices import Kind
+from simulator.results.json_text import finite, write_json
 from simulator.results.manifest import RunManifest
 from simulator.results.pair import PairSummary, pair_summary
+from simulator.results.read import read_run
 from simulator.results.shared import SCHEMA
-from simulator.results.store import finite, read_run, write_json
 from simulator.results.suites import StepSummary
 from simulator.results.summaries import SUMMARIES, parse
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from simulator.contract import Encoded
@@ -43,13 +44,18 @@ class ImagePlacing:
         Raises:
             SampleError: the resized image would be too large.
         """
-        height, width = source.size(self.exif)
-        dropped = (height & 1, width & 1) if self.drop else (0, 0)
-        height, width = height - dropped[0], width - dropped[1]
-        resampled = target(self.geometry, height, width, self.even)
-        placement = self.geometry.placement((height, width), resampled)
         orientation = source.orientation if self.exif == "apply" else UPRIGHT
-        return replace(placement, dropped=dropped, orientation=orientation)
+        return _placement(self, *source.size(self.exif), orientation)
+
+
+@lru_cache(maxsize=1024)
+def _placement(rules: ImagePlacing, height: int, width: int, orientation: int) -> Placement:
+    """The position of an image of a size; many images of a data set have the same size."""
+    dropped = (height & 1, width & 1) if rules.drop else (0, 0)
+    height, width = height - dropped[0], width - dropped[1]
+    resampled = target(rules.geometry, height, width, rules.even)
+    placement = rules.geometry.placement((height, width), resampled)
+    return replace(placement, dropped=dropped, orientation=orientation)
 
 
 def placing(profile: Profile, card: ImageCard) -> ImagePlacing:

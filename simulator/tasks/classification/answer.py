@@ -48,10 +48,9 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
         SampleError: the model gave NaN or an infinity.
     """
     values = _kept(outputs, offset)
-    if np.isnan(values).any():
-        raise SampleError("the model gave NaN")
-    if np.isinf(values).any():
-        raise SampleError("the model gave an infinity")
+    if not np.isfinite(values).all():
+        what = "NaN" if np.isnan(values).any() else "an infinity"
+        raise SampleError(f"the model gave {what}")
     if kind == "logits":
         scores = _softmax(values)
     else:
@@ -60,8 +59,7 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     # The winner is read from the raw values: a softmax can round two of them to one.
     best = int(values.argmax())
     score = float(scores[best])
-    others = np.delete(scores, best)
-    margin = score - float(others.max()) if others.size else score
+    margin = score - float(np.partition(scores, -2)[-2]) if scores.size > 1 else score
     return Answer(best, score, margin, values.size)
 
 

@@ -1,0 +1,11 @@
+"""Names of the files and folders of a run."""
+
+from __future__ import annotations
+
+MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
+PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
+DOCUMENT, MARKDOWN, JUNIT, BUNDLE = "audit.yaml", "audit.md", "junit.xml", "bundle.zip"
+"""Files of an audit's run, which has no records of its own but runs in folders below it."""
+PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER = "pairs", "tail", "profiles", "cards"
+AUDIT_FILES = (DOCUMENT, MARKDOWN, JUNIT, BUNDLE)
+AUDIT_FOLDERS = (PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from simulator import machine, registry
@@ -202,8 +201,7 @@ def run_and_keep(
 
     for one in before:
         notify(one, watches)
-    found = session.run(merged, keep, before, watching(merged, watches))
-    return [replace(one, seen=None) for one in found]
+    return session.run(merged, keep, before, watching(merged, watches))
 
 
 class Watcher(Protocol):

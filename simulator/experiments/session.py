@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -247,7 +247,7 @@ class Session:
             watch: called for every new sample that was not skipped.
 
         Returns:
-            The results of all samples, in order.
+            The results of all samples, in order, without what *watch* returned: *keep* has it.
 
         Raises:
             DataError: every sample was skipped.
@@ -255,7 +255,7 @@ class Session:
         done = list(before)
         for result in self.executor.run(merged, self.dataset.items[len(done) :], watch):
             keep(result)
-            done.append(result)
+            done.append(replace(result, seen=None))
             self.show.advance(len(done), len(self.dataset.items))
         if all(result.skipped for result in done):
             raise DataError(

@@ -67,7 +67,7 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
         if form == "text" and not as_json:
             print("\n".join(lines))
         elif not as_json:
-            left_out = (f"{option}: {why}" for option, why in result.summary.absent.items())
+            left_out = (f"{option}: {why}" for option, why in result.summary.left_out.items())
             notes = [
                 f"note {result.summary.model}: {note}"
                 for note in (*left_out, *result.summary.warnings)

@@ -119,7 +119,7 @@ class _Sweep:
                 model=card,
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in self.options)),
-                absent={"/".join(key): why for key, why in left_out.items()},
+                left_out={"/".join(key): why for key, why in left_out.items()},
                 warnings=[*notices, *self.session.notes],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),

@@ -251,7 +251,7 @@ class PairWatch:
             words = "the gallery is not drawn: no installed backend writes PNG"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
-            summary["looks"] = write_gallery(self.shown, looks, files, self.session.workers, run)
+            summary["gallery"] = write_gallery(self.shown, looks, files, self.session.workers, run)
 
 
 def pair_watch(

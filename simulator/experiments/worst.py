@@ -92,7 +92,7 @@ def worst(
         path=path,
         combinations=count,
         exhaustive=best,
-        absent=left_out,
+        left_out=left_out,
         warnings=[*merged(search.notices), *session.notes],
         skipped=search.skipped,
         seconds=job.seconds(),

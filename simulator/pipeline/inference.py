@@ -136,6 +136,11 @@ class Answer(Recipe):
         task, settings, placing = self.task, self.settings, self.placing
 
         def apply(found: Inferred, context: Any) -> Answered:
+            if isinstance(found.outputs, tuple) and not task.several:
+                raise ModelError(
+                    f"{task.name} takes the outputs of one inference, got {len(found.outputs)}; "
+                    "its task must set `several`"
+                )
             placement = placing(context.source)
             return Answered(found.digest, task.decode(found.outputs, settings, placement))
 

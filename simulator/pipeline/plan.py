@@ -97,8 +97,9 @@ class Plan:
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
     def memory(self, source: Any) -> int:
-        """Return about how many bytes a sample needs at most."""
-        return sum(node.recipe.memory(source) for node in self.nodes)
+        """Return about how many bytes the arms need at most for a sample."""
+        used = {index for path in self.paths for index in path}
+        return sum(self.nodes[index].recipe.memory(source) for index in used)
 
 
 def plan(

@@ -103,7 +103,7 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
             f"greedy path; {summary.combinations:,} combinations are too many to try all",
             highlight=False,
         )
-    for option, why in summary.absent.items():
+    for option, why in summary.left_out.items():
         console.print(f"[yellow]note[/] {escape(f'{option}: {why}')}", highlight=False)
     if summary.skipped:
         console.print(

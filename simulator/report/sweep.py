@@ -111,7 +111,7 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
                 "see skipped in records.parquet",
                 highlight=False,
             )
-        for option, why in summary.absent.items():
+        for option, why in summary.left_out.items():
             console.print(f"[yellow]note[/] {name}: {escape(f'{option}: {why}')}", highlight=False)
         for warning in summary.warnings:
             console.print(f"[yellow]note[/] {name}: {escape(str(warning))}", highlight=False)

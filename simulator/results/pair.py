@@ -159,7 +159,7 @@ class PairSummary(ModelSummary):
     latency_ms: SideLatency
     missing: Missing
     controls: Controls
-    looks: list[Look] = Field(default_factory=list, description="what the networks saw")
+    gallery: list[Look] = Field(default_factory=list, description="what the networks saw")
     workers: int | None = Field(default=None, description="samples in flight")
 
 

@@ -125,7 +125,7 @@ class SweepSummary(_Headline):
     order: list[str] = Field(description="columns in the suite's order")
     columns: dict[str, Column]
     systematic: Systematic
-    absent: dict[str, str] = Field(
+    left_out: dict[str, str] = Field(
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
     )
     unique_steps: int = Field(description="unique computations in the plan")
@@ -157,7 +157,7 @@ class WorstSummary(_Headline):
     path: list[PathStep]
     combinations: int = Field(description="how many there are")
     exhaustive: Combination | None = Field(description="None where they are too many to try all")
-    absent: dict[str, str] = Field(
+    left_out: dict[str, str] = Field(
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
     )
 

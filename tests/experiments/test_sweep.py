@@ -76,7 +76,7 @@ def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cac
     (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
 
     assert "ceil_mode" not in result.summary["columns"]
-    assert "does not exist" in result.summary["absent"]["ceil_mode/ceil"]
+    assert "does not exist" in result.summary["left_out"]["ceil_mode/ceil"]
 
 
 def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_path):

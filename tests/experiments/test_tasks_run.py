@@ -119,8 +119,8 @@ def test_explain_sweep_and_worst(given, tmp_path):
     (swept,) = sweep(str(suite), models=[inputs["model"]], data=inputs["data"], out=tmp_path / "s")
     table = swept.summary
     other = "strict/logits" if task == "detection" else "strict/nms"
-    assert set(table["absent"]) == {other, "pool/ceil"}
-    assert table["absent"][other].startswith("changes nothing here")
+    assert set(table["left_out"]) == {other, "pool/ceil"}
+    assert table["left_out"][other].startswith("changes nothing here")
     assert table[metric] == 1 and table["columns"]["strict"]["max_drop"] > 0
     assert table["columns"]["resize"]["mean_drop"] == 0
 

@@ -2,17 +2,19 @@
 
 import pickle
 
+import numpy as np
 import pytest
 import steps
 from steps import Step, nothing
 
 from simulator.contract import Stage
 from simulator.contract.recipe import Boundary, Chain
+from simulator.errors import ModelError
 from simulator.modalities.image.front_end import Decode, Resize
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.pipeline.extra import with_extras
-from simulator.pipeline.inference import Infer, answering
+from simulator.pipeline.inference import Infer, answering, inferred
 from simulator.profile.implementations import choose, extra_stages
 from simulator.profile.load import builtin_names, load
 
@@ -88,3 +90,11 @@ def test_a_recipe_prints_its_stage_its_backend_and_its_options(card, tmp_path, a
 
 def test_a_recipe_without_a_backend_prints_its_words():
     assert str(steps.Step("infer", "a name", nothing)) == "infer a name"
+
+
+def test_a_task_of_one_inference_refuses_several(card, tmp_path):
+    (answer,) = (r for r in chain_of("pillow_fp32", card, tmp_path).recipes if r.gives is Boundary.ANSWER)
+    two = inferred(tuple({"y": np.zeros((1, 3), np.float32)} for _ in range(2)))
+
+    with pytest.raises(ModelError, match="the outputs of one inference, got 2"):
+        answer.open(None)(two, None)

@@ -55,7 +55,7 @@ def feature(**changed):
 def run_of(folder, entries):
     """A run of which only the pictures count."""
     looks = [Look.model_validate(entry) for entry in entries]
-    return Run(folder, None, PairSummary.model_construct(looks=looks), pa.table({}))
+    return Run(folder, None, PairSummary.model_construct(gallery=looks), pa.table({}))
 
 
 @pytest.fixture

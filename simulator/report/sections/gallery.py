@@ -118,9 +118,9 @@ class View:
 @part(order=190)
 def looks(run: Run) -> Section | None:
     """Return the images that a run has kept as its networks saw them; None where it has none."""
-    if not isinstance(run.summary, PairSummary) or not run.summary.looks:
+    if not isinstance(run.summary, PairSummary) or not run.summary.gallery:
         return None
-    entries = run.summary.looks
+    entries = run.summary.gallery
     kept: list[View] = []
     used = 0
     for entry in entries:

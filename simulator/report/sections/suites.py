@@ -52,7 +52,7 @@ def options(run: Run) -> Section | None:
         f"Options: {metric} lost, points",
         "What does each option cost by itself?",
         panels=[Panel(drawn)] if rows else [],
-        notes=[f"{name}: {why}" for name, why in summary.absent.items()],
+        notes=[f"{name}: {why}" for name, why in summary.left_out.items()],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )
 
@@ -99,7 +99,7 @@ def path(run: Run) -> Section | None:
         "Which options together cost most?",
         [found],
         [Panel(drawn)],
-        [f"{name}: {why}" for name, why in summary.absent.items()],
+        [f"{name}: {why}" for name, why in summary.left_out.items()],
         tables=[
             Table(
                 ["step", "added", title(summary.task, metric), "lost, points"], rows, "The path", 2

@@ -218,7 +218,7 @@ def test_a_sweep_leaves_out_what_a_model_has_not_or_cannot(tmp_path, data, cache
 
     (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
 
-    absent = result.summary["absent"]
+    absent = result.summary["left_out"]
     assert set(absent) == {"graph/ceil", "graph/nearest"}
     assert "node name: fc" in absent["graph/ceil"]
     assert "it has no Resize or Upsample" in absent["graph/nearest"]

@@ -12,6 +12,7 @@ from simulator.experiments.summary import SIDES, TOTAL
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.modality import axes_of
+from simulator.report.verdict import concluded
 from simulator.results.audits import (
     AuditedPair,
     AuditedRule,
@@ -84,7 +85,7 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
             pairs.append(_pair(model, deploy, found, timed, passed))
             rules += own
     known = axes_of(*(profile.spec for profile, _ in chosen.values()))
-    return AuditSummary(
+    summary = AuditSummary(
         name=spec.name,
         summary=spec.summary,
         train=chosen[TRAIN][0].name,
@@ -100,6 +101,7 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
         pairs=pairs,
         gate=AuditGate(passed=all(pair.passed for pair in pairs), rules=rules),
     )
+    return concluded(summary)
 
 
 S = TypeVar("S", bound=Summary)

@@ -24,6 +24,7 @@ from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session
 from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
+from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
 from simulator.results.json_text import write_json
 from simulator.results.layout import (
@@ -274,7 +275,7 @@ def _summary(
             found = verdict.compare(old, new, measure)
             pairs.append(ReplayedPair.model_validate({"model": model, "deploy": deploy, **found}))
     same = all(pair.verdict != verdict.DIFFERENT for pair in pairs)
-    return ReplaySummary(
+    summary = ReplaySummary(
         name=spec.name,
         bundle=Bundle(path=str(packed.path), sha256=sha256),
         pairs=pairs,
@@ -285,6 +286,7 @@ def _summary(
         ],
         gate=Gate(passed=same and not others),
     )
+    return concluded(summary)
 
 
 def _pair(content: Mapping[str, bytes], where: str, doubts: Sequence[str] = ()) -> PairRun:

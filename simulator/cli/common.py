@@ -158,7 +158,7 @@ def show(
         if as_json:
             print_json(result.summary)
         else:
-            print_condition(result.summary)
+            lead(result.summary)
             screen(result.summary, str(result.folder), console())
     places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
     if places and not as_json:
@@ -167,13 +167,18 @@ def show(
     return cli.PASS if result.passed else cli.GATE_FAILED
 
 
-def print_condition(summary: Summary) -> None:
-    """Print the condition that every stack was under, if there was one."""
-    if summary.under is None:
-        return
+def lead(summary: Summary) -> None:
+    """Print the verdict, and the condition that every stack was under, if there was one."""
+    from rich.markup import escape
+
+    from simulator.report.verdict import STYLES, line, verdict
     from simulator.report.words import condition
 
-    console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
+    found = verdict(summary)
+    style = STYLES[found.decision]
+    console().print(f"[{style}]{escape(line(found))}[/]", highlight=False, soft_wrap=True)
+    if summary.under is not None:
+        console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 
 
 def report(folder: Path, out: Path | None = None) -> Path:
@@ -191,7 +196,7 @@ def print_json(value: Any) -> None:
 
 
 def console() -> Console:
-    """Return the terminal, or a plain console of 120 columns where there is none."""
+    """Return the terminal; without one, a plain console of $COLUMNS or else 120 columns."""
     from rich.console import Console
 
     class Ours(Console):
@@ -201,4 +206,4 @@ def console() -> Console:
             raise BrokenPipeError
 
     found = Ours()
-    return found if found.is_terminal else Ours(width=120)
+    return found if found.is_terminal or "COLUMNS" in os.environ else Ours(width=120)

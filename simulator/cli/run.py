@@ -27,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     common.gate(parser, "flip_rate > 1%%")
     add("--strict", action="store_true", help="fail if an option is not in force")
+    add("--quick", action="store_true", help="do not run each axis alone on every sample")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
             overrides=options.overrides,
             fail_on=options.fail_on,
             strict=options.strict,
+            quick=options.quick,
             **common.shared(options, bar),
         )
     return show(result, options.json)

@@ -60,7 +60,8 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
         common.print_json(summaries)
     else:
         if form == "text":
-            common.print_condition(summaries[0])
+            for summary in summaries:
+                common.lead(summary)
         render(summaries, form, common.console())
     for result in results:
         lines = [f"run: {result.folder}", f"report: {common.report(result.folder)}"]

@@ -32,6 +32,7 @@ def simulate(
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     strict: bool = False,
+    quick: bool = False,
     **options: Unpack[Options],
 ) -> Result[PairSummary]:
     """Run the same model on the same images through two stacks, and compare.
@@ -43,6 +44,7 @@ def simulate(
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule that holds fails the gate.
         strict: a difference between the profile and the settings in force is an error.
+        quick: do not run each axis alone on every sample; the summary's ``alone`` stays empty.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -63,12 +65,17 @@ def simulate(
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
         if strict:
             _refuse_differences(stacks)
-        watch = pair_watch(session, stacks, differing(stacks))
+        watch = pair_watch(session, stacks, differing(stacks), quick=quick)
         merged = session.plan(stacks, watch.asides())
         start = manifest(stacks, session, overrides) | {
             "shared_stages": merged.shared(),
             "request": job.request(
-                train=train, deploy=deploy, overrides=overrides, fail_on=fail_on, strict=strict
+                train=train,
+                deploy=deploy,
+                overrides=overrides,
+                fail_on=fail_on,
+                strict=strict,
+                quick=quick,
             ),
         }
         with watch.opened, job.writer(folder, start, session) as run:
@@ -114,6 +121,9 @@ def conclude(
         session.notes,
         session.seed,
     )
+    items = [one.item for one in own if one.skipped is None]
+    records = {one.item.name: one.outcomes[0].record for one in own if one.skipped is None}
+    summary["alone"] = watch.alone.figures(items, records, watch.records, session.seed)
     watch.draw(summary, done, run)
     return pair_summary(session.card.task.Flips).model_validate(summary)
 

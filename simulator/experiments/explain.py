@@ -14,6 +14,7 @@ import pyarrow as pa
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.errors import ProfileError, UserError
+from simulator.experiments.alone import TOGETHER
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Answers, Variant, answers
@@ -22,6 +23,7 @@ from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
 from simulator.profile.axes import swap
+from simulator.report.verdict import concluded
 from simulator.results.json_text import finite
 from simulator.results.shared import Profile
 from simulator.results.suites import Blame, ExplainSummary
@@ -29,8 +31,6 @@ from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
 from simulator.tasks.score import flip_rate
 
 BLAME = "blame.parquet"
-TOGETHER = ("precision", "runtime")
-"""Axes that are swapped together where a mixture cannot run with one of them alone."""
 
 
 def explain(
@@ -100,6 +100,7 @@ def explain(
                 seconds=job.seconds(),
                 under=session.condition,
             )
+            summary = concluded(summary)
             run.finish(summary, {"seconds": summary.seconds, "workers": session.workers})
     return Result(summary, folder)
 

@@ -16,6 +16,7 @@ from simulator.experiments.session import Progress, Session
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.profile.suite import load_suite
+from simulator.report.verdict import concluded
 from simulator.results.shared import Gate, Summary
 from simulator.results.store import RunWriter, check_free
 
@@ -75,7 +76,7 @@ class Result(Generic[R_co]):
 
 
 def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S:
-    """Return a summary with its last fields and the outcome of the gate.
+    """Return a summary with its last fields, the outcome of the gate, and its verdict.
 
     Args:
         summary: of a finished run.
@@ -84,7 +85,7 @@ def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S
     """
     whole = summary.model_copy(update=dict(took))
     outcome = Gate.model_validate(gate.evaluate(rules, whole))
-    return whole.model_copy(update={"gate": outcome})
+    return concluded(whole.model_copy(update={"gate": outcome}))
 
 
 class Job:

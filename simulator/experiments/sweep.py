@@ -25,6 +25,7 @@ from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.report.verdict import concluded
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.statistics.bootstrap import Resamples
@@ -126,6 +127,7 @@ class _Sweep:
                 under=self.session.condition,
                 sample_unit=self.session.card.modality.unit,
             )
+            summary = concluded(summary)
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)
         return Result(summary, folder)

@@ -7,8 +7,6 @@ sample are kept while it may still be one of them.
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -18,6 +16,7 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
+from simulator.experiments.alone import AxesAlone, axes_alone
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, flip_pictures, writer
 from simulator.experiments.gallery import (
@@ -29,6 +28,7 @@ from simulator.experiments.gallery import (
     gallery,
     write_gallery,
 )
+from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
@@ -38,6 +38,7 @@ from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.store import RunWriter
+from simulator.tasks.score import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,14 @@ class Seen:
         axes: the effect of each axis alone.
         flip: for a picture of its flip.
         look: for its entry in the gallery.
+        alone: its record with each axis alone.
     """
 
     repeat: Repeat | None = None
     axes: Mapping[str, Any] | None = None
     flip: FlipSeen | None = None
     look: ImageSeen | None = None
+    alone: Mapping[str, Record] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +68,7 @@ class Parts:
     axes: bool = False
     flip: bool = False
     look: bool = False
-
-
-class Ranking:
-    """Ranks the flips so far, the worst first; of equally bad ones the earlier sample."""
-
-    def __init__(self) -> None:
-        self._order: list[tuple[float, int]] = []
-        self._known: dict[int, tuple[float, int]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, severity: float, index: int) -> int:
-        """Add a flip, if it is not there yet, and return its rank so far, from 0."""
-        with self._lock:
-            if index not in self._known:
-                self._known[index] = (-severity, index)
-                insort(self._order, self._known[index])
-            return bisect_left(self._order, self._known[index])
-
-    def forget(self, index: int) -> None:
-        """Remove a sample that is left out of the run after all."""
-        with self._lock:
-            if (entry := self._known.pop(index, None)) is not None:
-                self._order.remove(entry)
-
-    def top(self, count: int) -> set[int]:
-        """Return the samples of the worst flips so far."""
-        with self._lock:
-            return {index for _, index in self._order[:count]}
+    alone: bool = False
 
 
 @dataclass(slots=True)
@@ -103,29 +79,34 @@ class PairWatch:
         session: the model and the samples.
         stacks: train and deploy.
         arms: their indices in the plan.
-        effects: of every axis alone.
+        effects: of every axis alone on the first samples.
+        alone: the records with every axis alone; empty where that was not asked for.
         pictures: of flips; or why there are none; None where the task draws none.
         shown: the gallery; None where samples are not images.
         prefix: of the names of its chains in the plan.
         opened: closes the temporary files of the feature maps.
         seen: the data so far, by sample.
+        records: with every axis alone, by sample.
     """
 
     session: Session
     stacks: Sequence[Stack]
     arms: tuple[int, int]
     effects: AxisEffects
+    alone: AxesAlone
     pictures: FlipPictures | str | None
     shown: Gallery | None
     prefix: str
     opened: ExitStack
     seen: dict[str, Seen] = field(default_factory=dict)
+    records: dict[str, Mapping[str, Record]] = field(default_factory=dict)
     _index: dict[str, int] = field(default_factory=dict)
     _ranking: Ranking = field(default_factory=Ranking)
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
         found = controls.asides(self.effects, self.stacks[0], f"{self.prefix}axis ")
+        found |= self.alone.asides()
         if isinstance(self.pictures, FlipPictures):
             found |= self.pictures.asides()
         return found | (self.shown.asides() if self.shown else {})
@@ -139,12 +120,13 @@ class PairWatch:
             index < AXIS_SAMPLES,
             rank is not None and rank < FLIPS,
             index < IMAGES or (rank is not None and rank < IMAGES),
+            bool(self.alone.chains),
         )
         return self.collect(plan, walk, pair, parts)
 
     def collect(self, plan: Plan, walk: Walk, pair: Sequence[Outcome], parts: Parts) -> Seen | None:
         """Collect some parts for one sample; None where that gives nothing."""
-        repeat = axes = flip = look = None
+        repeat = axes = flip = look = alone = None
         if parts.repeat:
             repeat = controls.repeat(walk, pair, self.arms, lambda two: outcomes_of(plan, two))
         if parts.axes:
@@ -153,7 +135,9 @@ class PairWatch:
             flip = self.pictures.see(self.session, walk)
         if parts.look and self.shown:
             look = self.shown.see(walk)
-        found = Seen(repeat, axes, flip, look)
+        if parts.alone:
+            alone = self.alone.see(walk)
+        found = Seen(repeat, axes, flip, look, alone)
         return None if found == Seen() else found
 
     def keep(self, done: Done, seen: Seen | None) -> None:
@@ -162,7 +146,10 @@ class PairWatch:
             self._rank(done.item.name, [done.outcomes[arm] for arm in self.arms])
         else:
             self._ranking.forget(self._index[done.item.name])
-        if seen is not None:
+        if seen is not None and seen.alone is not None:
+            self.records[done.item.name] = seen.alone
+            seen = replace(seen, alone=None)
+        if seen is not None and seen != Seen():
             self.seen[done.item.name] = seen
             drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
             for name, one in self.seen.items():
@@ -187,7 +174,9 @@ class PairWatch:
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
                 repeat = Repeat(False, 0) if parts.repeat else None
-                found = Seen(repeat, {}, None, ImageSeen(notes=notes))
+                found = Seen(repeat, {}, None, ImageSeen(notes=notes), {})
+            if found.alone is not None:
+                self.records[item.name] = found.alone
             known = self.seen.get(item.name, Seen())
             self.seen[item.name] = Seen(
                 known.repeat or found.repeat,
@@ -204,8 +193,6 @@ class PairWatch:
         found = []
         for at, item in enumerate(ran):
             index, known = self._index[item.name], self.seen.get(item.name, Seen())
-            if index not in shown and at >= AXIS_SAMPLES and index not in drawn:
-                continue
             fills_up = index not in shown and first > 0
             first -= fills_up
             parts = Parts(
@@ -213,6 +200,7 @@ class PairWatch:
                 at < AXIS_SAMPLES and known.axes is None,
                 index in drawn and isinstance(self.pictures, FlipPictures) and known.flip is None,
                 (index in shown or fills_up) and self.shown is not None and known.look is None,
+                bool(self.alone.chains) and item.name not in self.records,
             )
             if parts != Parts():
                 found.append((item, parts))
@@ -260,6 +248,7 @@ def pair_watch(
     differing: Sequence[str],
     arms: tuple[int, int] = (0, 1),
     prefix: str = "",
+    quick: bool = True,
 ) -> PairWatch:
     """Plan the data that are collected for a pair.
 
@@ -269,6 +258,7 @@ def pair_watch(
         differing: the axes on which they differ.
         arms: their indices in the plan.
         prefix: of the names of its chains in the plan.
+        quick: whether the records with each axis alone are left out.
     """
     train, deploy = stacks
     opened = ExitStack()
@@ -279,10 +269,10 @@ def pair_watch(
         stacks,
         arms,
         controls.axis_effects(session, differing, train, deploy, scale),
+        axes_alone(session, stacks, () if quick else differing, prefix),
         flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
         gallery(session, stacks, differing, f"{prefix}look ", opened) if modality.draws else None,
         prefix,
         opened,
-        {},
-        {item.name: at for at, item in enumerate(session.dataset.items)},
+        _index={item.name: at for at, item in enumerate(session.dataset.items)},
     )

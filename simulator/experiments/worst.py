@@ -18,6 +18,7 @@ from simulator.notices import Notice, merged
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.suite import load_suite
+from simulator.report.verdict import concluded
 from simulator.results.json_text import write_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import RunManifest
@@ -98,6 +99,7 @@ def worst(
         seconds=job.seconds(),
         under=session.condition,
     )
+    summary = concluded(summary)
     alone = folder / "step-1"
     whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
     _mark(folder, plain(whole), "complete", summary, alone / RECORDS)

@@ -125,6 +125,22 @@ def ends(ci95: Sequence[float | None] | None) -> str:
     return f"{low:+.2f} to {high:+.2f}"
 
 
+def interval(ci95: Sequence[float | None] | None) -> str:
+    """Return an interval in points, in brackets; nothing where it is not known."""
+    words = ends(ci95)
+    return "" if words == "–" else f" (95 % interval {words})"
+
+
+def chance(ci95: Sequence[float | None] | None) -> str:
+    """Return an interval in points, and whether chance may explain the effect."""
+    known = [end for end in ci95 or () if end is not None]
+    if len(known) < 2:
+        return ""
+    low, high = known
+    words = "which chance may explain" if low <= 0 <= high else "more than chance explains"
+    return f"{interval(ci95)}, {words}"
+
+
 def leads(better: Sequence[Better]) -> list[str]:
     """Return a sentence for each of the largest leads, in the order of the deadlines."""
     most = sorted(better, key=lambda one: -one.by)[:_NAMED]

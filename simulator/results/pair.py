@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, SerializeAsAny, create_model
 
 from simulator.results.shared import Latency, Metrics, Missing, ModelSummary, Running, Skipped
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import Keys, Pixels, Typed
+from simulator.typed import Interval, Keys, Pixels, Typed
 
 
 class Side(Running):
@@ -52,6 +52,19 @@ class Axis(Typed):
     effect: AxisEffect | None = Field(description="None where it cannot be swapped alone")
     train: AxisSide
     deploy: AxisSide
+
+
+class Alone(Typed):
+    """The answers of the training stack with one axis of the deployment stack."""
+
+    axes: list[str] = Field(description="more than one where they can only be swapped together")
+    samples: int = Field(description="that went through both stacks and this one")
+    changed: int = Field(description="answers that differ from the training stack's")
+    units: int = Field(description="answers that were compared")
+    rate: float | None = Field(default=None, description="changed by units, a fraction")
+    ci95: Interval | None = Field(default=None, description="95 % interval of the rate")
+    delta: Delta | None = Field(default=None, description="of the headline metric")
+    why: str | None = Field(default=None, description="why it was not run; None where it was")
 
 
 class Flip(Typed):
@@ -155,6 +168,11 @@ class PairSummary(ModelSummary):
     )
     flips: SerializeAsAny[Flips]
     axes: list[Axis] = Field(description="those on which the stacks differ")
+    alone: list[Alone] = Field(
+        default_factory=list,
+        description="each axis swapped alone into the training stack, the one that changes most "
+        "answers first; empty where the run was quick",
+    )
     worst_flips: list[Flip] = Field(description="the worst one first")
     latency_ms: SideLatency
     missing: Missing

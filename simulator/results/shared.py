@@ -38,6 +38,17 @@ class Gate(Typed):
     rules: list[RuleOutcome] = Field(default_factory=list, description="every rule, in order")
 
 
+class Verdict(Typed):
+    """The answer of a run in a few sentences: may I ship, what do I lose, because of what."""
+
+    decision: Literal["ok", "not ok", "undecided"] | None = Field(
+        description="of the gate; None where no rule was given"
+    )
+    lost: list[str] = Field(description="what changes, a sentence each, the answer first")
+    cause: str | None = Field(default=None, description="which step costs most; None: not known")
+    next: str | None = Field(default=None, description="what to do now")
+
+
 class Skipped(Typed):
     """A sample that could not go through."""
 
@@ -96,6 +107,7 @@ class Summary(Typed):
 
     schema_: Literal[2] = Field(default=SCHEMA, alias="schema", description="of this document")
     command: str = Field(description="which command left it")
+    verdict: Verdict | None = Field(default=None, description="the run in a few sentences")
     gate: Gate = Field(default_factory=Gate)
     seconds: float | None = Field(default=None, description="that the run took")
     under: ConditionDescription | None = Field(

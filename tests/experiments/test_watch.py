@@ -20,9 +20,10 @@ from simulator import simulate
 from simulator.experiments.common import notify, pair_of, watching
 from simulator.experiments.compare import differing
 from simulator.experiments.gallery import IMAGES
+from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import WORST
-from simulator.experiments.watch import Ranking, pair_watch
+from simulator.experiments.watch import pair_watch
 from simulator.pipeline import executor
 from simulator.pipeline.executor import Done, LocalExecutor
 
@@ -223,7 +224,7 @@ def test_nothing_is_run_after_an_undisturbed_run(card, many, cache, tmp_path, co
     ceil = "train.graph.pooling.ceil_mode=ceil"
     found = told_of(run(model, many, tmp_path / "run", *OVERRIDES, ceil).folder)
 
-    assert len(found["worst_flips"]) == WORST and found["looks"][0]["maps"]
+    assert len(found["worst_flips"]) == WORST and found["gallery"][0]["maps"]
     assert (counting.read, counting.opened) == (45, 1)
 
 
@@ -273,8 +274,8 @@ def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, 
              if row["prediction"] != colors[row["image"].partition("/")[0]]]  # fmt: skip
     assert len(flips) == 30
     assert [flip["sample"] for flip in found["worst_flips"]] == flips[:WORST]
-    assert [look["sample"] for look in found["looks"]] == flips[:IMAGES]
-    assert all(look["picture"] and look["train"] for look in found["looks"])
+    assert [look["sample"] for look in found["gallery"]] == flips[:IMAGES]
+    assert all(look["picture"] and look["train"] for look in found["gallery"])
 
 
 entries = st.lists(st.floats(allow_nan=False), max_size=30)

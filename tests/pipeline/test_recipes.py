@@ -93,7 +93,9 @@ def test_a_recipe_without_a_backend_prints_its_words():
 
 
 def test_a_task_of_one_inference_refuses_several(card, tmp_path):
-    (answer,) = (r for r in chain_of("pillow_fp32", card, tmp_path).recipes if r.gives is Boundary.ANSWER)
+    (answer,) = (
+        r for r in chain_of("pillow_fp32", card, tmp_path).recipes if r.gives is Boundary.ANSWER
+    )
     two = inferred(tuple({"y": np.zeros((1, 3), np.float32)} for _ in range(2)))
 
     with pytest.raises(ModelError, match="the outputs of one inference, got 2"):

@@ -1,0 +1,163 @@
+"""Counts how many answers each axis changes when it alone is swapped into the training stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.errors import SampleError, UserError, one_line
+from simulator.experiments.session import Session, Variant
+from simulator.experiments.summary import SIDES
+from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
+from simulator.profile.axes import swap
+from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.score import Record
+from simulator.tasks.task import Task
+
+TOGETHER = ("precision", "runtime")
+"""Axes that are swapped together where a stack cannot run with one of them alone."""
+
+
+@dataclass(slots=True)
+class AxesAlone:
+    """The training stack with one axis of the deployment stack, for every axis.
+
+    Attributes:
+        task: makes and compares the records.
+        train: the training stack's own chain.
+        prefix: of the names of the chains in the plan.
+        chains: to the prediction, by axis; of axes that go together, joined by ``+``.
+        cannot: axes that cannot be swapped alone, each with the reason.
+    """
+
+    task: Task
+    train: Chain
+    prefix: str
+    chains: dict[str, Chain] = field(default_factory=dict)
+    cannot: dict[str, str] = field(default_factory=dict)
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains by their names in the plan."""
+        if not self.chains:
+            return {}
+        every = {self._name(axis): chain for axis, chain in self.chains.items()}
+        return {self._name(""): self.train, **every}
+
+    def see(self, walk: Walk) -> dict[str, Record]:
+        """Return a sample's record for each axis; an axis that fails on it is left out."""
+        seen: dict[str, Record] = {}
+        for axis in self.chains:
+            try:
+                pair = [walk.aside(self._name(one)).prediction for one in ("", axis)]
+                both = self.task.records(pair, walk.context.truth, walk.context.source)
+            except SampleError:
+                continue
+            seen[axis] = both[1]
+        return seen
+
+    def figures(
+        self,
+        items: Sequence[Item],
+        train: Mapping[str, Record],
+        seen: Mapping[str, Mapping[str, Record]],
+        seed: int,
+    ) -> list[dict[str, Any]]:
+        """Return the entries of the summary's ``alone``, the axis that changes most first.
+
+        Args:
+            items: the samples that went through both stacks.
+            train: records of the training stack, by sample.
+            seen: what :meth:`see` returned, by sample.
+            seed: of the bootstrap.
+        """
+        found = [self._figures(axis, items, train, seen, seed) for axis in self.chains]
+        found.sort(key=lambda one: -one["changed"])
+        return found + [
+            {"axes": [axis], "samples": 0, "changed": 0, "units": 0, "why": why}
+            for axis, why in self.cannot.items()
+        ]
+
+    def _figures(
+        self,
+        axis: str,
+        items: Sequence[Item],
+        train: Mapping[str, Record],
+        seen: Mapping[str, Mapping[str, Record]],
+        seed: int,
+    ) -> dict[str, Any]:
+        ran = [item for item in items if axis in seen.get(item.name, {})]
+        entry: dict[str, Any] = {"axes": axis.split("+"), "samples": len(ran), "why": None}
+        if not ran:
+            return entry | {"changed": 0, "units": 0, "why": "no sample went through"}
+        truths = [item.truth for item in ran]
+        compared = self.task.compare(
+            self.task.score([train[item.name] for item in ran], truths),
+            self.task.score([seen[item.name][axis] for item in ran], truths),
+            Resamples(len(ran), seed, self.task.resamples),
+        )
+        flips = compared["flips"]
+        return entry | {
+            "changed": flips["count"],
+            "units": flips["units"],
+            "rate": flips["rate"],
+            "ci95": flips["ci95"],
+            "delta": compared["delta"].get(self.task.headline),
+        }
+
+    def _name(self, axis: str) -> str:
+        return f"{self.prefix}alone {axis}"
+
+
+def axes_alone(
+    session: Session, stacks: Sequence[Stack], differing: Sequence[str], prefix: str
+) -> AxesAlone:
+    """Build the training stack with each differing axis of the deployment stack.
+
+    Args:
+        session: the model and the samples.
+        stacks: train and deploy.
+        differing: the axes on which they differ.
+        prefix: of the names of the chains in the plan.
+    """
+    found = AxesAlone(session.card.task, stacks[0].chain, prefix)
+    for group in _groups(differing):
+        try:
+            for axis in group:
+                found.chains[axis] = _chain(session, stacks, [axis])
+        except UserError as error:
+            for axis in group:
+                found.chains.pop(axis, None)
+            _together(found, session, stacks, group, one_line(error))
+    return found
+
+
+def _groups(differing: Sequence[str]) -> Iterator[list[str]]:
+    """Every axis for itself, but for those that may have to go together."""
+    yield from ([axis] for axis in differing if axis not in TOGETHER)
+    if together := [axis for axis in TOGETHER if axis in differing]:
+        yield together
+
+
+def _together(
+    found: AxesAlone, session: Session, stacks: Sequence[Stack], group: list[str], why: str
+) -> None:
+    """Swap a whole group where one of it cannot run alone."""
+    if len(group) > 1:
+        try:
+            found.chains["+".join(group)] = _chain(session, stacks, group)
+        except UserError as error:
+            why = one_line(error)
+        else:
+            return
+    found.cannot |= dict.fromkeys(group, why)
+
+
+def _chain(session: Session, stacks: Sequence[Stack], axes: Sequence[str]) -> Chain:
+    mixed = swap(stacks[0].profile, stacks[1].profile, axes)
+    pair = {side: (one.profile, one.choices) for side, one in zip(SIDES, stacks, strict=True)}
+    name = f"train with {' '.join(axes)}"
+    return session.stack(Variant(name, mixed, pair)).chain

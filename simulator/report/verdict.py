@@ -1,0 +1,238 @@
+"""The verdict of a run: may I ship, what do I lose, which step costs it, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from simulator.report.words import (
+    SIGNIFICANT,
+    between,
+    chance,
+    count,
+    interval,
+    points,
+    share,
+    title,
+)
+from simulator.results.audits import AuditSummary, ReplaySummary
+from simulator.results.pair import Alone, PairSummary
+from simulator.results.shared import Profile, Summary, Verdict
+from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
+from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+
+S = TypeVar("S", bound=Summary)
+WORDS = {"ok": "OK", "not ok": "NOT OK", "undecided": "UNDECIDED"}
+STYLES = {"ok": "bold green", "not ok": "bold red", "undecided": "bold yellow", None: "bold"}
+"""Of the line on a terminal, by decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    lost: Sequence[str]
+    cause: str | None = None
+    next: str | None = None
+
+
+def concluded(summary: S) -> S:
+    """Return a summary with its verdict."""
+    return summary.model_copy(update={"verdict": verdict(summary)})
+
+
+def verdict(summary: Summary) -> Verdict:
+    """Return the verdict of a finished run; it follows from the other fields of its summary."""
+    told = _COMMANDS[summary.command](summary)
+    return Verdict(
+        decision=_decision(summary), lost=list(told.lost), cause=told.cause, next=told.next
+    )
+
+
+def line(found: Verdict) -> str:
+    """Return a verdict as one line of text."""
+    word = f"{WORDS[found.decision]}: " if found.decision else ""
+    after = f" Next: {found.next}" if found.next else ""
+    return word + " ".join([*found.lost, *filter(None, [found.cause])]) + after
+
+
+def _decision(summary: Summary) -> Literal["ok", "not ok", "undecided"] | None:
+    if isinstance(summary, ReplaySummary):
+        differs = any(pair.verdict == "different" for pair in summary.pairs)
+        return "not ok" if differs or summary.contradictions else "ok"
+    if not summary.gate.rules:
+        return None
+    return "ok" if summary.gate.passed else "not ok"
+
+
+def _pair(summary: PairSummary) -> _Told:
+    flips, unit = summary.flips, summary.unit
+    units = "answers" if unit == "image" else f"{unit}s"
+    changed = f"{flips.count:,} of {flips.units:,} {units} change"
+    lost = [changed + (f", {share(flips.rate)}{between(flips.ci95)}." if flips.units else ".")]
+    metric = summary.metric
+    if delta := summary.delta.get(metric):
+        old, new = (side.metric[metric] for side in (summary.train, summary.deploy))
+        name = title(summary.task, metric)
+        lost.append(
+            f"{name} stays at {share(new, 2)}{interval(delta.ci95)}."
+            if delta.value == 0
+            else f"{name} goes from {share(old, 2)} to {share(new, 2)}, {points(delta)} "
+            f"points{chance(delta.ci95)}."
+        )
+    elif not summary.labelled:
+        lost.append("There are no labels: accuracy is not known.")
+    if not flips.count:
+        return _Told(lost)
+    return _Told(lost, _alone(summary), "simulate explain, with the same options.")
+
+
+def _alone(summary: PairSummary) -> str | None:
+    """Which axis changes most answers when it alone is swapped; None in a quick run."""
+    ran = [one for one in summary.alone if one.why is None]
+    if not ran:
+        return None
+    most = ran[0]
+    if not most.changed:
+        return "No axis changes an answer alone."
+    first = "Most of it" if 2 * most.changed > summary.flips.count else "The largest part"
+    others = [one for one in ran[1:] if one.changed]
+    rest = f"; {', '.join(map(_changed, others[:2]))}" if others else ""
+    return f"{first}: {_changed(most)}{rest}."
+
+
+def _changed(one: Alone) -> str:
+    return f"{' with '.join(one.axes)} ({one.changed:,} alone)"
+
+
+def _explain(summary: ExplainSummary) -> _Told:
+    if not summary.blame:
+        return _Told(["Nothing was measured that an axis could be blamed for."])
+    metric = summary.metric if summary.metric in summary.blame else "flip_rate"
+    blame = summary.blame[metric]
+    name, total = title(summary.task, metric), blame.total.value or 0.0
+    lost = [
+        f"{summary.deploy.profile} moves {name} by {points(blame.total)} "
+        f"points{chance(blame.total.ci95)}."
+    ]
+    shares = {axis: blame.shapley[axis] for axis in summary.axes}
+    most = max(shares, key=lambda axis: abs(shares[axis].value or 0))
+    found = shares[most]
+    clear = found.p_holm is not None and found.p_holm < SIGNIFICANT
+    half = abs(found.value or 0) > abs(total) / 2
+    cause = (
+        f"{most} has {'most of it' if half else 'the largest share'}: {points(found)} "
+        f"points{interval(found.ci95)}"
+    )
+    cause += "." if clear else ", no more than chance explains (Holm)."
+    return _Told(lost, cause, _repair(summary, blame, name))
+
+
+def _repair(summary: ExplainSummary, blame: Blame, name: str) -> str | None:
+    """Which repair wins most; None where none wins anything."""
+    sign = -1 if (blame.total.value or 0) < 0 else 1
+    won = {axis: sign * (blame.swap_out[axis].value or 0) for axis in summary.axes}
+    best = max(won, key=lambda axis: won[axis])
+    if won[best] <= 0:
+        return None
+    return f"repair {best} first; alone that wins back {100 * won[best]:.2f} points of {name}."
+
+
+def _sweep(summary: SweepSummary) -> _Told:
+    name = title(summary.task, summary.metric)
+    trained = f"{name} on {_named(summary.train)}: {share(summary.trained, 2)}."
+    options = {
+        f"{column}/{option}": figures
+        for column, found in summary.columns.items()
+        for option, figures in found.options.items()
+    }
+    if not options:
+        return _Told([trained])
+    worst = max(options, key=lambda one: options[one].drop)
+    figures = options[worst]
+    lost = f"The most is lost by {worst}: {100 * figures.drop:.2f} points of {name}"
+    return _Told(
+        [f"{lost}{chance(figures.drop_ci95)}.", trained],
+        next=f"simulate worst {summary.suite}, for what the options cost together.",
+    )
+
+
+def _worst(summary: WorstSummary) -> _Told:
+    if not summary.path:
+        return _Told(["No combination was tried."])
+    deepest = max(summary.path, key=lambda step: float(step.drop))
+    added = [step.added for step in summary.path]
+    picks = ", ".join(added[: summary.path.index(deepest) + 1])
+    lost = f"{100 * deepest.drop:.2f} points of {title(summary.task, summary.metric)} are lost"
+    return _Told([f"{lost} by {picks}."])
+
+
+def _latency(summary: LatencySummary | LoadSummary) -> _Told:
+    lost = []
+    for side, rows in summary.latency_ms.items():
+        known = [(name, rows["total"][name]) for name in ("p50", "p90", "p99")]
+        words = ", ".join(f"{name} {ms:.2f} ms" for name, ms in known if ms is not None)
+        lost.append(f"{side}: {words or 'no figure'}.")
+    if isinstance(summary, LatencySummary):
+        for side, ratio in summary.ratio.items():
+            known_ends = ratio.ci95
+            ends = f" ({known_ends[0]:.2f} to {known_ends[1]:.2f})" if known_ends else ""
+            lost.insert(0, f"{side} takes {ratio.value:.2f} times as long as {ratio.to}{ends}.")
+    return _Told(lost)
+
+
+def _tail(summary: TailSummary) -> _Told:
+    """At the user's own deadline where there is one, which is the same for every stack."""
+    metric, lost = title(summary.task, summary.metric), []
+    for side, found in summary.tail.items():
+        known = {name: one for name, one in found.thresholds.items() if one is not None}
+        own = [name for name in known if name.endswith("ms")] or list(known)
+        words = f"{side}: {metric} {share(found.quality, 2)} without a deadline"
+        if own:
+            one = known[own[0]]
+            kind = "" if own[0].endswith("ms") else f", its own p{own[0]}"
+            words += f", {share(one.worst, 2)} in the worst round at {one.ms:.2f} ms{kind}"
+        lost.append(f"{words}.")
+    given = any(name.endswith("ms") for one in summary.tail.values() for name in one.thresholds)
+    return _Told(lost, next=None if given else "add --deadline-ms, which is the same for all.")
+
+
+def _audit(summary: AuditSummary) -> _Told:
+    pairs = summary.pairs
+    failed = [f"{pair.deploy} ({pair.model})" for pair in pairs if not pair.passed]
+    if not summary.gate.rules:
+        return _Told(["Nothing was judged: the document has no rules."])
+    if not failed:
+        return _Told([f"{len(pairs)} of {count(len(pairs), 'pair')} pass every rule."])
+    fail = "fails" if len(failed) == 1 else "fail"
+    lost = [f"{len(failed)} of {count(len(pairs), 'pair')} {fail}: {', '.join(failed)}."]
+    rules = dict.fromkeys(rule.rule for rule in summary.gate.rules if rule.failed)
+    return _Told(lost, f"Failed: {'; '.join(rules)}.")
+
+
+def _replay(summary: ReplaySummary) -> _Told:
+    kinds = dict.fromkeys(pair.verdict for pair in summary.pairs)
+    found = [
+        f"{sum(pair.verdict == kind for pair in summary.pairs)} of "
+        f"{count(len(summary.pairs), 'pair')} {kind}"
+        for kind in kinds
+    ]
+    lost = [f"{'; '.join(found)}."]
+    if summary.contradictions:
+        lost.append(f"The bundle contradicts itself in {len(summary.contradictions)} places.")
+    return _Told(lost)
+
+
+def _named(side: Profile) -> str:
+    return " +".join([side.profile, *side.overrides])
+
+
+_COMMANDS: dict[str, Callable[[Any], _Told]] = {
+    "run": _pair,
+    "explain": _explain,
+    "sweep": _sweep,
+    "worst": _worst,
+    "latency": _latency,
+    "tail": _tail,
+    "audit": _audit,
+    "replay": _replay,
+}

@@ -229,7 +229,7 @@ def test_a_label_that_the_model_does_not_know(simulate, data, tmp_path):
         (["--set", "deploy.resize.interpolation=area"], "pillow offers bilinear, bicubic"),
         (["--set", "train.rezise.backend=opencv"], "unknown key 'rezise'; did you mean 'resize'?"),
         (["--fail-on", "flips are bad"], "cannot read the rule 'flips are bad'"),
-        (["--fail-on", "flip_rate > 1"], "for percent write 1%"),
+        (["--fail-on", "flip_rate > 1"], "write 1% or 100%"),
         (["--fail-on", "flip_raet > 1%"], "did you mean flip_rate"),
         (["--fail-on", "deploy.latency.p98 > 1ms"], "which this run does not have"),
         (["--limit", "0"], "limit must be at least 1, got 0"),

@@ -32,6 +32,8 @@ OPS: dict[str, Callable[[float, float], bool]] = {
 UNITS: dict[str, tuple[str, Decimal]] = {
     "": ("", Decimal(1)),
     "%": ("fraction", Decimal("0.01")),
+    "point": ("fraction", Decimal("0.01")),
+    "points": ("fraction", Decimal("0.01")),
     "us": ("time", Decimal("0.001")),
     "ms": ("time", Decimal(1)),
     "s": ("time", Decimal(1000)),
@@ -40,6 +42,10 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"flip_rate", r"flips.rate"),
+    (r"flip_rate\.low", r"flips.ci95.0"),
+    (r"flip_rate\.high", r"flips.ci95.1"),
+    (r"delta\.(\w+)\.low", r"delta.\1.ci95.0"),
+    (r"delta\.(\w+)\.high", r"delta.\1.ci95.1"),
     (r"delta\.(\w+)", r"delta.\1.value"),
     (r"([\w-]+)\.(quality|tail_quality@.+)", r"tail.\1.\2"),
     (r"([\w-]+)\.qps", r"served.\1.qps"),
@@ -49,15 +55,31 @@ ALIASES: tuple[tuple[str, str], ...] = (
 )
 """(pattern of a whole name, path in the summary); the first pattern that matches is used."""
 
+_SHORT: tuple[tuple[str, str], ...] = (
+    (r"flips\.rate", "flip_rate"),
+    (r"flips\.ci95\.0", "flip_rate.low"),
+    (r"flips\.ci95\.1", "flip_rate.high"),
+    (r"delta\.(\w+)\.value", r"delta.\1"),
+    (r"delta\.(\w+)\.ci95\.0", r"delta.\1.low"),
+    (r"delta\.(\w+)\.ci95\.1", r"delta.\1.high"),
+    (r"tail\.([\w-]+)\.(quality|tail_quality@.+)", r"\1.\2"),
+    (r"(train|deploy)\.metric\.([\w ]+)", r"\1.\2"),
+    (r"latency_ms\.([\w-]+)\.total\.(.+)", r"\1.latency.\2"),
+    (r"latency_ms\.([\w-]+)\.(.+)", r"\1.latency.\2"),
+)
+"""(pattern of a path in the summary, its name in a rule): :data:`ALIASES` the other way round."""
+_NOT_RESULTS = ("schema", "seconds", "workers")
+
 _FRACTIONS = (
-    r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\..*|(train|deploy)\.metric\..*|tail\..*"
+    r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
+    r"|(train|deploy)\.metric\..*|tail\..*"
 )
 _COUNTS = r"flips\.\w+|samples|skipped|labelled"
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"
 _RULE = re.compile(
     r"\s*(?P<name>\w[\w. @-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
     r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
-    r"\s*(?P<unit>%|us|ms|s|)\s*"
+    r"\s*(?P<unit>%|points?|us|ms|s|)\s*"
 )
 _MISSING = object()
 
@@ -83,17 +105,19 @@ def parse(rule: str) -> Rule:
     """Read one rule, ``NAME OP NUMBER[UNIT]``.
 
     Args:
-        rule: for example ``flip_rate > 1%``, ``delta.top1 < -0.5%``, ``deploy.latency.p90 > 20ms``.
+        rule: for example ``flip_rate > 1%``, ``delta.top1 < -0.5 points``,
+            ``flip_rate.low > 5%`` (the lower end of the 95 % interval),
+            ``deploy.latency.p90 > 20ms``.
 
     Raises:
-        UserError: it is not a rule, the unit does not fit the figure, or a fraction is compared
-            with 1 or more (``flip_rate > 1`` was written for ``1%``).
+        UserError: it is not a rule, the unit does not fit the figure, or a share is compared with
+            a bare number other than 0 (``delta.top1 < -0.5`` may mean half a point or 50).
     """
     match = _RULE.fullmatch(rule)
     if match is None:
         raise UserError(
-            f"cannot read the rule {rule!r}; write NAME {'|'.join(OPS)} NUMBER with %, us, ms, s"
-            " or no unit, for example 'flip_rate > 1%'"
+            f"cannot read the rule {rule!r}; write NAME {'|'.join(OPS)} NUMBER with %, points, us,"
+            " ms, s or no unit, for example 'flip_rate > 1%'"
         )
     path = _expand(match["name"])
     measures, size = UNITS[match["unit"]]
@@ -178,41 +202,77 @@ def _length(about: Sequence[Any]) -> int:
     return least if least == most else 0
 
 
-def evaluate(rules: Sequence[Rule], summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
-    """Apply rules to a summary; a rule that cannot be evaluated fails.
+def evaluate(
+    rules: Sequence[Rule], summary: Mapping[str, Any] | Typed, undecided: str = "fail"
+) -> dict[str, Any]:
+    """Apply rules to a summary; a rule that names no figure fails.
 
     Args:
         rules: any number; without rules the gate passes.
         summary: as in ``summary.json``.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
 
     Returns:
-        ``{"passed": bool, "rules": [{"rule", "value", "limit", "unit", "failed", "reason"}]}``;
-        ``value`` is None where the figure is not a finite number, and ``reason`` then says why;
-        ``unit`` is ``fraction``, ``ms`` or empty.
+        The fields of :class:`simulator.results.shared.Gate`.
     """
     outcomes = [_apply(rule, summary) for rule in rules]
+    if undecided == "pass":
+        outcomes = [one | {"failed": one["failed"] and not one["undecided"]} for one in outcomes]
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
+
+
+def names(summary: Mapping[str, Any] | Typed) -> dict[str, tuple[float | None, str]]:
+    """Return every figure of a run that a rule can name, with its value and its unit.
+
+    Args:
+        summary: as in ``summary.json``.
+    """
+    found: dict[str, tuple[float | None, str]] = {}
+    for path in _leaves(summary, ""):
+        value, unit = _find(summary, path.split(".")), _unit(path)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        listed = re.search(r"(?<!ci95)(?<!p\d\d)\.\d+(\.|$)", path)
+        if (number or (value is None and unit)) and not listed and path not in _NOT_RESULTS:
+            found[_shortest(path)] = value, unit
+    return found
+
+
+def _shortest(path: str) -> str:
+    """The name of a figure as people write it in a rule."""
+    for pattern, name in _SHORT:
+        if match := re.fullmatch(pattern, path):
+            return match.expand(name)
+    return path
 
 
 def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
     found = _find(summary, rule.path.split("."))
     outcome = {
         "rule": rule.text, "value": None, "limit": rule.limit, "unit": _unit(rule.path),
-        "failed": True,
+        "failed": True, "undecided": False, "chance": None,
     }  # fmt: skip
     if found is _MISSING:
         return {**outcome, "reason": f"this run has no {rule.path}"}
     if found is None:
         why = summary.get("missing", {}).get(rule.path, f"{rule.path} has no value in this run")
-        return {**outcome, "reason": why}
+        return {**outcome, "undecided": True, "reason": why}
     if isinstance(found, Mapping | list | tuple | Typed):
         return {**outcome, "reason": _not_one(rule.path, list(_leaves(found, f"{rule.path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
         return {**outcome, "reason": f"{rule.path} is {found!r}, not a number"}
     if not math.isfinite(found):
         return {**outcome, "reason": f"{rule.path} is {found}, not a finite number"}
-    failed = OPS[rule.op](found, rule.limit)
-    return {**outcome, "value": found, "failed": failed, "reason": None}
+    failed, chance = OPS[rule.op](found, rule.limit), _chance(rule, summary)
+    return {**outcome, "value": found, "failed": failed, "chance": chance, "reason": None}
+
+
+def _chance(rule: Rule, summary: Mapping[str, Any] | Typed) -> bool | None:
+    """Whether the limit lies in the figure's 95 % interval; None where there is no interval."""
+    *parent, last = rule.path.split(".")
+    ends = _find(summary, [*parent, "ci95"]) if last in ("rate", "value", "ms") else None
+    if not isinstance(ends, list | tuple) or None in ends:
+        return None
+    return bool(ends[0] <= rule.limit <= ends[1])
 
 
 def _expand(name: str) -> str:
@@ -230,10 +290,10 @@ def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
         raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is {is_a}")
     if measures == "fraction" and not fraction and re.fullmatch(_COUNTS, path):
         raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is a count")
-    if fraction and not measures and abs(limit) >= 1:
+    if fraction and not measures and limit:
         raise UserError(
-            f"the rule {rule!r} compares a fraction between -1 and 1 with {limit:g};"
-            f" for percent write {limit:g}%"
+            f"the rule {rule!r} compares a share with a bare number; write {limit:g}% or "
+            f"{limit * 100:g}%"
         )
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "audit": "check several stacks and models against the rules of one document",
     "verify": "check whether the bundle of an audit was changed; runs nothing",
     "replay": "run the bundle of an audit again, and say what changed and why",
+    "gate": "list the figures of a run, and apply rules to them; runs nothing",
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
     "profiles": "list, show, create, import and check profiles",

@@ -52,7 +52,13 @@ def gate(parser: argparse.ArgumentParser, example: str) -> None:
     """Add the gate rules."""
     parser.add_argument(
         "--fail-on", action="append", default=[], metavar="RULE",
-        help=f'fail the gate if the rule holds, e.g. "{example}"; exit code 1',
+        help=f'fail the gate if the rule holds, e.g. "{example}"; exit code 1; '
+        "simulate gate --list RUN names all figures",
+    )  # fmt: skip
+    parser.add_argument(
+        "--undecided", choices=("pass", "fail"), default="fail",
+        help="what a rule gives whose figure the samples do not give, such as a p99 of 100 "
+        "samples; default: fail",
     )  # fmt: skip
 
 

@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
             qps=options.qps,
             deadline_ms=options.deadline_ms,
             fail_on=options.fail_on,
+            undecided=options.undecided,
             **common.shared(options, bar),
         )
     return show(result, options.json)

@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.model,
             overrides=options.overrides,
             fail_on=options.fail_on,
+            undecided=options.undecided,
             strict=options.strict,
             quick=options.quick,
             **common.shared(options, bar),

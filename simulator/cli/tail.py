@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
             max_minutes=options.max_minutes,
             times=options.times,
             fail_on=options.fail_on,
+            undecided=options.undecided,
             **common.shared(options, bar),
         )
     return show(result, options.json)

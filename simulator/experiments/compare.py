@@ -31,6 +31,7 @@ def simulate(
     model: str | Path | None = None,
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
+    undecided: str = "fail",
     strict: bool = False,
     quick: bool = False,
     **options: Unpack[Options],
@@ -43,6 +44,7 @@ def simulate(
         model: a model card; the built-in model by default.
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule that holds fails the gate.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         strict: a difference between the profile and the settings in force is an error.
         quick: do not run each axis alone on every sample; the summary's ``alone`` stays empty.
         options: see :class:`simulator.Options`.
@@ -76,13 +78,14 @@ def simulate(
                 fail_on=fail_on,
                 strict=strict,
                 quick=quick,
+                undecided=undecided,
             ),
         }
         with watch.opened, job.writer(folder, start, session) as run:
             done = run_and_keep(session, merged, run, timed=True, watches=[watch])
             found = conclude(session, watch, merged, done, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took | {"under": session.condition})
+            summary = judged(found, rules, took | {"under": session.condition}, undecided)
             run.finish(summary, took)
     return Result(summary, folder)
 

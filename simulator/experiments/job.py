@@ -75,16 +75,19 @@ class Result(Generic[R_co]):
         return self.summary.gate.passed
 
 
-def judged(summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any]) -> S:
+def judged(
+    summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any], undecided: str = "fail"
+) -> S:
     """Return a summary with its last fields, the outcome of the gate, and its verdict.
 
     Args:
         summary: of a finished run.
         rules: of the gate.
         took: the last fields: ``seconds``, ``workers`` and ``under``.
+        undecided: see :func:`simulator.analysis.gate.evaluate`.
     """
     whole = summary.model_copy(update=dict(took))
-    outcome = Gate.model_validate(gate.evaluate(rules, whole))
+    outcome = Gate.model_validate(gate.evaluate(rules, whole, undecided))
     return concluded(whole.model_copy(update={"gate": outcome}))
 
 

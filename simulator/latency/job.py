@@ -136,6 +136,7 @@ def timed_job(
     sides: Mapping[str, Chosen],
     overrides: Sequence[str],
     fail_on: Sequence[str],
+    undecided: str,
     measurement: Measurement[S],
     own: Mapping[str, Any],
 ) -> Result[S]:
@@ -146,6 +147,7 @@ def timed_job(
         sides: the stacks by name.
         overrides: ``STACK.KEY=VALUE``; *sides* already include them.
         fail_on: gate rules.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         measurement: how it measures.
         own: its further arguments, which the manifest keeps for ``simulate resume``.
 
@@ -156,7 +158,9 @@ def timed_job(
     refuse_missing(sides.values())
     folder = job.folder(job.command, sides)
     job.refuse_taken(folder)
-    asked = job.request(overrides=list(overrides), fail_on=list(fail_on), **own)
+    asked = job.request(
+        overrides=list(overrides), fail_on=list(fail_on), undecided=undecided, **own
+    )
     with job.session() as session:
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
@@ -171,7 +175,7 @@ def timed_job(
         with job.writer(folder, start, session) as run:
             found = measurement.measure(session, stacks, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took | {"under": session.condition})
+            summary = judged(found, rules, took | {"under": session.condition}, undecided)
             run.finish(summary, took)
     return Result(summary, folder)
 

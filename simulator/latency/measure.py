@@ -36,6 +36,7 @@ def latency(
     qps: float | None = None,
     deadline_ms: float | None = None,
     fail_on: Sequence[str] = (),
+    undecided: str = "fail",
     **options: Unpack[Options],
 ) -> Result[LatencySummary] | Result[LoadSummary]:
     """Measure the latency of stacks.
@@ -54,6 +55,7 @@ def latency(
         qps: Server: arrivals per second. Offline: the expected rate, needed with *seconds*.
         deadline_ms: Server: the limit that LoadGen checks the p99 against.
         fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -80,9 +82,9 @@ def latency(
         "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
     }  # fmt: skip
     if under_load is not None:
-        return timing.timed_job(job, sides, overrides, fail_on, under_load, own)
+        return timing.timed_job(job, sides, overrides, fail_on, undecided, under_load, own)
     rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
-    return timing.timed_job(job, sides, overrides, fail_on, rounds, own)
+    return timing.timed_job(job, sides, overrides, fail_on, undecided, rounds, own)
 
 
 def _load(

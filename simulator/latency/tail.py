@@ -43,6 +43,7 @@ def tail(
     max_minutes: float = MINUTES,
     times: Sequence[str] = (),
     fail_on: Sequence[str] = (),
+    undecided: str = "fail",
     **options: Unpack[Options],
 ) -> Result[TailSummary]:
     """Measure how good stacks are when late answers count as wrong.
@@ -60,6 +61,7 @@ def tail(
         times: ``[STACK=]FILE``: latencies logged on a device, instead of measuring; see
             :func:`simulator.latency.recorded.load_times`.
         fail_on: gate rules, for example ``deploy.tail_quality@99 < 70%``.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -88,6 +90,7 @@ def tail(
         sides,
         overrides,
         fail_on,
+        undecided,
         _Tail(policy, tables, deadlines_ms, automatic),
         {
             "profiles": list(profiles), "train": train, "deploy": deploy,

@@ -9,11 +9,13 @@ from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
 from simulator.results.shared import RuleOutcome
 from simulator.tasks.figures import Delta
 
-PASSED, FAILED, ERROR = "passed", "FAILED", "ERROR"
+PASSED, FAILED, ERROR, UNDECIDED = "passed", "FAILED", "ERROR", "undecided"
 
 
 def verdict(outcome: RuleOutcome) -> str:
     """Return what came of a rule; an error is one that could not be judged, which fails too."""
+    if outcome.undecided:
+        return UNDECIDED
     if outcome.reason is not None:
         return ERROR
     return FAILED if outcome.failed else PASSED
@@ -23,7 +25,8 @@ def got(outcome: RuleOutcome) -> str:
     """Return the figure, or why there is none."""
     if outcome.reason is not None:
         return str(outcome.reason)
-    return f"got {number(outcome.value, outcome.unit)}"
+    chance = ", which chance may explain" if outcome.failed and outcome.chance else ""
+    return f"got {number(outcome.value, outcome.unit)}{chance}"
 
 
 def number(value: float | None, unit: str) -> str:

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.report.rules import got
+from simulator.report import rules
 from simulator.report.words import differences, ends, no_effect, points, run_on, settings
-from simulator.results.pair import AxisEffect, AxisSide, PairSummary
+from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Profile, Summary
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.tasks.task import TASKS
@@ -62,10 +62,21 @@ def _axes(summary: PairSummary, console: Console) -> None:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
     shown = table("What differs", "axis", "train", "deploy", "swapped alone")
+    alone = {axis: one for one in summary.alone for axis in one.axes}
     for entry in summary.axes:
         sides = [_side(entry[side]) for side in ("train", "deploy")]
-        shown.add_row(entry.axis, *sides, _effect(entry.effect, summary.sample_unit))
+        effect = _effect(entry.effect, summary.sample_unit)
+        shown.add_row(entry.axis, *sides, _answered(alone.get(entry.axis), effect))
     console.print(shown)
+
+
+def _answered(alone: Alone | None, effect: str) -> str:
+    """How many answers an axis changes, before its effect on the network's input."""
+    if alone is None or alone.why:
+        return escape(alone.why) if alone and alone.why else effect
+    together = f" with {' '.join(alone.axes[1:])}" if len(alone.axes) > 1 else ""
+    changed = f"[bold]{alone.changed:,} of {alone.units:,} change{together}[/]"
+    return changed if effect == NOTHING else f"{changed}; {effect}"
 
 
 def _side(side: AxisSide) -> str:
@@ -141,12 +152,11 @@ def _latency(summary: PairSummary, console: Console) -> None:
     ]
     if not stages:
         return
-    flight = summary.workers
-    title = f"Latency, ms p50 / p90 (wall clock, {flight} samples in flight)"
-    shown = table(title, "", *stages, right=1)
-    for side, rows in latency.items():
-        cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for stage in stages]
-        shown.add_row(side, *cells)
+    title = f"Latency, ms p50 / p90 (wall clock, {summary.workers} samples in flight)"
+    shown = table(title, "", *latency, right=1)
+    for stage in stages:
+        cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for rows in latency.values()]
+        shown.add_row(stage, *cells)
     console.print(shown)
 
 
@@ -180,8 +190,12 @@ def gate(summary: Summary, console: Console) -> None:
     """Print what came of each rule."""
     found = summary.gate
     for rule in found.rules:
-        verdict = "[red]FAILED[/]" if rule.failed else "[green]passed[/]"
-        console.print(f"gate {verdict} {escape(rule.rule)}: {escape(got(rule))}", highlight=False)
+        word = rules.verdict(rule)
+        style = "red" if rule.failed else "yellow" if rule.undecided else "green"
+        console.print(
+            f"gate [{style}]{word}[/] {escape(rule.rule)}: {escape(rules.got(rule))}",
+            highlight=False,
+        )
     if found.rules:
         word = "[bold green]PASSED" if found.passed else "[bold red]FAILED"
         console.print(f"gate {word}[/]")

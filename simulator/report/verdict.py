@@ -17,7 +17,7 @@ from simulator.report.words import (
     title,
 )
 from simulator.results.audits import AuditSummary, ReplaySummary
-from simulator.results.pair import Alone, PairSummary
+from simulator.results.pair import PairSummary
 from simulator.results.shared import Profile, Summary, Verdict
 from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -61,7 +61,10 @@ def _decision(summary: Summary) -> Literal["ok", "not ok", "undecided"] | None:
         return "not ok" if differs or summary.contradictions else "ok"
     if not summary.gate.rules:
         return None
-    return "ok" if summary.gate.passed else "not ok"
+    failed = any(rule.failed and not rule.undecided for rule in summary.gate.rules)
+    if not failed and any(rule.undecided for rule in summary.gate.rules):
+        return "undecided"
+    return "not ok" if failed else "ok"
 
 
 def _pair(summary: PairSummary) -> _Told:
@@ -91,17 +94,16 @@ def _alone(summary: PairSummary) -> str | None:
     ran = [one for one in summary.alone if one.why is None]
     if not ran:
         return None
-    most = ran[0]
-    if not most.changed:
+    changed = {" with ".join(one.axes): one.changed for one in ran if one.changed}
+    if not changed:
         return "No axis changes an answer alone."
-    first = "Most of it" if 2 * most.changed > summary.flips.count else "The largest part"
-    others = [one for one in ran[1:] if one.changed]
-    rest = f"; {', '.join(map(_changed, others[:2]))}" if others else ""
-    return f"{first}: {_changed(most)}{rest}."
-
-
-def _changed(one: Alone) -> str:
-    return f"{' with '.join(one.axes)} ({one.changed:,} alone)"
+    (first, most), *others = changed.items()
+    half = summary.flips.count / 2
+    if half < most <= summary.flips.count and all(number <= half for _, number in others):
+        rest = "".join(f"; {axis} {number:,}" for axis, number in others[:2])
+        return f"Most of it: {first} ({most:,} alone{rest})."
+    rest = "".join(f", {axis} {number:,}" for axis, number in others[:2])
+    return f"Swapped alone, {first} changes {most:,}{rest}."
 
 
 def _explain(summary: ExplainSummary) -> _Told:

@@ -29,6 +29,11 @@ class RuleOutcome(Typed):
     unit: Literal["fraction", "ms", ""] = Field(description="empty: a count or a ratio")
     failed: bool = Field(description="true where the condition holds, or cannot be judged")
     reason: str | None = Field(description="why there is no figure; None where there is one")
+    undecided: bool = Field(default=False, description="whether the samples do not give the figure")
+    chance: bool | None = Field(
+        default=None,
+        description="whether the limit lies in the figure's 95 % interval; None: it has none",
+    )
 
 
 class Gate(Typed):

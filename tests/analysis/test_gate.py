@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.analysis.gate import check, evaluate, figures, parse
+from simulator.analysis.gate import check, evaluate, figures, names, parse
 from simulator.errors import UserError
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -74,14 +74,17 @@ def fails(rule, summary=SUMMARY):
         ("flip_rate > 1%", True),
         ("flip_rate > 3%", False),
         ("flip_rate >= 3%", True),
-        ("flips.rate > 0.029", True),
+        ("flips.rate > 2.9%", True),
         ("flip_rate>5%", False),
         ("delta.top1 < -0.5%", True),
         ("delta.top1 < -2%", False),
         ("delta.top1.ci95.0 < -1.5 %", True),
+        ("delta.top1.low < -1.5 points", True),
+        ("delta.top1.high < 0 points", False),
+        ("delta.top1 < -1 point", False),
         ("deploy.top1 < 79%", False),
         ("deploy.top1 <= 79%", True),
-        ("train.metric.top1 == .8", True),
+        ("train.metric.top1 == 80 %", True),
         ("train.top1 != 80%", False),
         ("flips.right_to_wrong > 12", False),
         ("flips.right_to_wrong > 1e1", True),
@@ -109,7 +112,7 @@ def test_a_rule_fails_where_its_condition_holds(rule, failed):
         ("percentiles.deploy.p50.ms > 3999us", True),
         ("percentiles.deploy.p50.ci95.1 > 4.4ms", True),
         ("deploy.tail_quality@99 < 70%", True),
-        ("deploy.tail_quality@99 < 0.69", False),
+        ("deploy.tail_quality@99 < 69%", False),
         ("ort-int8_2.tail_quality@99 < 70%", False),
         ("deploy.tail_quality@12ms < 51%", True),
         ("deploy.tail_quality@12ms < 50%", False),
@@ -190,6 +193,8 @@ def test_one_failed_rule_fails_the_gate_and_each_is_told():
                 "unit": "fraction",
                 "failed": True,
                 "reason": None,
+                "undecided": False,
+                "chance": None,
             },
             {
                 "rule": "flips.count > 99",
@@ -198,6 +203,8 @@ def test_one_failed_rule_fails_the_gate_and_each_is_told():
                 "unit": "",
                 "failed": False,
                 "reason": None,
+                "undecided": False,
+                "chance": None,
             },
         ],
     }
@@ -292,16 +299,16 @@ def test_bad_syntax_shows_an_example(rule):
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
-        ("flip_rate > 1", "for percent write 1%"),
-        ("deploy.top1 < 75", "for percent write 75%"),
+        ("flip_rate > 1", "write 1% or 100%"),
+        ("deploy.top1 < 75", "write 75% or 7500%"),
         ("flip_rate > 20ms", "flips.rate is not a time"),
         ("deploy.latency.p90 > 5%", "is a time: use us, ms or s"),
         ("flips.count > 1e999", "too large"),
         ("deploy.latency.infer.p90 > 5%", "is a time: use us, ms or s"),
         ("8bit.latency.mean > 5%", "is a time: use us, ms or s"),
         ("deploy.tail_quality@12ms < 70ms", "is not a time"),
-        ("deploy.tail_quality@99 < 70", "for percent write 70%"),
-        ("deploy.quality < 70", "for percent write 70%"),
+        ("deploy.tail_quality@99 < 70", "write 70% or 7000%"),
+        ("deploy.quality < 70", "write 70% or 7000%"),
     ],
 )
 def test_a_rule_that_cannot_mean_what_it_says_is_refused(rule, says):
@@ -349,3 +356,46 @@ def test_a_figure_of_a_run_is_found_as_it_is_in_the_file():
 
     assert found.description == "of every stack but the first"
     assert "ratio.deploy.ci95.1" in set(figures(*timed(LatencySummary, ["deploy"])))
+
+
+@pytest.mark.parametrize(
+    ("rule", "chance"),
+    [
+        ("delta.top1 < -0.5%", True),
+        ("delta.top1 < -3%", False),
+        ("delta.top1.low < -0.5%", None),
+        ("flip_rate > 1%", None),
+    ],
+)
+def test_a_limit_inside_the_interval_may_be_chance(rule, chance):
+    (outcome,) = evaluate([parse(rule)], SUMMARY)["rules"]
+
+    assert outcome["chance"] is chance
+
+
+def test_a_figure_that_the_samples_do_not_give_is_undecided():
+    rules = [parse("deploy.latency.p99 > 20ms"), parse("deploy.latency.p50 > 20ms")]
+
+    strict, lenient = (evaluate(rules, TIMED, how) for how in ("fail", "pass"))
+
+    assert [one["undecided"] for one in strict["rules"]] == [True, False]
+    assert not strict["passed"] and lenient["passed"]
+    assert lenient["rules"][0]["failed"] is False
+
+
+def test_a_figure_that_the_run_lacks_fails_even_where_undecided_passes():
+    found = evaluate([parse("deploy.latency.color.p50 > 1ms")], TIMED, "pass")
+
+    assert not found["passed"]
+
+
+def test_every_listed_name_is_a_rule_on_that_figure():
+    listed = names(SUMMARY) | names(TIMED)
+
+    assert {"flip_rate", "delta.top1.high", "deploy.top1", "deploy.latency.p90",
+            "deploy.latency.p99.9", "deploy.tail_quality@12.5ms"} <= set(listed)  # fmt: skip
+    for summary in (SUMMARY, TIMED):
+        for name, (value, unit) in names(summary).items():
+            limit = {"fraction": "1%", "ms": "1ms", "": "1"}[unit]
+            (outcome,) = evaluate([parse(f"{name} > {limit}")], summary)["rules"]
+            assert outcome["value"] == value, name

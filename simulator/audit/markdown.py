@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simulator.report.rules import ERROR, FAILED, cells, evidence, got, notes, verdict
+from simulator.report.rules import ERROR, FAILED, UNDECIDED, cells, evidence, got, notes, verdict
 from simulator.report.words import count
 from simulator.results.audits import AuditedRule, AuditedStack, AuditSummary
 
@@ -16,7 +16,7 @@ MOST = 60_000
 """Bytes; GitHub takes 65,536 characters in a comment."""
 _CELL = 240
 """Characters of one name, reason or figure."""
-_MARKS = {FAILED: "❌", ERROR: "⚠️"}
+_MARKS = {FAILED: "❌", ERROR: "⚠️", UNDECIDED: "⚠️"}
 _ESCAPED = re.compile(r"([\\`*_\[\]<>#|~$&:@])")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 

@@ -10,7 +10,7 @@ from simulator.report.sections.section import Badge, Cell, Link, Section, Table,
 from simulator.report.words import PAGE
 from simulator.results.audits import AuditedPair, AuditSummary
 
-_KINDS = {rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad"}
+_KINDS = {rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad", rules.UNDECIDED: "bad"}
 
 
 @part(order=10)
@@ -55,8 +55,8 @@ def reasons(run: Run) -> Section | None:
         "rules",
         "Rules: what was found, and why they are there",
         "Which rules hold, and what is the reason for each?",
-        notes=["ERROR: the figure could not be worked out; that fails the gate too."]
-        if any(rules.verdict(one) == rules.ERROR for one in outcomes)
+        notes=["undecided: the samples do not give the figure; that fails the gate too."]
+        if any(one.undecided for one in outcomes)
         else [],
         tables=[
             Table(

@@ -107,6 +107,10 @@ def _alone(run: Run) -> list[str]:
     if not isinstance(run.summary, PairSummary):
         return []
     found = []
+    for one in run.summary.alone:
+        axes = " with ".join(one.axes)
+        words = one.why or f"{one.changed:,} of {one.units:,} answers change"
+        found.append(f"{axes} swapped alone: {words}.")
     for entry in run.summary.axes:
         effect = entry.effect
         if effect is None:

@@ -52,7 +52,7 @@ def test_a_pair_is_what_simulate_alone_would_have_left(card, data, cache, tmp_pa
 
     alone = simulator.simulate(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "alone",
-        overrides=['deploy.color.order="bgr"'], fail_on=["flip_rate > 50%"],
+        quick=True, overrides=['deploy.color.order="bgr"'], fail_on=["flip_rate > 50%"],
     )  # fmt: skip
     folder = result.folder / "pairs" / "tiny" / "bgr"
     assert untimed(folder).equals(untimed(alone.folder))

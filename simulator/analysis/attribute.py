@@ -107,10 +107,10 @@ def swap_in(axes: Sequence[str], game: Game) -> Floats:
 
 
 def swap_out(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): what one axis costs the deployment stack.
+    """Return (axes, 1 + R): what the deployment stack gets back if one axis is repaired.
 
-    It is the figure of the deployment stack minus that of the deployment stack with the axis of
-    the training stack.
+    It is the figure of the deployment stack with that axis of the training stack, minus the figure
+    of the deployment stack.
     """
     everything = frozenset(axes)
     whole = game(everything)

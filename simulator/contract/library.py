@@ -61,7 +61,10 @@ class Library:
     @property
     def version(self) -> str | None:
         """Return the installed version, or None; nothing is imported."""
-        return _version(self._distribution)
+        try:
+            return _version(self._distribution)
+        except importlib.metadata.PackageNotFoundError:
+            return None
 
     @property
     def present(self) -> bool:
@@ -83,8 +86,5 @@ class Library:
 
 
 @cache
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _version(distribution: str) -> str:
+    return importlib.metadata.version(distribution)

@@ -71,7 +71,7 @@ def _pair(summary: PairSummary) -> _Told:
     flips, unit = summary.flips, summary.unit
     units = "answers" if unit == "image" else f"{unit}s"
     changed = f"{flips.count:,} of {flips.units:,} {units} change"
-    lost = [changed + (f", {share(flips.rate)}{between(flips.ci95)}." if flips.units else ".")]
+    lost = [changed + (f": {share(flips.rate, 2)}{between(flips.ci95)}." if flips.units else ".")]
     metric = summary.metric
     if delta := summary.delta.get(metric):
         old, new = (side.metric[metric] for side in (summary.train, summary.deploy))
@@ -131,7 +131,7 @@ def _explain(summary: ExplainSummary) -> _Told:
 
 def _repair(summary: ExplainSummary, blame: Blame, name: str) -> str | None:
     """Which repair wins most; None where none wins anything."""
-    sign = -1 if (blame.total.value or 0) < 0 else 1
+    sign = 1 if (blame.total.value or 0) < 0 else -1  # a repair moves the figure back
     won = {axis: sign * (blame.swap_out[axis].value or 0) for axis in summary.axes}
     best = max(won, key=lambda axis: won[axis])
     if won[best] <= 0:

@@ -19,6 +19,7 @@ from simulator.latency import screen as timed
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
 from simulator.notices import Kind
+from simulator.report.verdict import line
 from simulator.results.read import read_summary
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100, 120])
@@ -138,7 +139,7 @@ def test_every_note_skip_and_rule_is_told(summaries, command):
     for note in summary["warnings"]:
         assert words(f"note {note}") in text
     for rule in summary["gate"]["rules"]:
-        verdict = "FAILED" if rule["failed"] else "passed"
+        verdict = "undecided" if rule["undecided"] else "FAILED" if rule["failed"] else "passed"
         assert f"gate {verdict} {rule['rule']}: " in text
         assert rule["reason"] is None or rule["reason"] in text
     assert text.endswith("run: runs/x") and "gate FAILED run:" in text
@@ -246,6 +247,7 @@ def test_what_is_piped_is_plain_and_120_wide(simulate, place, command):
     assert (code, err) == (0, "") and "\x1b[" not in out
     _, summary = read_summary(place / "shown")
     expected = screen(summary, 120).replace("runs/x", str(place / "shown"))
+    expected = f"{line(summary.verdict)}\n{expected}"
     assert out == f"{expected}report: {place / 'shown' / 'report.html'}\n"
 
 

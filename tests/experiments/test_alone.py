@@ -58,7 +58,7 @@ def test_the_axis_that_changes_most_comes_first_and_is_named(card, tmp_path):
 
     assert [one.axes for one in found.alone] == [["color"], ["resize"]]
     assert found.verdict.cause == "Most of it: color (10 alone)."
-    assert line(found.verdict).startswith("10 of 15 answers change, 66.7%")
+    assert line(found.verdict).startswith("10 of 15 answers change: 66.67%")
 
 
 def test_a_quick_run_leaves_it_out(card, data, tmp_path):

@@ -309,7 +309,7 @@ def test_the_exit_code_is_the_gates(simulate_tail, data, tmp_path, rule, code, s
         ("deploy.tail_quality@p99 < 70%", "deploy.tail_quality@99"),
         ("deploy.tail_quality < 70%", "deploy.tail_quality@"),
         ("train.tail_quality@99 < 70%", "deploy.tail_quality@99"),
-        ("deploy.tail_quality@99 < 70", "for percent write 70%"),
+        ("deploy.tail_quality@99 < 70", "write 70% or 7000%"),
         ("deploy.tail_quality@99 < 70ms", "is not a time"),
         ("deploy.latency.p99 > 70%", "is a time: use us, ms or s"),
         ("ratio.deploy.value > 2", "which this run does not have"),
@@ -335,7 +335,7 @@ def test_a_rule_on_what_a_log_does_not_have_costs_no_run(simulate_tail, data, tm
     if code == 2:
         assert name in err and not (tmp_path / "run").exists()
     else:
-        assert code == 1 and f"gate FAILED {rule}" in out
+        assert code == 1 and f"gate ERROR {rule}" in out
 
 
 # What people type

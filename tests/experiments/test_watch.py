@@ -172,11 +172,11 @@ def test_samples_that_are_skipped_are_stood_in_for(card, many, cache, tmp_path, 
 
     own, other = told_of(found), told_of(expected)
     assert own["skipped"] == len(broken)
-    for part in ("controls", "axes", "worst_flips", "looks"):
+    for part in ("controls", "axes", "worst_flips", "gallery"):
         assert own[part] == other[part]
     assert own["controls"]["self"]["samples"] == 4
     assert {axis["effect"]["samples"] for axis in own["axes"]} == {8}
-    assert len(own["looks"]) == IMAGES
+    assert len(own["gallery"]) == IMAGES
     assert pictures(found) == pictures(expected)
 
 

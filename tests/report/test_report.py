@@ -69,6 +69,7 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
         f"5 of 8 answers change: 62.50% (95 % interval {low:.2%} to {high:.2%}).",
         "top-1 goes from 75.00% to 50.00%, -25.00 points (95 % interval -66.38 to +26.38), which "
         "chance may explain.",
+        "Next: simulate explain, with the same options.",
     ]
     assert found.gate == Badge("Failed", "bad")
     assert found.rules == ["flip_rate > 1%: failed; got 62.5 %"]
@@ -186,8 +187,9 @@ def test_the_matrix_has_each_pair_in_its_cell(explanation):
 
 def test_the_largest_share_is_the_answer(explanation):
     assert head(explanation).answers == [
-        "Of -5.00 points of top-1, color has the largest share: -3.00 points (95 % interval -4.00 "
-        "to -2.00)."
+        "deploy_fp32 moves top-1 by -5.00 points.",
+        "color has most of it: -3.00 points (95 % interval -4.00 to -2.00).",
+        "Next: repair color first; alone that wins back 0.25 points of top-1.",
     ]
 
 
@@ -408,7 +410,7 @@ def test_what_could_not_be_worked_out_is_a_dash(tmp_path):
     }
     texts = [words(folder), words(eight(tmp_path / "pair", [math.nan] * 8, **changed))]
 
-    assert "Of – points of top-1, color has the largest share: – points, no more" in texts[0]
+    assert "color has the largest share: – points, no more than chance explains" in texts[0]
     assert "top-1 goes from – to –, – points." in texts[1]
     for text in texts:
         assert not re.search(r"\bnan\b|None|null\b", text), text

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from simulator.errors import RunError
+from simulator.files import TEXT, read_file
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
@@ -24,11 +25,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         RunError: the folder is not a run.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = from_json(read_file(folder / MANIFEST, TEXT))
         if not isinstance(manifest, dict) or "status" not in manifest:
             raise ValueError(f"{MANIFEST} is not one of ours")
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise RunError(f"{folder}: not a run, or a damaged one: {why}") from error
     return manifest
 
 
@@ -60,9 +62,9 @@ def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
     if found["status"] != "complete":
         raise RunError(f"{folder}: the run is {found['status']}, not complete")
     try:
-        summary = parse((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
+        summary = parse(read_file(folder / SUMMARY, TEXT), str(folder / SUMMARY))
         shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest
-        content = (folder / MANIFEST).read_bytes()
+        content = read_file(folder / MANIFEST, TEXT)
         return shape.model_validate_json(content, strict=True), summary
     except ValidationError as error:
         problem = f"{folder / MANIFEST}: {first_problem(error)}"

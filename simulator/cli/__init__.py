@@ -6,6 +6,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -33,6 +34,9 @@ COMMANDS = {
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
+
+_LONG = re.compile(r"\S{300,}")
+"""A word that nobody reads to its end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,7 +106,7 @@ def _failed(error: Exception) -> int:
     else:
         return _bug(error)
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {_LONG.sub(lambda word: shortened(word[0]), line)}", file=sys.stderr)
     return USER_ERROR
 
 

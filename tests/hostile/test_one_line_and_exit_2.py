@@ -173,9 +173,8 @@ def test_a_bug_of_ours_has_an_exit_code_of_its_own(capsys, monkeypatch):
 
     code, said = main(["verify", "x"]), capsys.readouterr().err
 
-    found = re.fullmatch(
-        r"error: a bug .*ZeroDivisionError: two lines; details are in (\S+)\n", said
-    )
+    line = r"error: a bug .*ZeroDivisionError: two lines; details are in (\S+)\n"
+    found = re.fullmatch(line, said)
     assert (code, bool(found)) == (3, True), said
     details = Path(found[1]).read_text()
     Path(found[1]).unlink()

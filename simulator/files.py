@@ -79,6 +79,19 @@ def hash_file(path: str | os.PathLike[str], most: int = LARGE) -> str:
     return found.hexdigest()
 
 
+def write_whole(place: Path, data: bytes) -> None:
+    """Write a file in one step: readers see the old one or the new one, also after a power cut.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = place.with_name(f".{place.name}.part")
+    draft.write_bytes(data)
+    make_durable(draft)
+    os.replace(draft, place)
+    make_durable(place.parent)
+
+
 def make_durable(path: Path) -> None:
     """Wait until a file or the names in a folder are on the disk."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

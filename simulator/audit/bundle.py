@@ -17,6 +17,7 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
+from simulator.files import hash_file, make_durable
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -82,6 +83,7 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
         }
         content = (json.dumps(listed, indent=2, ensure_ascii=False) + "\n").encode()
         archive.write(draft, folder, names, {**own, DIGESTS: content})
+        make_durable(draft)
         os.replace(draft, place)
         return _sha256(place)
     except OSError as error:
@@ -168,5 +170,4 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
 
 
 def _sha256(place: Path) -> str:
-    with place.open("rb") as file:
-        return hashlib.file_digest(file, _ALGORITHM).hexdigest()
+    return hash_file(place)

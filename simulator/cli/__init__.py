@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import logging
 import os
 import re
 import signal
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        with _terminated_like_interrupted():
+        with _terminated_like_interrupted(), _notes_on_stderr():
             return _run(arguments)
     except KeyboardInterrupt:
         print("interrupted; to continue the run: simulate resume RUN", file=sys.stderr)
@@ -125,6 +126,17 @@ def _bug(error: Exception) -> int:
         where = f"details cannot be written: {full.strerror}"
     print(f"error: a bug of the simulator, please report it: {said}; {where}", file=sys.stderr)
     return BUG
+
+
+@contextmanager
+def _notes_on_stderr() -> Iterator[None]:
+    """Print what the engine notes on its way, for example a cache entry that is made again."""
+    log, printed = logging.getLogger("simulator"), logging.StreamHandler(sys.stderr)
+    log.addHandler(printed)
+    try:
+        yield
+    finally:
+        log.removeHandler(printed)
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def _table(path: Path) -> pa.Table:
     try:
         check_file(path, TEXT)
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
+        missing = isinstance(error, (FileNotFoundError, IsADirectoryError))
         why = "no such file" if missing else f"cannot be read: {error.strerror}"
         raise DataError(f"{shortened(str(path))}: {why}") from error
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
+
+from simulator.files import write_whole
 
 
 def json_text(value: Any) -> str:
@@ -21,6 +22,4 @@ def finite(value: Any) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half."""
-    draft = path.with_name(f".{path.name}.part")
-    draft.write_text(json_text(value), encoding="utf-8")
-    os.replace(draft, path)
+    write_whole(path, json_text(value).encode())

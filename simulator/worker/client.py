@@ -28,7 +28,8 @@ CRASHES = 3
 LONGEST = 2**26
 """Bytes of an answer, whose arrays are elsewhere."""
 _UNREADABLE = (
-    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, TypeError, ValueError,
+    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, TypeError,
+    ValueError,
 )  # fmt: skip
 """What decoding raises for an answer that no worker of ours gives."""
 
@@ -279,11 +280,12 @@ def _error(name: str, message: str) -> errors.SimulatorError:
     """Return an error of a worker as one of ours."""
     if name == "ValueError":
         return Refused(message)
-    kind = getattr(errors, name, None)
+    kind: Any = getattr(errors, name, None)
     if kind is errors.ProfileError:
         return errors.ProfileError([message])
-    known = isinstance(kind, type) and issubclass(kind, errors.SimulatorError)
-    return kind(message) if known else UserError(message)
+    if isinstance(kind, type) and issubclass(kind, errors.SimulatorError):
+        return kind(message)
+    return UserError(message)
 
 
 def _until(deadline: float) -> float:

@@ -41,6 +41,8 @@ class Memory:
 
     def put(self, array: np.ndarray[Any, Any]) -> int:
         """Copy a C-contiguous array into the memory; return its offset in bytes."""
+        if array.dtype.hasobject:
+            raise TypeError("an array of Python objects cannot be sent to another process")
         start = -(-self._used // _ALIGN) * _ALIGN
         self._used = start + array.nbytes
         if self._used > self.size:
@@ -122,8 +124,6 @@ def _encode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype.hasobject:
-            raise TypeError("an array of Python objects cannot be sent to another process")
         array = np.ascontiguousarray(value).reshape(value.shape)
         return {"$array": [array.dtype.str, list(array.shape), memory.put(array)]}
     if isinstance(value, bytes):

@@ -21,7 +21,7 @@ class FragileDecoder(Decoder):
         print("libraries chatter")
         return np.full((image.height, image.width, 3), image.width, np.uint8)
 
-    def _trouble(self):
+    def _trouble(self):  # noqa: PLR0912  one kind of trouble each
         match self.options["idct"]:
             case "islow":  # a word that a profile may use: crash
                 ctypes.string_at(0)

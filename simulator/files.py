@@ -60,9 +60,11 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
         OSError: as for :func:`open_file`, or it cannot be read.
     """
     with open_file(path, most) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
+        data = file.read(os.fstat(file.fileno()).st_size)  # more would be allocated
+        while more := file.read(_CHUNK):  # it grew, or is one of /proc, which say 0 bytes
+            data += more
+            if len(data) > most:
+                raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
     return data
 
 

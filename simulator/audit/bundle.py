@@ -18,6 +18,7 @@ from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
 from simulator.files import hash_file, make_durable
+from simulator.results.json_text import parse_json
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -35,6 +36,8 @@ SCHEMA = 1
 REQUIRED = (DOCUMENT, MANIFEST, SUMMARY)
 MOST_TEXT = 2**28
 """Bytes of a JSON or YAML member: the manifest of a million images."""
+MOST_DIGESTS = 2**25
+"""Bytes of the list of digests of as many members as a bundle may have."""
 _ALGORITHM = "sha256"
 _TAKEN = {
     PROFILES_FOLDER: (".yaml",),
@@ -134,7 +137,7 @@ def check(packed: Archive) -> Checked:
 
 
 def _digests(packed: Archive) -> Mapping[str, str]:
-    listed = read_json(packed, DIGESTS)
+    listed = parse(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
     found = listed.get("digests")
     if listed.get("schema") != SCHEMA or listed.get("algorithm") != _ALGORITHM:
         raise RunError(f"{packed.path}: {DIGESTS} is not of schema {SCHEMA} with {_ALGORITHM}")
@@ -161,7 +164,7 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
         RunError: it is none.
     """
     try:
-        found = json.loads(content)
+        found = parse_json(content)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{where}: not JSON: {one_line(error, 100)}") from error
     if not isinstance(found, dict):

@@ -9,6 +9,9 @@ from pydantic_core import from_json, to_json
 
 from simulator.files import write_whole
 
+MOST_VALUES = 8_000_000
+"""Keys, values and commas in them: the manifest of a million images has half as many."""
+
 
 def json_text(value: Any) -> str:
     """Return models, dataclasses, mappings and lists as JSON; NaN and infinities become null."""
@@ -18,6 +21,18 @@ def json_text(value: Any) -> str:
 def finite(value: Any) -> Any:
     """Return a value as it comes back from its JSON: dictionaries, lists, finite numbers."""
     return from_json(to_json(value, inf_nan_mode="null"))
+
+
+def parse_json(content: str | bytes) -> Any:
+    """Return the value of a JSON text from anyone.
+
+    Raises:
+        ValueError: it is no JSON, holds half a character, or more than :data:`MOST_VALUES`.
+    """
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if sum(map(data.count, (b"[", b"{", b",", b":"))) > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    return from_json(data)
 
 
 def write_json(path: Path, value: Any) -> None:

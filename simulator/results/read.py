@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from simulator.errors import RunError
 from simulator.files import LARGE, TEXT, open_file, read_file
+from simulator.results.json_text import parse_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
@@ -29,7 +29,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         RunError: the folder is not a run.
     """
     try:
-        manifest = from_json(read_file(folder / MANIFEST, TEXT))
+        manifest = parse_json(read_file(folder / MANIFEST, TEXT))
         if not isinstance(manifest, dict) or "status" not in manifest:
             raise ValueError(f"{MANIFEST} is not one of ours")
     except (OSError, ValueError, RecursionError) as error:

@@ -38,6 +38,8 @@ COMMANDS = {
 
 _LONG = re.compile(r"\S{300,}")
 """A word that nobody reads to its end."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal may obey."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,7 +109,8 @@ def _failed(error: Exception) -> int:
     else:
         return _bug(error)
     for line in lines:
-        print(f"error: {_LONG.sub(lambda word: shortened(word[0]), line)}", file=sys.stderr)
+        short = _LONG.sub(lambda word: shortened(word[0]), line)
+        print(f"error: {_CONTROL.sub(lambda char: ascii(char[0])[1:-1], short)}", file=sys.stderr)
     return USER_ERROR
 
 

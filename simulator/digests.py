@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+
+from simulator.files import hash_file
 
 BATCH = 32
 """Files that a thread hashes at a time."""
@@ -44,7 +45,7 @@ class Digests:
 def sha256(path: Path) -> str | None:
     """Return the SHA-256 of a file in hexadecimal, or None if it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hash_file(path)
     except OSError:
         return None
 

@@ -83,3 +83,11 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
 def one_line(error: BaseException, limit: int = 500) -> str:
     """Return an error's text on one line, cut to *limit* characters; its type if it has no text."""
     return " ".join(str(error).split())[:limit] or type(error).__name__
+
+
+def shortened(text: str, limit: int = 200) -> str:
+    """Return text of at most *limit* characters; a longer one keeps its start and its end."""
+    if len(text) <= limit:
+        return text
+    head = limit - 1 - limit // 4
+    return f"{text[:head]}…{text[-(limit // 4) :]}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import importlib.metadata
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,16 @@ def package(name: str) -> str:
     return f"{dist.name} {dist.version}" if dist else ""
 
 
-def interrupt() -> None:
-    """Stop every worker at once, even during a call; the next call starts it again."""
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """Stop every worker at once, even during a call; none starts again before this is left."""
     for worker in _workers:
-        worker.kill()
+        worker.halt()
+    try:
+        yield
+    finally:
+        for worker in _workers:
+            worker.go_on()
 
 
 def home(name: str) -> Home | None:

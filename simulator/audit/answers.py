@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 from simulator.errors import RunError, one_line
 from simulator.experiments.summary import SIDES
 
+MOST_ANSWERS = 2**30
+"""Bytes of the records of a pair in memory; one long text may be packed a thousand times."""
+_ROWS = 1024
 _KEYS = ("sample", "side", "condition", "trial", "digest", "skipped", "ns")
 
 
@@ -41,7 +44,7 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
         if file.metadata.num_rows != len(SIDES) * images:
             rows = file.metadata.num_rows
             raise RunError(f"{where}: {rows:,} records of {images:,} images and two stacks")
-        table = file.read()
+        table = _bounded(file, where)
         names = [n for n in table.column_names if n not in _KEYS]
         found = {side: SideAnswers({}, {}) for side in SIDES}
         for row in table.to_pylist():
@@ -51,3 +54,13 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{where}: not records of a pair: {one_line(error, 100)}") from error
     return found
+
+
+def _bounded(file: pq.ParquetFile, where: str) -> pa.Table:
+    batches, size = [], 0
+    for batch in file.iter_batches(_ROWS):
+        size += batch.nbytes
+        if size > MOST_ANSWERS:
+            raise RunError(f"{where}: records of more than {MOST_ANSWERS:,} bytes")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, file.schema_arrow)

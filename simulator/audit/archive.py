@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from simulator.errors import RunError
+from simulator.files import LARGE, check_file
 
 MOST_MEMBERS = 20_000
 MOST_BYTES = 2**32
@@ -68,6 +69,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            check_file(path, LARGE)
             self._packed = zipfile.ZipFile(path)
         except _BROKEN as error:
             raise RunError(

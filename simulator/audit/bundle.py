@@ -17,6 +17,8 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
+from simulator.files import hash_file, make_durable
+from simulator.results.json_text import parse_json
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -34,6 +36,8 @@ SCHEMA = 1
 REQUIRED = (DOCUMENT, MANIFEST, SUMMARY)
 MOST_TEXT = 2**28
 """Bytes of a JSON or YAML member: the manifest of a million images."""
+MOST_DIGESTS = 2**25
+"""Bytes of the list of digests of as many members as a bundle may have."""
 _ALGORITHM = "sha256"
 _TAKEN = {
     PROFILES_FOLDER: (".yaml",),
@@ -82,6 +86,7 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
         }
         content = (json.dumps(listed, indent=2, ensure_ascii=False) + "\n").encode()
         archive.write(draft, folder, names, {**own, DIGESTS: content})
+        make_durable(draft)
         os.replace(draft, place)
         return _sha256(place)
     except OSError as error:
@@ -132,7 +137,7 @@ def check(packed: Archive) -> Checked:
 
 
 def _digests(packed: Archive) -> Mapping[str, str]:
-    listed = read_json(packed, DIGESTS)
+    listed = parse(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
     found = listed.get("digests")
     if listed.get("schema") != SCHEMA or listed.get("algorithm") != _ALGORITHM:
         raise RunError(f"{packed.path}: {DIGESTS} is not of schema {SCHEMA} with {_ALGORITHM}")
@@ -159,7 +164,7 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
         RunError: it is none.
     """
     try:
-        found = json.loads(content)
+        found = parse_json(content)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{where}: not JSON: {one_line(error, 100)}") from error
     if not isinstance(found, dict):
@@ -168,5 +173,4 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
 
 
 def _sha256(place: Path) -> str:
-    with place.open("rb") as file:
-        return hashlib.file_digest(file, _ALGORITHM).hexdigest()
+    return hash_file(place)

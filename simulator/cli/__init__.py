@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import logging
 import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from simulator.errors import UserError, unknown
+from simulator.errors import UserError, shortened, unknown
 
-PASS, GATE_FAILED, USER_ERROR = 0, 1, 2
+PASS, GATE_FAILED, USER_ERROR, BUG = 0, 1, 2, 3
 COMMANDS = {
     "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
@@ -29,21 +37,42 @@ COMMANDS = {
     "backends": "list the backends, their libraries and what they offer",
 }
 
+_LONG = re.compile(r"\S{300,}")
+"""A word that nobody reads to its end."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal may obey."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
         0: done, and every gate rule passed; 1: a gate rule failed; 2: an error that the user can
-        fix, or interrupted.
+        fix, or interrupted; 3: an error of ours, whose details are in a file.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
             stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        print(f"error: {unknown('command', arguments[0], COMMANDS)}", file=sys.stderr)
+    try:
+        with _terminated_like_interrupted(), _notes_on_stderr():
+            return _run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted; to continue the run: simulate resume RUN", file=sys.stderr)
         return USER_ERROR
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASS
+    except Exception as error:
+        return _failed(error)
+
+
+def _run(arguments: list[str]) -> int:
+    """Find the command, parse its arguments and run it."""
+    for one in (*arguments, os.getcwd()):
+        _refuse_unwritable(one)
+    if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise UserError(unknown("command", shortened(arguments[0]), COMMANDS))
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     command = importlib.import_module(f"simulator.cli.{name}")
     prog = "simulate" if name == "run" else f"simulate {name}"
@@ -57,15 +86,75 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
     command.arguments(parser)
+    return int(command.run(parser.parse_args(arguments)))
+
+
+def _refuse_unwritable(text: str) -> None:
+    """Refuse what cannot be written to a run's JSON: a name of bytes that are not UTF-8, a NUL."""
     try:
-        return int(command.run(parser.parse_args(arguments)))
-    except UserError as error:
-        for line in str(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
-        return USER_ERROR
-    except KeyboardInterrupt:
-        print("interrupted; to continue the run: simulate resume RUN", file=sys.stderr)
-        return USER_ERROR
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PASS
+        text.encode()
+    except UnicodeEncodeError:
+        name = shortened(text.encode("utf-8", "backslashreplace").decode())
+        raise UserError(f"{name}: is not UTF-8 text; rename the file or folder") from None
+    if "\0" in text:
+        raise UserError(f"{shortened(text)!r}: holds a NUL character")
+
+
+def _failed(error: Exception) -> int:
+    """Print an error: a line or more that the user can act on, or where the details of ours are."""
+    if isinstance(error, OSError) and error.filename is not None:
+        name = shortened(os.fsdecode(error.filename))
+        lines = [f"{name}: {error.strerror}"]
+    elif isinstance(error, UserError):
+        lines = str(error).splitlines()
+    else:
+        return _bug(error)
+    for line in lines:
+        short = _LONG.sub(lambda word: shortened(word[0]), line)
+        print(f"error: {_CONTROL.sub(lambda char: ascii(char[0])[1:-1], short)}", file=sys.stderr)
+    return USER_ERROR
+
+
+def _bug(error: Exception) -> int:
+    """Say in one line that the error is ours, and where its details are."""
+    details = "".join(traceback.format_exception(error))
+    said = shortened(" ".join(f"{type(error).__name__}: {error}".split()))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="simulate-error-", suffix=".txt", delete=False, encoding="utf-8",
+            errors="backslashreplace",
+        ) as file:  # fmt: skip
+            file.write(details)
+        where = f"details are in {file.name}"
+    except OSError as full:
+        where = f"details cannot be written: {full.strerror}"
+    print(f"error: a bug of the simulator, please report it: {said}; {where}", file=sys.stderr)
+    return BUG
+
+
+@contextmanager
+def _notes_on_stderr() -> Iterator[None]:
+    """Print what the engine notes on its way, for example a cache entry that is made again."""
+    log, printed = logging.getLogger("simulator"), logging.StreamHandler(sys.stderr)
+    log.addHandler(printed)
+    try:
+        yield
+    finally:
+        log.removeHandler(printed)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: what is safe stays safe, nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from simulator import cli
 from simulator.cli import common
-from simulator.errors import RunError
+from simulator.errors import RunError, one_line, shortened, unknown
 
 EXPERIMENTS = {
     "run": "simulator.experiments.compare:simulate",
@@ -25,6 +28,10 @@ EXPERIMENTS = {
     "replay": "simulator.audit.replay:replay",
 }
 """The function that is called for each command."""
+
+
+_OURS = ("out", "resume", "workers", "progress")
+"""Arguments that this command gives."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +59,34 @@ def run(options: argparse.Namespace) -> int:
         module, _, function = EXPERIMENTS[command].partition(":")
         if command == "sweep":
             arguments["models"] = [arguments.pop("model")]
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder}: its manifest has no valid request to repeat") from error
-    job = getattr(importlib.import_module(module), function)
+        job = getattr(importlib.import_module(module), function)
+        _check(job, arguments)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(
+            f"{folder}: its manifest has no valid request to repeat: {shortened(one_line(error))}"
+        ) from error
     with Bar() as bar:
         found = job(**arguments, out=folder, resume=True, workers=options.workers, progress=bar)
     return int(importlib.import_module(f"simulator.cli.{command}").show(found, options.json))
+
+
+def _check(job: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Hold the arguments of a manifest, which anyone may have edited, against the signature.
+
+    Raises:
+        TypeError: one is missing or unknown.
+        ValueError: one is of another type.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from simulator.experiments.job import Options
+
+    inspect.signature(job).bind(**arguments)
+    hints = get_type_hints(job) | get_type_hints(Options)
+    for name, value in arguments.items():
+        if name not in hints or name in _OURS:
+            raise TypeError(unknown("argument", name, hints))
+        try:
+            TypeAdapter(hints[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.errors import SampleError
+from simulator.files import IMAGE, read_file
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 """The file name suffixes of the formats that `inspect` reads."""
@@ -62,7 +63,7 @@ def read_image(name: str, path: Path) -> Encoded:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path, IMAGE)
     except OSError as error:
         raise SampleError(f"cannot be read: {error.strerror or error}") from error
     return inspect(name, data)

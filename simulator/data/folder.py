@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,6 +167,7 @@ class _Found:
     paths: dict[str, Path] = field(default_factory=dict)
     hidden: int = 0
     other: int = 0
+    again: int = 0
 
     def notes(self, taken: int, tables: list[str]) -> tuple[str, ...]:
         notes = []
@@ -176,7 +178,49 @@ class _Found:
             notes.append(f"ignored {counted(self.other, 'file')} other than {self.files.listed}")
         if self.hidden:
             notes.append(f"ignored {counted(self.hidden, 'hidden file')}")
+        if self.again:
+            notes.append(f"ignored {counted(self.again, 'link')} to a folder that is there already")
         return tuple(notes)
+
+    def walk(self, root: Path) -> None:
+        """Add what is in *root* and below; a folder that links reach again is taken once.
+
+        Raises:
+            OSError: a folder cannot be read.
+            DataError: two files have one name.
+        """
+        seen: set[str] = set()
+        folders = deque([(root, "", os.path.realpath(root))])
+        links = deque[tuple[Path, str, str]]()
+        while folders or links:
+            folder, prefix, real = (folders or links).popleft()
+            if real in seen:
+                self.again += 1
+                continue
+            seen.add(real)
+            for path, plain in _entries(folder):
+                inside = f"{prefix}{plain}/"
+                if plain.startswith("."):
+                    self.hidden += 1
+                elif not os.path.isdir(path):
+                    self._file(path, prefix, plain)
+                elif os.path.islink(path):
+                    links.append((path, inside, os.path.realpath(path)))
+                else:
+                    folders.append((path, inside, os.path.join(real, path.name)))
+
+    def _file(self, path: Path, prefix: str, plain: str) -> None:
+        # A link stays, even a dangling one: its sample is skipped and listed when it is read.
+        if self.files.has(path) and (os.path.isfile(path) or os.path.islink(path)):
+            name = prefix + plain
+            if name in self.paths:
+                raise DataError(
+                    f"{path.parent}: two files would be called {name!r}, as a name that is not "
+                    "UTF-8 is written with backslashes; rename one"
+                )
+            self.paths[name] = path
+        elif prefix or plain not in TABLES:
+            self.other += 1
 
 
 def _scan(root: Path, files: Files) -> _Found:
@@ -191,7 +235,7 @@ def _scan(root: Path, files: Files) -> _Found:
         raise DataError(f"{root}: is a file; give the folder that holds the {files.noun}s")
     found = _Found(files)
     try:
-        _walk(root, "", frozenset(), found)
+        found.walk(root)
     except OSError as error:
         where = error.filename or root
         raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
@@ -200,23 +244,10 @@ def _scan(root: Path, files: Files) -> _Found:
     return found
 
 
-def _walk(folder: Path, prefix: str, above: frozenset[str], found: _Found) -> None:
-    """Add what is in *folder* and below; a link back to a folder above is not followed."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
+def _entries(folder: Path) -> list[tuple[Path, str]]:
+    """What is in a folder, in order: each path, and its name as records and reports have it."""
     with os.scandir(folder) as opened:
-        entries = list(opened)
-    for entry in entries:
-        path = Path(entry.path)
-        # A file name need not be UTF-8, but records and reports are.
-        plain = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-        if plain.startswith("."):
-            found.hidden += 1
-        elif os.path.isdir(path):
-            _walk(path, f"{prefix}{plain}/", above | {real}, found)
-        elif found.files.has(path) and (os.path.isfile(path) or os.path.islink(path)):
-            # A dangling link stays: the sample is skipped, counted and listed when it is read.
-            found.paths[prefix + plain] = path
-        elif prefix or plain not in TABLES:
-            found.other += 1
+        return [
+            (Path(entry.path), os.fsencode(entry.name).decode("utf-8", "backslashreplace"))
+            for entry in sorted(opened, key=lambda one: one.name)
+        ]

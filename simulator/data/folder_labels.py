@@ -144,7 +144,7 @@ def _column(table: Path, header: list[str], what: str, offered: tuple[str, ...])
         several = ", ".join(header[index] for index in found)
         raise DataError(f"{table}:1: several {what} columns ({several}); keep one")
     raise DataError(
-        f"{table}:1: no {what} column in the header '{','.join(header)}'; the first line must name"
+        f"{table}:1: no {what} column in the header {','.join(header)!r}; the first line must name"
         f" one of {', '.join(offered)}, separated by commas"
     )
 

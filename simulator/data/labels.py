@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from simulator.errors import DataError, unknown
+from simulator.files import TEXT, read_file
 
 _FEW = 10
 """An error lists all classes if there are no more than this, else only the nearest one."""
@@ -153,7 +154,7 @@ def read_text(path: Path) -> str:
         DataError: it cannot be read, or a byte is not UTF-8 (the message says in which line).
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path, TEXT)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:

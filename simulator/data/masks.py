@@ -30,6 +30,7 @@ from simulator.data.format import DataCard
 from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
 from simulator.errors import DataError, MissingLibrary, SampleError, unknown
+from simulator.files import IMAGE, read_file
 
 IGNORE = 255
 """The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
@@ -187,14 +188,14 @@ class IndexMask(MaskTruth):
     def digest(self) -> str | None:
         """Return the SHA-256 of the file and of what its values mean."""
         try:
-            data = self.path.read_bytes()
+            data = read_file(self.path, IMAGE)
         except OSError:
             return None
         return hashlib.sha256(data + self.values.table.tobytes()).hexdigest()
 
     def _read(self) -> Indices:
         try:
-            data = self.path.read_bytes()
+            data = read_file(self.path, IMAGE)
         except OSError as error:
             raise SampleError(f"{self.path}: {error.strerror or error}") from error
         return self.values.classes(reader().indices(data, self.path.name), self.path.name)

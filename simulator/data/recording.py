@@ -19,7 +19,8 @@ from simulator.contract import Array
 from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.digests import sha256
-from simulator.errors import DataError, ProfileError, SampleError
+from simulator.errors import DataError, ProfileError, SampleError, shortened
+from simulator.files import LARGE, check_file, hash_file
 from simulator.profile import messages
 from simulator.profile.document import read
 
@@ -66,11 +67,17 @@ class Recording:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the manifest and of its files."""
-        whole = hashlib.sha256(self.path.read_bytes())
-        for name in filter(None, (self.spec.file, self.spec.latency)):
-            whole.update((self.path.parent / name).read_bytes())
+        """SHA-256 of the SHA-256 of the manifest and of each of its files."""
+        whole = hashlib.sha256()
+        for place in (self.path, *self.files.values()):
+            whole.update(bytes.fromhex(hash_file(place)))
         return whole.hexdigest()
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that the manifest names, by its key."""
+        named = {"file": self.spec.file, "latency": self.spec.latency}
+        return {key: self.path.parent / name for key, name in named.items() if name is not None}
 
     def check(self, model: str, items: Sequence[Item], outputs: Sequence[str] = ()) -> None:
         """Check that this is a recording of the model and has every image.
@@ -217,11 +224,15 @@ def load_recording(path: Path) -> Recording:
     except ValidationError as error:
         lines = messages.problems(error, RecordingSpec, document.where, "recording")
         raise DataError("\n".join(lines)) from error
-    for key in ("file", "latency"):
-        name = getattr(spec, key)
-        if name is not None and not (path.parent / name).is_file():
-            raise DataError(f"{path}: {key}: there is no file {path.parent / name}")
-    return Recording(path, spec)
+    found = Recording(path, spec)
+    for key, place in found.files.items():
+        try:
+            check_file(place, LARGE)
+        except FileNotFoundError as error:
+            raise DataError(f"{path}: {key}: there is no file {place}") from error
+        except OSError as error:
+            raise DataError(f"{path}: {key}: {shortened(str(place))}: {error.strerror}") from error
+    return found
 
 
 def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:

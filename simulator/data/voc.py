@@ -28,6 +28,7 @@ from simulator.data.folder import Dataset
 from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.errors import DataError
+from simulator.files import LARGE, open_file
 
 MAX_BYTES = 10_000_000
 """Larger XML files are refused; a thousand objects need 0.4 MB."""
@@ -131,7 +132,7 @@ def _number(file: Path, parent: Element, key: str) -> float:
 def _parse(file: Path) -> Element:
     """Parse XML without a document type, so that there are no entities to expand."""
     try:
-        with file.open("rb") as opened:
+        with open_file(file, LARGE) as opened:
             data = opened.read(MAX_BYTES + 1)
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error

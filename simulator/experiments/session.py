@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -253,10 +253,15 @@ class Session:
             DataError: every sample was skipped.
         """
         done = list(before)
-        for result in self.executor.run(merged, self.dataset.items[len(done) :], watch):
-            keep(result)
-            done.append(replace(result, seen=None))
-            self.show.advance(len(done), len(self.dataset.items))
+        results = self.executor.run(merged, self.dataset.items[len(done) :], watch)
+        try:
+            for result in results:
+                keep(result)
+                done.append(replace(result, seen=None))
+                self.show.advance(len(done), len(self.dataset.items))
+        finally:
+            if isinstance(results, Generator):  # end its threads before what they use is closed
+                results.close()
         if all(result.skipped for result in done):
             raise DataError(
                 f"{self.dataset.root}: none of {self.files.count(len(done))} could go through "

@@ -13,7 +13,8 @@ from pyarrow import csv, parquet
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.digests import sha256
-from simulator.errors import DataError
+from simulator.errors import DataError, shortened
+from simulator.files import TEXT, check_file
 from simulator.latency.times import TOTAL, Times
 from simulator.results.times import Ints
 
@@ -77,8 +78,12 @@ def check_table(path: Path) -> tuple[pa.Table, list[str]]:
 
 
 def _table(path: Path) -> pa.Table:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
+    try:
+        check_file(path, TEXT)
+    except OSError as error:
+        missing = isinstance(error, (FileNotFoundError, IsADirectoryError))
+        why = "no such file" if missing else f"cannot be read: {error.strerror}"
+        raise DataError(f"{shortened(str(path))}: {why}") from error
     try:
         table = parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
     except (pa.ArrowException, OSError) as error:

@@ -16,6 +16,7 @@ from simulator.errors import RunError
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
 from simulator.results.layout import ROUNDS
+from simulator.results.read import read_part
 from simulator.results.store import RunWriter
 from simulator.results.times import ABSENT, MAP, Ints, from_map, to_map
 
@@ -94,7 +95,7 @@ def _damaged(place: Path, why: str) -> RunError:
 def _read(place: Path) -> tuple[pa.Table, dict[str, Any]]:
     """A round's rows, and its conditions."""
     try:
-        with place.open("rb") as file, pq.ParquetFile(file) as opened:
+        with pq.ParquetFile(pa.BufferReader(read_part(place))) as opened:
             conditions = (opened.schema_arrow.metadata or {})[_CONDITIONS]
             rows = opened.read().replace_schema_metadata(None)
         if rows.schema != SCHEMA:

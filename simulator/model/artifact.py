@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import onnx
 from simulator.contract import Array, Stage
 from simulator.contract.passes import PASSES, Request
 from simulator.errors import ModelError
+from simulator.files import hash_file
 from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import OnnxFile, dims, load, shape_words
@@ -130,7 +130,10 @@ def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> A
         )
     if file is None:
         raise ModelError(f"{where}: runtime {backend} takes {missing.format(card.path)}")
-    return Artifact(file, hashlib.sha256(file.read_bytes()).hexdigest(), wanted)
+    try:
+        return Artifact(file, hash_file(file), wanted)
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def _takes(choices: Choices) -> str:

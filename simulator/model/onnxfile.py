@@ -13,11 +13,15 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 
 from simulator.contract import Port
-from simulator.errors import ModelError
+from simulator.errors import ModelError, shortened
+from simulator.files import LARGE, check_file, open_file, read_file
 from simulator.modalities.modality import Feed
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
 from simulator.model.passes.pooling import POOLS
+
+PROTOBUF = 2**31
+"""Bytes of a model without its external data; Protocol Buffers know no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,23 @@ def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
         ModelError: as for :func:`load`, or a file of external data is missing.
     """
     try:
-        model = onnx.load(str(path), format="protobuf", load_external_data=False)
+        model = onnx.load_model_from_string(read_file(path, PROTOBUF))
     except (DecodeError, ValueError, OSError) as error:
         raise ModelError(f"{path}: not an ONNX model: {_line(error)}") from error
     if not model.graph.node:
         raise ModelError(f"{path}: not an ONNX model, or an empty one: it has no nodes")
     files = sorted(set(_external_files(path, model)))
     for file in files:
-        if not file.is_file():
-            raise ModelError(f"{path}: its external data {file.name} is missing; copy it too")
+        try:
+            check_file(file, LARGE)
+        except FileNotFoundError as error:
+            name = shortened(file.name)
+            raise ModelError(f"{path}: its external data {name} is missing; copy it too") from error
+        except OSError as error:
+            name = shortened(file.name)
+            raise ModelError(
+                f"{path}: its external data {name} cannot be read: {error.strerror}"
+            ) from error
     return model, files
 
 
@@ -120,9 +132,11 @@ def check(card: Card) -> OnnxFile:
     _check_inputs(card, inputs)
     if not graph.output:
         raise ModelError(f"{path}: the model has no output")
-    digest = hashlib.sha256(path.read_bytes())
-    for file in files:
-        digest.update(file.read_bytes())
+    digest = hashlib.sha256()
+    for file in (path, *files):
+        with open_file(file, LARGE) as opened:
+            while chunk := opened.read(2**20):
+                digest.update(chunk)
     found = OnnxFile(
         path,
         digest.hexdigest(),
@@ -201,11 +215,14 @@ def _external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         location = next((e.value for e in tensor.external_data if e.key == "location"), "")
-        file = (folder / location).resolve()
+        told = f"{path}: tensor {shortened(tensor.name)!r} keeps its data in "
+        try:
+            file = (folder / location).resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # too long, a NUL, links in a circle
+            raise ModelError(f"{told}{shortened(location)!r}, which is no file's name") from error
         if not location or not file.is_relative_to(folder):
             raise ModelError(
-                f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, outside the "
-                "model's folder; this is refused"
+                f"{told}{shortened(location)!r}, outside the model's folder; this is refused"
             )
         files.append(file)
     return files

@@ -121,12 +121,12 @@ class LocalExecutor(Executor):
                         yield pending.popleft().result()
                 while pending:
                     yield pending.popleft().result()
-            except KeyboardInterrupt:
-                registry.interrupt()  # a sample may be waiting for a worker process
-                raise
-            finally:
+            except BaseException:
                 for future in pending:
                     future.cancel()
+                with registry.interrupted():  # a sample may be waiting for a worker process
+                    pool.shutdown()
+                raise
 
     def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
         """Run one sample; if a stage fails, the result says which stage and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import yaml
 
 from simulator.errors import ProfileError
+from simulator.files import LARGE, open_file
 
 Key = tuple[str | int, ...]
 MAX_BYTES = 100_000
 MAX_NODES = 10_000
 MAX_DEPTH = 32
 _MAX_BITS = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def read(path: Path) -> Document:
         ProfileError: the file cannot be read or parsed, each problem as ``file:line: what``.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path, LARGE) as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -166,8 +169,11 @@ class _Walker:
         except (LookupError, AttributeError):  # what PyYAML raises for !!bool x, !!timestamp x
             what = f"{str(node.value)[:40]!r} does not fit its tag {node.tag}"
         else:
-            if not isinstance(found, int) or found.bit_length() <= _MAX_BITS:
+            if isinstance(found, str) and _SURROGATE.search(found):
+                what = "text with half of a character (a lone surrogate)"
+            elif not isinstance(found, int) or found.bit_length() <= _MAX_BITS:
                 return found
-            what = f"a number with {found.bit_length()} bits; at most {_MAX_BITS} are allowed"
+            else:
+                what = f"a number with {found.bit_length()} bits; at most {_MAX_BITS} are allowed"
         self.problems.append(f"{self.path}:{line}: {what}")
         return None

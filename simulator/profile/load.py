@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from simulator.errors import ProfileError, UserError, unknown
+from simulator.errors import ProfileError, UserError, shortened, unknown
 from simulator.profile import installed, messages, modality
-from simulator.profile.document import Document, Key, read, read_value
+from simulator.profile.document import MAX_DEPTH, Document, Key, read, read_value
 from simulator.profile.paper_names import RESIZE
 from simulator.profile.schema import ProfileSpec
 
@@ -217,6 +217,9 @@ def _override(values: dict[str, Any], origins: dict[Key, str], override: str, pr
         text = repr(text)[1:-1]
     dotted, equals, written = override.partition("=")
     names = dotted.split(".")
+    if len(names) > MAX_DEPTH:
+        start = shortened(text, 80)
+        raise UserError(f"--set {start}: {len(names):,} words; a key has {MAX_DEPTH} at most")
     if not equals or not all(names):
         raise UserError(f"--set {text}: KEY=VALUE expected, for example resize.backend=opencv")
     if names[0] in _FIXED:

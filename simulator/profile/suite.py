@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def load_suite(reference: str) -> Suite:
     """
     folder = shipped_folder("suites")
     places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
-    path = next((Path(place) for place in places if Path(place).is_file()), None)
+    path = next((Path(place) for place in places if os.path.isfile(place)), None)
     if path is None:
         raise ProfileError([f"{unknown('suite', reference, builtin_suites())}; or give a path"])
     document = read(path)

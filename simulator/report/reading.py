@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from simulator.errors import RunError
+from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.read import read_manifest, read_run, read_summary
 from simulator.results.shared import Summary
@@ -54,8 +55,8 @@ class Run:
         """Return a file of the run; None where there is none, or one outside its folder."""
         try:
             place = (self.folder / name).resolve()
-            inside = place.is_relative_to(self.folder.resolve()) and place.is_file()
-            return place.read_bytes() if inside else None
+            inside = place.is_relative_to(self.folder.resolve())
+            return read_file(place, TEXT) if inside else None
         except (OSError, RuntimeError, ValueError):  # no name of a file, or links in a circle
             return None
 

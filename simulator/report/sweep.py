@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from simulator.report import cells
 from simulator.report.words import title
 from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
@@ -120,8 +121,11 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
 def markdown(summaries: Sequence[SweepSummary]) -> str:
     """Return a Markdown table."""
     titles = header(summaries)
-    rows = [titles, ["---"] * len(titles), *lines(summaries)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return _table([titles, ["---"] * len(titles), *lines(summaries)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in rows)
 
 
 def options(summaries: Sequence[SweepSummary]) -> str:
@@ -157,19 +161,15 @@ def options(summaries: Sequence[SweepSummary]) -> str:
                         f"{entry.p:.2g}",
                     ]
                 )
-        text += f"{summary.model}, {summary.samples} {summary.sample_unit}s\n\n"
-        text += "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n"
+        name = cells.markdown(summary.model)
+        text += f"{name}, {summary.samples} {summary.sample_unit}s\n\n{_table(rows)}\n"
     return text
 
 
 def latex(summaries: Sequence[SweepSummary]) -> str:
     """Return a LaTeX tabular."""
-
-    def escaped(cell: str) -> str:
-        return "".join(f"\\{c}" if c in "&%$#_{}" else c for c in cell)
-
     titles = header(summaries)
-    rows = [" & ".join(map(escaped, row)) + r" \\" for row in [titles, *lines(summaries)]]
+    rows = [" & ".join(map(cells.latex, row)) + r" \\" for row in [titles, *lines(summaries)]]
     body = "\n".join([rows[0], r"\hline", *rows[1:]])
     return f"\\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}\n{body}\n\\end{{tabular}}\n"
 
@@ -182,11 +182,11 @@ def as_csv(summaries: Sequence[SweepSummary]) -> str:
     figures = [metric, "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
     writer.writerow(["model", "column", "option", *figures])
     for summary in summaries:
-        writer.writerow([summary.model, "train", "train", summary[metric], 0, 0, 0, 0, 0])
+        model = cells.spreadsheet(summary.model)
+        writer.writerow([model, "train", "train", summary[metric], 0, 0, 0, 0, 0])
         for name, column in summary.columns.items():
             for option, entry in column.options.items():
+                names = [model, cells.spreadsheet(name), cells.spreadsheet(option)]
                 values = [entry[metric], entry.drop, *entry.drop_ci95]
-                writer.writerow(
-                    [summary.model, name, option, *values, entry.flips, entry.flip_rate]
-                )
+                writer.writerow([*names, *values, entry.flips, entry.flip_rate])
     return out.getvalue()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
+
+from simulator.files import write_whole
+
+MOST_VALUES = 8_000_000
+"""Keys, values and commas in them: the manifest of a million images has half as many."""
 
 
 def json_text(value: Any) -> str:
@@ -19,8 +23,18 @@ def finite(value: Any) -> Any:
     return from_json(to_json(value, inf_nan_mode="null"))
 
 
+def parse_json(content: str | bytes) -> Any:
+    """Return the value of a JSON text from anyone.
+
+    Raises:
+        ValueError: it is no JSON, holds half a character, or more than :data:`MOST_VALUES`.
+    """
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if sum(map(data.count, (b"[", b"{", b",", b":"))) > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    return from_json(data)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half."""
-    draft = path.with_name(f".{path.name}.part")
-    draft.write_text(json_text(value), encoding="utf-8")
-    os.replace(draft, path)
+    write_whole(path, json_text(value).encode())

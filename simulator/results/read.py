@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,15 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from simulator.errors import RunError
+from simulator.files import LARGE, TEXT, open_file, read_file
+from simulator.results.json_text import parse_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
+
+CHECKSUM = 2**12
+"""Bytes of a file with one checksum."""
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -24,11 +29,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         RunError: the folder is not a run.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json(read_file(folder / MANIFEST, TEXT))
         if not isinstance(manifest, dict) or "status" not in manifest:
             raise ValueError(f"{MANIFEST} is not one of ours")
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise RunError(f"{folder}: not a run, or a damaged one: {why}") from error
     return manifest
 
 
@@ -60,9 +66,9 @@ def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
     if found["status"] != "complete":
         raise RunError(f"{folder}: the run is {found['status']}, not complete")
     try:
-        summary = parse((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
+        summary = parse(read_file(folder / SUMMARY, TEXT), str(folder / SUMMARY))
         shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest
-        content = (folder / MANIFEST).read_bytes()
+        content = read_file(folder / MANIFEST, TEXT)
         return shape.model_validate_json(content, strict=True), summary
     except ValidationError as error:
         problem = f"{folder / MANIFEST}: {first_problem(error)}"
@@ -73,5 +79,24 @@ def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
 
 def read_table(place: Path, schema: pa.Schema | None = None) -> pa.Table:
     """Read a Parquet file; a name with a colon would be a URI to pyarrow, an open file is not."""
-    with place.open("rb") as file:
-        return pq.read_table(file, schema=schema)
+    with open_file(place, LARGE) as file:
+        return pq.read_table(file, schema=schema, page_checksum_verification=True)
+
+
+def read_part(place: Path) -> bytes:
+    """Return the bytes of a Parquet file of a run that is not finished.
+
+    Raises:
+        OSError: it cannot be read, or its checksum.
+        ValueError: they are not those that :func:`simulator.results.store.write_part` has written.
+    """
+    data = read_file(place, TEXT)
+    told = read_file(checksum_of(place), CHECKSUM).decode("ascii", "replace").split()
+    if told[:1] != [hashlib.sha256(data).hexdigest()]:
+        raise ValueError("its bytes are not those that were written")
+    return data
+
+
+def checksum_of(place: Path) -> Path:
+    """Return the file that has the checksum of a part, in the form of ``sha256sum``."""
+    return place.with_name(f"{place.name}.sha256")

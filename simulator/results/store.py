@@ -7,6 +7,8 @@ renamed into it: what is there is whole, and a run can be resumed after it.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.errors import RunError
+from simulator.errors import RunError, one_line
+from simulator.files import make_durable, write_whole
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import (
     AUDIT_FILES,
@@ -32,7 +35,7 @@ from simulator.results.layout import (
     SUMMARY,
 )
 from simulator.results.manifest import RunManifest
-from simulator.results.read import read_manifest, read_table
+from simulator.results.read import checksum_of, read_manifest, read_part, read_table
 from simulator.results.shared import Summary
 from simulator.results.times import MAP
 
@@ -149,11 +152,14 @@ class RunWriter:
             raise self._cannot(error) from error
 
     def write_table(self, name: str, table: pa.Table) -> None:
-        """Write another table of the run, whole or not at all; *name* may name a folder of it."""
+        """Write another table of the run, whole or not at all; *name* may name a folder of it.
+
+        A round gets a checksum, as the parts of the records do.
+        """
         place = self.folder / name
         try:
             place.parent.mkdir(exist_ok=True)
-            _write_table(table, place)
+            (write_part if place.parent.name == ROUNDS else _write_table)(table, place)
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -170,7 +176,7 @@ class RunWriter:
         if (self.folder / RECORDS).is_file():
             return read_table(self.folder / RECORDS, self._schema)
         parts = sorted((self.folder / PARTS).glob("*.parquet"))
-        tables = [read_table(part, self._schema) for part in parts]
+        tables = [_read_part(part, self._schema) for part in parts]
         return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
 
     def _flush(self) -> None:
@@ -181,7 +187,7 @@ class RunWriter:
             table = pa.Table.from_pylist(
                 [row for rows in self._buffer for row in rows], self._schema
             )
-            _write_table(table, place)
+            write_part(table, place)
         except OSError as error:
             raise self._cannot(error) from error
         self._written += len(self._buffer)
@@ -220,13 +226,32 @@ class RunWriter:
             pass
 
 
+def write_part(table: pa.Table, place: Path) -> None:
+    """Write a part of a run, and before it its checksum: a part that is there can be checked."""
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, row_group_size=ROWS_PER_GROUP)
+    data = buffer.getvalue()
+    line = f"{hashlib.sha256(data).hexdigest()}  {place.name}\n"
+    write_whole(checksum_of(place), line.encode())
+    write_whole(place, data)
+
+
+def _read_part(place: Path, columns: pa.Schema) -> pa.Table:
+    try:
+        return pq.read_table(pa.BufferReader(read_part(place)), schema=columns)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        why = "; delete it and the parts after it to measure them again"
+        raise RunError(f"{place}: damaged: {one_line(error)}{why}") from error
+
+
 def _write_table(table: pa.Table, place: Path) -> None:
     draft = place.with_name(f".{place.name}.part")
     with draft.open("wb") as file:
-        pq.write_table(table, file, row_group_size=ROWS_PER_GROUP)
+        pq.write_table(table, file, row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, place)
+    make_durable(place.parent)
 
 
 def clear(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from pydantic import ValidationError
 
 from simulator.errors import RunError
 from simulator.results.audits import AuditSummary, ReplaySummary
+from simulator.results.json_text import parse_json
 from simulator.results.pair import PairSummary
 from simulator.results.shared import SCHEMA, Summary
 from simulator.results.suites import ExplainSummary, StepSummary, SweepSummary, WorstSummary
@@ -41,7 +41,7 @@ def parse(content: str | bytes, where: str) -> Summary:
         RunError: it is not a summary of this version: one line.
     """
     try:
-        found = json.loads(content)
+        found = parse_json(content)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{where}: not JSON: {error}") from error
     if not isinstance(found, dict):

@@ -18,13 +18,20 @@ from typing import IO, Any
 
 from simulator import errors
 from simulator.contract import clock
-from simulator.errors import ModelError, SampleError, UserError
+from simulator.errors import ModelError, SampleError, UserError, one_line
 from simulator.worker.codec import decode, encode, memory
 
 TIMEOUT = "PIPELINE_SIMULATOR_WORKER_TIMEOUT"
 OPEN_SECONDS = 1800.0
 CALL_SECONDS = 120.0
 CRASHES = 3
+LONGEST = 2**26
+"""Bytes of an answer, whose arrays are elsewhere."""
+_UNREADABLE = (
+    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What decoding raises for an answer that no worker of ours gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._crashes = 0
         self._life = 0
+        self._halted = False
         self._kept = contextlib.ExitStack()
 
     def call(
@@ -99,6 +107,10 @@ class Worker:
         """
         begin = time.perf_counter_ns()
         with self._lock:
+            if self._halted:
+                raise (SampleError if of_sample else ModelError)(
+                    f"the {self.home.name} worker was interrupted"
+                )
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
             request = {"call": name, "args": list(arguments), "of": of and of[1]}
@@ -123,9 +135,7 @@ class Worker:
         own = reply.get("ns", 0) if of_sample else 0
         clock.exclude(time.perf_counter_ns() - begin - own)
         if "error" in reply:
-            if reply["error"] == "ValueError":
-                raise Refused(reply["message"])
-            raise getattr(errors, reply["error"], UserError)(reply["message"])
+            raise _error(str(reply["error"]), str(reply["message"]))
         return (life, reply["value"]) if name == "make" else reply["value"]
 
     def stop(self) -> None:
@@ -133,31 +143,79 @@ class Worker:
         with self._lock:
             self._end()
 
-    def kill(self) -> None:
-        """End the process, even while a call is waiting for it."""
+    def halt(self) -> None:
+        """End the process, even while a call is waiting for it; until :meth:`go_on` none starts."""
+        self._halted = True
         process = self._process
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
+    def go_on(self) -> None:
+        """Let the next call start the process again."""
+        self._crashes, self._halted = 0, False
+
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         if self._process is None:
             self._start()
-        with contextlib.suppress(BrokenPipeError):
-            self._requests.write(encode(request, self._ours))
-            self._requests.flush()
+        line = encode(request, self._ours)
         seconds = float(os.environ.get(TIMEOUT, seconds))
-        answer = self._replies.fileno()
-        ready = select.select([answer, self._alive], [], [], seconds)[0]
-        if not ready:
+        deadline = time.monotonic() + seconds
+        try:
+            self._send(line, deadline)
+            reply = decode(self._line(deadline), self._theirs)
+            if not reply.keys() & {"value", "error"}:
+                raise ValueError("neither a value nor an error")
+        except TimeoutError:
             self._end()
-            raise Crashed(f"did not answer within {seconds:g} s (set {TIMEOUT} to wait longer)")
-        if answer not in ready and not select.select([answer], [], [], 0)[0]:
-            raise Crashed(self._death())
-        line = self._replies.readline()
-        if not line.endswith(b"\n"):
-            raise Crashed(self._death())
-        return decode(line, self._theirs)
+            raise Crashed(
+                f"did not answer within {seconds:g} s (set {TIMEOUT} to wait longer)"
+            ) from None
+        except _UNREADABLE as error:
+            self._end()
+            raise Crashed(f"gave an answer that cannot be read: {one_line(error, 200)}") from error
+        return reply
+
+    def _send(self, line: bytes, deadline: float) -> None:
+        """Write a request; a worker that has died is noticed by its answer.
+
+        Raises:
+            TimeoutError: the worker does not read it.
+        """
+        left, pipe = memoryview(line), self._requests.fileno()
+        while left:
+            died, ready, _ = select.select([self._alive], [pipe], [], _until(deadline))
+            if died:
+                return
+            if not ready:
+                raise TimeoutError
+            try:
+                left = left[os.write(pipe, left) :]
+            except BrokenPipeError:
+                return
+
+    def _line(self, deadline: float) -> bytes:
+        """Read an answer.
+
+        Raises:
+            Crashed: the worker died before its end.
+            TimeoutError: it did not come, or not to its end.
+            ValueError: it has no end.
+        """
+        pipe, found = self._replies.fileno(), bytearray()
+        while not found.endswith(b"\n"):
+            ready = select.select([pipe, self._alive], [], [], _until(deadline))[0]
+            if not ready:
+                raise TimeoutError
+            if pipe not in ready and not select.select([pipe], [], [], 0)[0]:
+                raise Crashed(self._death())
+            more = os.read(pipe, 2**16)
+            if not more:
+                raise Crashed(self._death())
+            found += more
+            if len(found) > LONGEST:
+                raise ValueError(f"a line of more than {LONGEST:,} bytes")
+        return bytes(found)
 
     def _start(self) -> None:
         self._life += 1
@@ -165,7 +223,8 @@ class Worker:
             folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="simulate-")))
             self._log = kept.enter_context(tempfile.TemporaryFile())
             (read, requests), (replies, write) = os.pipe(), os.pipe()
-            self._requests: IO[bytes] = kept.enter_context(open(requests, "wb"))
+            os.set_blocking(requests, False)
+            self._requests: IO[bytes] = kept.enter_context(open(requests, "wb", buffering=0))
             self._replies: IO[bytes] = kept.enter_context(open(replies, "rb", buffering=0))
             self._ours, self._theirs = memory(), memory()
             for one in (self._ours, self._theirs):
@@ -214,9 +273,23 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        with contextlib.suppress(BrokenPipeError):
-            self._requests.close()
         self._kept.close()
+
+
+def _error(name: str, message: str) -> errors.SimulatorError:
+    """Return an error of a worker as one of ours."""
+    if name == "ValueError":
+        return Refused(message)
+    kind: Any = getattr(errors, name, None)
+    if kind is errors.ProfileError:
+        return errors.ProfileError([message])
+    if isinstance(kind, type) and issubclass(kind, errors.SimulatorError):
+        return kind(message)
+    return UserError(message)
+
+
+def _until(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
 
 
 def command(home: Home, folder: Path) -> Sequence[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import importlib
 import json
 import mmap
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from enum import Enum, EnumMeta
 from pathlib import Path
@@ -22,12 +21,10 @@ from simulator.errors import RunError
 _OURS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port, Matrix, PixelFormat, Range)}
 """Our own classes by name; classes of other packages are sent as ``module:name``."""
 _ALIGN = 64
-SHARED = "/dev/shm"
-PLENTY = 2**30
 
 
 class Memory:
-    """A shared memory file that two processes map; only one of them writes.
+    """A shared memory file that two processes map; only one of them writes, and none can cut it.
 
     Args:
         file: an open file descriptor, which this object then owns.
@@ -44,6 +41,8 @@ class Memory:
 
     def put(self, array: np.ndarray[Any, Any]) -> int:
         """Copy a C-contiguous array into the memory; return its offset in bytes."""
+        if array.dtype.hasobject:
+            raise TypeError("an array of Python objects cannot be sent to another process")
         start = -(-self._used // _ALIGN) * _ALIGN
         self._used = start + array.nbytes
         if self._used > self.size:
@@ -51,9 +50,7 @@ class Memory:
                 os.posix_fallocate(self.file, 0, 2 * self._used)
             except OSError as error:
                 raise RunError(
-                    f"a worker needs {2 * self._used >> 20} MiB of shared memory: "
-                    f"{error.strerror}; enlarge /dev/shm (docker: --shm-size), or make room in "
-                    f"{tempfile.gettempdir()}"
+                    f"a worker needs {2 * self._used >> 20} MiB of memory: {error.strerror}"
                 ) from error
             self.follow(2 * self._used)
         if array.nbytes:
@@ -71,6 +68,8 @@ class Memory:
 
     def follow(self, size: int) -> None:
         """Map the file again, after it grew to *size* bytes."""
+        if size > os.fstat(self.file).st_size:
+            raise ValueError(f"{size} bytes of a file of {os.fstat(self.file).st_size}")
         if size > self.size:
             self._map = mmap.mmap(self.file, size)
 
@@ -80,12 +79,10 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Return an empty file: in RAM if there is enough shared memory, otherwise on disk."""
-    folder = SHARED if os.path.isdir(SHARED) else None
-    if folder is not None and shutil.disk_usage(folder).free < PLENTY:
-        folder = None
-    with tempfile.TemporaryFile(dir=folder) as file:
-        return Memory(os.dup(file.fileno()))
+    """Return an empty file in RAM, which only grows: reading what was cut off kills a process."""
+    file = os.memfd_create("simulate", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return Memory(file)
 
 
 def encode(message: Mapping[str, Any], memory: Memory) -> bytes:
@@ -159,7 +156,10 @@ def _decode(value: Any, memory: Memory) -> Any:  # noqa: PLR0911  one kind of va
     ((tag, body),) = value.items()
     match tag:
         case "$array":
-            return memory.get(np.dtype(body[0]), tuple(body[1]), body[2])
+            dtype = np.dtype(body[0])
+            if dtype.hasobject:
+                raise TypeError("an array of Python objects, which are addresses")
+            return memory.get(dtype, tuple(body[1]), body[2])
         case "$bytes":
             return memory.get(np.dtype(np.uint8), (body[0],), body[1]).tobytes()
         case "$dtype":

@@ -17,7 +17,7 @@ from simulator.errors import RunError
 from simulator.latency import rounds
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, Times
-from simulator.results.store import RunWriter
+from simulator.results.store import RunWriter, write_part
 from simulator.results.times import ABSENT
 
 STAGES = timed_steps()
@@ -226,7 +226,7 @@ def test_a_round_of_other_samples_is_refused(run, sides, samples, says):
 def test_a_table_that_is_no_round_is_refused(run, metadata):
     rounds.keep(run, some(0), SIDES, SAMPLES)
     table = pq.read_table(file_of(run, 0)).replace_schema_metadata(metadata)
-    pq.write_table(table, file_of(run, 0))
+    write_part(table, file_of(run, 0))
 
     with pytest.raises(RunError, match=r"000000000\.parquet: damaged"):
         rounds.kept(run.folder, SIDES, SAMPLES)
@@ -235,7 +235,7 @@ def test_a_table_that_is_no_round_is_refused(run, metadata):
 def test_a_table_of_other_columns_is_refused(run):
     rounds.keep(run, some(0), SIDES, SAMPLES)
     told = {b"conditions": json.dumps({}).encode()}
-    pq.write_table(pa.table({"round": [1]}).replace_schema_metadata(told), file_of(run, 0))
+    write_part(pa.table({"round": [1]}).replace_schema_metadata(told), file_of(run, 0))
 
     with pytest.raises(RunError, match="damaged: other columns: round; delete it"):
         rounds.kept(run.folder, SIDES, SAMPLES)

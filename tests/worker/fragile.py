@@ -1,5 +1,6 @@
 """A backend that crashes, hangs, exits or talks, as its profile asks."""
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -8,6 +9,7 @@ import time
 import numpy as np
 
 from simulator.contract import Backend, Decoder, Offer, SampleError, Stage
+from simulator.errors import ProfileError
 
 
 class FragileDecoder(Decoder):
@@ -19,7 +21,7 @@ class FragileDecoder(Decoder):
         print("libraries chatter")
         return np.full((image.height, image.width, 3), image.width, np.uint8)
 
-    def _trouble(self):
+    def _trouble(self):  # noqa: PLR0912  one kind of trouble each
         match self.options["idct"]:
             case "islow":  # a word that a profile may use: crash
                 ctypes.string_at(0)
@@ -37,9 +39,37 @@ class FragileDecoder(Decoder):
                 raise SampleError("thirteen is unlucky")
             case "raise":
                 raise RuntimeError("two\nlines")
+            case "profile":
+                raise ProfileError(["one problem", "another"])
+            case "half":
+                os.write(pipes()[1], b'{"value": ')
+                time.sleep(600)
+            case "endless":
+                while True:
+                    os.write(pipes()[1], b" " * 2**20)
+            case "objects":
+                os.write(pipes()[1], b'{"value": {"$array": ["|O", [1], 0]}, "size": 0}\n')
+                time.sleep(600)
+            case "nonsense":
+                os.write(pipes()[1], b'{"size": 0}\n')
+                time.sleep(600)
+            case "beyond":
+                os.write(pipes()[1], b'{"value": {"$array": ["|u1", [9], 0]}, "size": 1000000}\n')
+                time.sleep(600)
+            case "cut":
+                with contextlib.suppress(PermissionError):
+                    os.ftruncate(pipes()[3], 0)
 
 
-KINDS = ("islow", "fork", "hang", "exit", "refuse", "raise")
+def pipes():
+    """The file descriptors that this worker was given."""
+    return [int(one) for one in sys.argv[sys.argv.index("--fds") + 1].split(",")]
+
+
+KINDS = (
+    "islow", "fork", "hang", "exit", "refuse", "raise", "profile", "half", "endless", "objects",
+    "nonsense", "beyond", "cut",
+)  # fmt: skip
 BACKEND = Backend(
     name="fragile",
     summary="what can go wrong",

@@ -7,13 +7,14 @@ import gzip
 import io
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
 
+from simulator.report.cells import spreadsheet
 from simulator.report.reading import Run
 from simulator.report.rendering import RECORDS
 from simulator.report.sections.section import Cell, Code, Section, Table, part
@@ -94,10 +95,14 @@ def records(run: Run) -> str | None:
 
 
 def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A column for CSV: lists become JSON."""
-    if not pa.types.is_nested(column.type):
+    """A column for CSV: lists become JSON, and names never formulas."""
+    if pa.types.is_string(column.type):
+        write: Callable[[Any], str] = spreadsheet
+    elif pa.types.is_nested(column.type):
+        write = json.dumps
+    else:
         return column
-    values = [None if one is None else json.dumps(one) for one in column.to_pylist()]
+    values = [None if one is None else write(one) for one in column.to_pylist()]
     return pa.array(values, pa.string())
 
 

@@ -1,0 +1,103 @@
+"""Regular files: no pipe or device that never ends, no more bytes than a bound."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import IO
+
+IMAGE = 2**30
+"""Bytes of one image or mask at most."""
+TEXT = 2**31
+"""Bytes of one file of labels, annotations or results at most."""
+LARGE = 2**34
+"""Bytes of one model, artifact or recording at most."""
+_CHUNK = 2**20
+
+
+def open_file(path: str | os.PathLike[str], most: int) -> IO[bytes]:
+    """Open a file for reading; its kind and size are checked before a byte is read.
+
+    Args:
+        path: where it is.
+        most: bytes that it may have.
+
+    Raises:
+        OSError: it cannot be opened, is not a regular file, or is larger than *most*.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:  # a NUL, or a character that file names cannot have
+        raise OSError(errno.EINVAL, "not a name that a file can have", str(path)) from None
+    found = os.fstat(number)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= most:
+        return os.fdopen(number, "rb")
+    os.close(number)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file, but a pipe or a device", str(path))
+    why = f"{found.st_size:,} bytes; at most {most:,} are read"
+    raise OSError(errno.EFBIG, why, str(path))
+
+
+def check_file(path: str | os.PathLike[str], most: int) -> None:
+    """Check what :func:`open_file` checks, for a library that opens the file itself.
+
+    Raises:
+        OSError: as for :func:`open_file`.
+    """
+    open_file(path, most).close()
+
+
+def read_file(path: str | os.PathLike[str], most: int) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        OSError: as for :func:`open_file`, or it cannot be read.
+    """
+    with open_file(path, most) as file:
+        data = file.read(os.fstat(file.fileno()).st_size)  # more would be allocated
+        while more := file.read(_CHUNK):  # it grew, or is one of /proc, which say 0 bytes
+            data += more
+            if len(data) > most:
+                raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
+    return data
+
+
+def hash_file(path: str | os.PathLike[str], most: int = LARGE) -> str:
+    """Return the SHA-256 of a file in hexadecimal; it is never in memory as a whole.
+
+    Raises:
+        OSError: as for :func:`open_file`, or it cannot be read.
+    """
+    found = hashlib.sha256()
+    with open_file(path, most) as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def write_whole(place: Path, data: bytes) -> None:
+    """Write a file in one step: readers see the old one or the new one, also after a power cut.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = place.with_name(f".{place.name}.part")
+    draft.write_bytes(data)
+    make_durable(draft)
+    os.replace(draft, place)
+    make_durable(place.parent)
+
+
+def make_durable(path: Path) -> None:
+    """Wait until a file or the names in a folder are on the disk."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

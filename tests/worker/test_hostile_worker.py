@@ -1,0 +1,133 @@
+"""Workers that answer wrongly, half or never: the parent lives, and says it in one line."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tiny
+
+from simulator import registry
+from simulator.contract import SampleError, Stage, inspect
+from simulator.errors import ProfileError
+from simulator.worker.client import TIMEOUT, Home, Worker
+
+PICTURE = inspect("ok.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 12)), "png"))
+UNLUCKY = inspect("unlucky.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 13)), "png"))
+
+
+def decoder(idct):
+    backend = registry.backend("fragile")
+    (offer,) = backend.of(Stage.DECODE)
+    return registry.make(backend, offer, {"exif": "ignore", "idct": idct})
+
+
+def test_half_a_line_does_not_outlast_the_timeout(fragile, monkeypatch):
+    made = decoder("half")
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+    monkeypatch.setenv(TIMEOUT, "1")
+
+    with pytest.raises(SampleError, match="did not answer within 1 s"):
+        made.rgb(UNLUCKY)
+
+    monkeypatch.delenv(TIMEOUT)
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+
+
+@pytest.mark.parametrize(
+    ("idct", "why"),
+    [
+        ("endless", "a line of more than 67,108,864 bytes"),
+        ("objects", "an array of Python objects"),
+        ("nonsense", "neither a value nor an error"),
+        ("beyond", "1000000 bytes of a file of"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_costs_the_sample(fragile, idct, why):
+    made = decoder(idct)
+
+    with pytest.raises(SampleError, match=f"gave an answer that cannot be read: {why}"):
+        made.rgb(UNLUCKY)
+
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+
+
+def test_a_worker_cannot_cut_the_memory_that_the_parent_reads(fragile):
+    """Reading a page that was cut off would end the parent with SIGBUS."""
+    made = decoder("cut")
+
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+    assert made.rgb(UNLUCKY).rgb[0, 0, 0] == 13
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+
+
+def test_problems_of_a_profile_are_not_spelt_letter_by_letter(fragile):
+    """Constructors, where profiles are read, run in the worker too."""
+    worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
+    made = worker.call("make", "decode", 0, {"exif": "ignore", "idct": "profile"})
+
+    with pytest.raises(ProfileError) as caught:
+        worker.call("rgb", UNLUCKY, of=made)
+    worker.stop()
+
+    assert str(caught.value) == "one problem another"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_ends_at_once_while_a_worker_hangs(fragile, tmp_path, card, data, number):
+    """Both threads wait for the worker, for 120 s each, when the signal comes."""
+    for name in ("unlucky0.jpg", "unlucky1.jpg", "unlucky2.jpg"):
+        image = tiny.encoded(tiny.picture((220, 30, 40), (9, 13)))
+        (data / "blue" / name).write_bytes(image)
+    hanging = "deploy.decode={backend: fragile, exif: ignore, idct: hang}"
+    command = [
+        sys.executable, "-m", "simulator.cli", "--train", "pillow_fp32", "--deploy", "pillow_fp32",
+        "--set", hanging, "--model", card, "--data", data, "--out", tmp_path / "run",
+        "--workers", "2",
+    ]  # fmt: skip
+    site = tmp_path / "site"
+    path = os.pathsep.join([str(site), str(Path(__file__).parent), *sys.path])
+    run = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    wait_until_it_hangs(run)
+    run.send_signal(number)
+
+    _, said = run.communicate(timeout=100)  # a hanging call takes 120 s
+
+    assert run.returncode == 2
+    assert "simulate resume" in said
+    assert not workers_of(run.pid)
+
+
+def workers_of(parent):
+    """Process ids of the workers of a process, dead or alive."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            command = (place / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and b"simulator.worker.serve" in command:
+            found.append(int(place.name))
+    return found
+
+
+def wait_until_it_hangs(run):
+    """Wait until a worker of the run sleeps in the sample that hangs: its time stands still."""
+    import time
+
+    last = None
+    while run.poll() is None:
+        time.sleep(1)
+        (worker,) = workers_of(run.pid) or (None,)
+        if worker is None or b"--fds" not in Path(f"/proc/{worker}/cmdline").read_bytes():
+            continue
+        now = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[11:13]
+        if now == last:
+            return
+        last = now
+    pytest.fail(f"the run ended by itself: {run.stderr.read()}")

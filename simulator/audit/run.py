@@ -38,7 +38,8 @@ from simulator.results.layout import (
 )
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
-from simulator.results.store import check_free, clear
+from simulator.results.read import read_manifest
+from simulator.results.store import Report, check_free, clear
 from simulator.results.timed import TailSummary
 
 IN_DOCUMENT = ("data", "limit", "seed")
@@ -83,7 +84,7 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         times(ongoing)
         found = figures.summary(ongoing.folder, asked, chosen)
         summary = found.model_copy(update={"seconds": job.seconds()})
-        finish(ongoing.folder, start, summary)
+        finish(ongoing.folder, start, summary, job.report)
     return Result(summary, ongoing.folder)
 
 
@@ -180,9 +181,10 @@ class OngoingAudit:
             try:
                 yield start
             except BaseException:
-                with suppress(OSError):
-                    stopped = start.model_copy(update={"status": "interrupted"})
-                    write_json(self.folder / MANIFEST, stopped)
+                with suppress(OSError, RunError):
+                    if read_manifest(self.folder)["status"] != "reporting":
+                        stopped = start.model_copy(update={"status": "interrupted"})
+                        write_json(self.folder / MANIFEST, stopped)
                 raise
         except OSError as error:
             why = error.strerror or error
@@ -295,7 +297,9 @@ def times(ongoing: OngoingAudit) -> None:
             )  # fmt: skip
 
 
-def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
+def finish(
+    folder: Path, start: AuditManifest, summary: AuditSummary, report: Report | None
+) -> None:
     """Write what an audit leaves besides the runs of its pairs, and mark it complete."""
     whole = start.model_copy(update={"status": "complete", "seconds": summary.seconds})
     write_json(folder / SUMMARY, summary)
@@ -303,4 +307,7 @@ def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
     digest = bundle.write(folder, {MANIFEST: json_text(whole).encode()})
     text = markdown.comment(summary, digest)
     (folder / MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
+    if report:
+        write_json(folder / MANIFEST, start.model_copy(update={"status": "reporting"}))
+        report(folder)
     write_json(folder / MANIFEST, whole)

@@ -42,14 +42,13 @@ def run(options: argparse.Namespace) -> int:
             under=options.under,
             trial=options.trial,
             executor=options.executor,
+            report=common.report_all,
         )
     return show(result, options.json)
 
 
 def show(result: Result[AuditSummary], as_json: bool) -> int:
-    """Print the audit and write the report of each of its runs; the exit code is the gate's."""
+    """Print the audit; the exit code is the gate's."""
     from simulator.audit import screen as audited
 
-    below = [pair[key] for pair in result.summary["pairs"] for key in ("folder", "tail")]
-    runs = [*(result.folder / place for place in below if place), result.folder]
-    return common.show(result, as_json, audited.audit, runs)
+    return common.show(result, as_json, audited.audit)

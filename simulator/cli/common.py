@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,6 +120,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "seed": options.seed,
         "out": options.out,
         "overwrite": options.overwrite,
+        "report": report,
         "workers": options.workers,
         "memory": options.memory,
         "progress": progress,
@@ -143,16 +144,15 @@ def show(
     result: Result[S],
     as_json: bool,
     screen: Callable[[S, str, Console], None],
-    runs: Sequence[Path] | None = None,
+    reported: bool = True,
 ) -> int:
-    """Print a result and write its report; the exit code is the gate's.
+    """Print a result; the exit code is the gate's.
 
     Args:
         result: of an experiment.
         as_json: print the summary as JSON, and nothing else.
         screen: prints a summary, given also the run's folder and a console.
-        runs: the folders that get a report; the path of the last report is printed. By default
-            the run's own folder.
+        reported: whether it has a report, whose path is printed.
     """
     with unread():
         if as_json:
@@ -160,11 +160,14 @@ def show(
         else:
             print_condition(result.summary)
             screen(result.summary, str(result.folder), console())
-    places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
-    if places and not as_json:
-        with unread():
-            print(f"report: {places[-1]}")
-    return cli.PASS if result.passed else cli.GATE_FAILED
+        if reported and not as_json:
+            print(f"report: {report_of(result.folder)}")
+    return verdict(result.summary)
+
+
+def verdict(summary: Summary) -> int:
+    """Return the exit code of a finished run: that of its gate."""
+    return cli.PASS if summary.gate.passed else cli.GATE_FAILED
 
 
 def print_condition(summary: Summary) -> None:
@@ -181,6 +184,23 @@ def report(folder: Path, out: Path | None = None) -> Path:
     from simulator.report import page
 
     return page.write(folder, out)
+
+
+def report_of(folder: Path) -> Path:
+    """Return where the report of a run is."""
+    from simulator.report.words import PAGE
+
+    return folder / PAGE
+
+
+def report_all(folder: Path) -> None:
+    """Write the report of every run below an audit that has one, and its own."""
+    from simulator.results.read import read_summary
+
+    for pair in read_summary(folder)[1]["pairs"]:
+        for place in filter(None, (pair["folder"], pair["tail"])):
+            report(folder / place)
+    report(folder)
 
 
 def print_json(value: Any) -> None:

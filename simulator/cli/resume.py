@@ -1,6 +1,9 @@
 """Continue an interrupted run; what it had finished is kept.
 
 simulate resume runs/NAME
+
+The exit code is that of the run: 1 where a rule of its gate failed, also if there is nothing left
+to do.
 """
 
 from __future__ import annotations
@@ -9,10 +12,13 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from simulator import cli
 from simulator.cli import common
 from simulator.errors import RunError
+
+if TYPE_CHECKING:
+    from simulator.results.store import Report
 
 EXPERIMENTS = {
     "run": "simulator.experiments.compare:simulate",
@@ -43,9 +49,10 @@ def run(options: argparse.Namespace) -> int:
     manifest = read_manifest(folder)
     if manifest["status"] == "complete":
         print(f"{folder}: the run is complete; there is nothing to resume", file=sys.stderr)
+        summary = read_summary(folder)[1]
         if options.json:
-            common.print_json(read_summary(folder)[1])
-        return cli.PASS
+            common.print_json(summary)
+        return common.verdict(summary)
     try:
         request = manifest["request"]
         command, arguments = request["command"], dict(request["arguments"])
@@ -54,7 +61,25 @@ def run(options: argparse.Namespace) -> int:
             arguments["models"] = [arguments.pop("model")]
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder}: its manifest has no valid request to repeat") from error
+    show = importlib.import_module(f"simulator.cli.{command}").show
+    report = common.report_all if command == "audit" else common.report
+    if manifest["status"] == "reporting":
+        return int(show(_reported(folder, command, report), options.json))
     job = getattr(importlib.import_module(module), function)
     with Bar() as bar:
-        found = job(**arguments, out=folder, resume=True, workers=options.workers, progress=bar)
-    return int(importlib.import_module(f"simulator.cli.{command}").show(found, options.json))
+        found = job(
+            **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
+            report=report,
+        )  # fmt: skip
+    return int(show(found, options.json))
+
+
+def _reported(folder: Path, command: str, report: Report) -> Any:
+    """Write the report that is all a run lacks; return what its command shows."""
+    from simulator.experiments.job import Result
+    from simulator.results.read import read_summary
+    from simulator.results.store import complete
+
+    complete(folder, report)
+    found = Result(read_summary(folder)[1], folder)
+    return [found] if command == "sweep" else found

@@ -100,7 +100,10 @@ def worst(
     )
     alone = folder / "step-1"
     whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
-    _mark(folder, plain(whole), "complete", summary, alone / RECORDS)
+    _mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
+    if job.report:
+        job.report(folder)
+    _mark(folder, plain(whole), "complete")
     return Result(summary, folder)
 
 
@@ -191,7 +194,7 @@ class _Search:
         self.runs += 1
         folder = self.folder / f"step-{self.runs}"
         start, task = manifest(stacks, self.session, []), self.session.card.task
-        with self.job.writer(folder, start, self.session) as run:
+        with self.job.writer(folder, start, self.session, whole=False) as run:
             done = run_and_keep(self.session, merged, run, timed=False)
             found = answers(task, names, done)
             values = [self._headline(found, name) for name in names]

@@ -9,7 +9,7 @@ from pydantic import Field
 from simulator.results.shared import ConditionDescription
 from simulator.typed import Typed
 
-Status = Literal["running", "interrupted", "complete"]
+Status = Literal["running", "interrupted", "reporting", "complete"]
 
 
 class Request(Typed):

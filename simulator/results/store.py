@@ -1,15 +1,16 @@
 """Runs on disk: ``manifest.json``, ``records.parquet``, ``summary.json``.
 
-A folder is a finished run if and only if its manifest says ``"status": "complete"``. Until then
-its records lie in ``parts/``, a file per chunk of samples, each written beside its place and
-renamed into it: what is there is whole, and a run can be resumed after it.
+A folder is a finished run if and only if its manifest says ``"status": "complete"``, which is
+written last; ``"reporting"`` says that the report alone is lacking. Until the records are whole
+they lie in ``parts/``, a file per chunk of samples, each written beside its place and renamed into
+it: what is there is whole, and a run can be resumed after it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,7 +32,7 @@ from simulator.results.layout import (
     ROUNDS,
     SUMMARY,
 )
-from simulator.results.manifest import RunManifest
+from simulator.results.manifest import RunManifest, Status
 from simulator.results.read import read_manifest, read_table
 from simulator.results.shared import Summary
 from simulator.results.times import MAP
@@ -68,6 +69,8 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
 
 
 Rows = list[dict[str, Any]]
+Report = Callable[[Path], object]
+"""Writes the report of the run in a folder."""
 
 
 class RunWriter:
@@ -79,6 +82,7 @@ class RunWriter:
         columns: of the task's records.
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
+        report: writes the report before the run is marked complete; None: there is none.
 
     Raises:
         RunError: the folder holds a run already, or another one, or cannot be written.
@@ -91,8 +95,11 @@ class RunWriter:
         columns: Sequence[pa.Field],
         overwrite: bool,
         resume: bool = False,
+        report: Report | None = None,
     ) -> None:
         self.folder = folder
+        self._report = report
+        self._status: Status = "running"
         self._schema = schema(columns)
         self._manifest = dict(manifest)
         self._buffer: list[Rows] = []
@@ -131,7 +138,7 @@ class RunWriter:
             self._flush()
 
     def finish(self, summary: Summary, manifest: Mapping[str, Any]) -> None:
-        """Write what is left and mark the run complete.
+        """Write what is left, then the report, and mark the run complete.
 
         Args:
             summary: the content of ``summary.json``.
@@ -142,9 +149,11 @@ class RunWriter:
         try:
             _write_table(self._table(), self.folder / RECORDS)
             write_json(self.folder / SUMMARY, summary)
+            if self._report:
+                self._write_manifest("reporting")
+                self._report(self.folder)
             self._write_manifest("complete")
-            shutil.rmtree(self.folder / PARTS)
-            shutil.rmtree(self.folder / ROUNDS, ignore_errors=True)
+            _clean(self.folder)
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -187,9 +196,10 @@ class RunWriter:
         self._written += len(self._buffer)
         self._buffer = []
 
-    def _write_manifest(self, status: str) -> None:
+    def _write_manifest(self, status: Status) -> None:
         whole = RunManifest.model_validate({"status": status, **self._manifest})
         write_json(self.folder / MANIFEST, whole)
+        self._status = status
 
     def _cannot(self, error: OSError) -> RunError:
         why = error.strerror or error
@@ -215,7 +225,8 @@ class RunWriter:
             return
         try:
             self._flush()
-            self._write_manifest("interrupted")
+            if self._status != "reporting":
+                self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
 
@@ -227,6 +238,27 @@ def _write_table(table: pa.Table, place: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, place)
+
+
+def complete(folder: Path, report: Report) -> None:
+    """Finish a run that lacks but its report.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    manifest = read_manifest(folder)
+    report(folder)
+    try:
+        write_json(folder / MANIFEST, {**manifest, "status": "complete"})
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    _clean(folder)
+
+
+def _clean(folder: Path) -> None:
+    """Remove what a finished run needs no more."""
+    for inner in (PARTS, ROUNDS):
+        shutil.rmtree(folder / inner, ignore_errors=True)
 
 
 def clear(folder: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
+from simulator.latency.rounds import LATENCIES
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -34,12 +35,14 @@ SCHEMA = 1
 REQUIRED = (DOCUMENT, MANIFEST, SUMMARY)
 MOST_TEXT = 2**28
 """Bytes of a JSON or YAML member: the manifest of a million images."""
+MOST_RECORDS = 2**31
+"""Bytes of the records, or of the latencies, of one pair."""
 _ALGORITHM = "sha256"
 _TAKEN = {
     PROFILES_FOLDER: (".yaml",),
     CARDS_FOLDER: (".yaml",),
     PAIRS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
-    TAILS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
+    TAILS_FOLDER: (MANIFEST, SUMMARY, RECORDS, LATENCIES),
 }
 """By folder, how the names end of those files that a bundle has."""
 

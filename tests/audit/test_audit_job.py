@@ -266,7 +266,7 @@ def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
         place = out / "pairs" / "tiny" / deploy
         assert untimed(place).equals(untimed(whole.folder / "pairs" / "tiny" / deploy))
     assert (out / "bundle.zip").is_file()
-    assert cli.main(["resume", str(out)]) == cli.PASS
+    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
 
 
 def test_kill_9_loses_no_finished_pair(card, cache, tmp_path):

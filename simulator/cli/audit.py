@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("document", metavar="AUDIT", help="the audit's document (YAML)")
+    common.signer(parser)
     common.condition(parser)
     common.output(parser)
 
@@ -31,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.audit.run import audit
     from simulator.cli.progress import Bar
 
+    sign = common.signing(options.sign)
     with Bar(options.explain_plan) as bar:
         result = audit(
             options.document,
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
             executor=options.executor,
             report=common.report_all,
         )
+    sign(result.folder)
     return show(result, options.json)
 
 

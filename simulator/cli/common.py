@@ -91,6 +91,31 @@ def condition(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def signer(parser: argparse.ArgumentParser) -> None:
+    """Add the key that signs the bundle of an audit."""
+    parser.add_argument(
+        "--sign", metavar="KEY",
+        help="sign bundle.zip with this key (PEM, Ed25519), for simulate verify --key",
+    )  # fmt: skip
+
+
+def signing(key: str | None) -> Callable[[Path], None]:
+    """Read the key of ``--sign``, before anything is run; return what signs a run's bundle."""
+    if key is None:
+        return lambda folder: None
+    from simulator.audit import signing
+    from simulator.results.layout import BUNDLE
+
+    found = signing.private_key(Path(key))
+
+    def sign(folder: Path) -> None:
+        place = signing.sign(folder / BUNDLE, found)
+        own = signing.fingerprint(found.public_key())
+        print(f"signature: {place}, by {own}", file=sys.stderr)
+
+    return sign
+
+
 def output(parser: argparse.ArgumentParser) -> None:
     """Add the run folder, the executor and the form of the output."""
     add = parser.add_argument

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.cli import common
-from simulator.errors import RunError
+from simulator.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from simulator.results.store import Report
@@ -37,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
     parser.add_argument("--workers", type=int, metavar="N", help="samples processed at once")
+    common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -47,7 +48,11 @@ def run(options: argparse.Namespace) -> int:
 
     folder = Path(options.run)
     manifest = read_manifest(folder)
+    if options.sign and manifest.get("command") != "audit":
+        raise UserError(f"{folder}: not an audit; --sign is for the bundle of one")
+    sign = common.signing(options.sign)
     if manifest["status"] == "complete":
+        sign(folder)
         print(f"{folder}: the run is complete; there is nothing to resume", file=sys.stderr)
         summary = read_summary(folder)[1]
         if options.json:
@@ -64,13 +69,16 @@ def run(options: argparse.Namespace) -> int:
     show = importlib.import_module(f"simulator.cli.{command}").show
     report = common.report_all if command == "audit" else common.report
     if manifest["status"] == "reporting":
-        return int(show(_reported(folder, command, report), options.json))
+        found = _reported(folder, command, report)
+        sign(folder)
+        return int(show(found, options.json))
     job = getattr(importlib.import_module(module), function)
     with Bar() as bar:
         found = job(
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
             report=report,
         )  # fmt: skip
+    sign(folder)
     return int(show(found, options.json))
 
 

@@ -61,7 +61,8 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     found = _read(path, lambda content: library.load.load_pem_private_key(content, None))
     if not isinstance(found, library.private):
         raise UserError(f"{path}: not an Ed25519 key; make one: openssl genpkey -algorithm ed25519")
-    return found
+    key: Ed25519PrivateKey = found
+    return key
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
@@ -75,7 +76,8 @@ def public_key(path: Path) -> Ed25519PublicKey:
     found = _read(path, library.load.load_pem_public_key)
     if not isinstance(found, library.public):
         raise UserError(f"{path}: not an Ed25519 public key; make one: openssl pkey -pubout")
-    return found
+    key: Ed25519PublicKey = found
+    return key
 
 
 def _read(path: Path, load: Any) -> Any:

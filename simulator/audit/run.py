@@ -19,7 +19,7 @@ from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.pairs import Wanted, is_complete, refuse_changed, run_pairs
-from simulator.experiments.session import Session
+from simulator.experiments.session import Session, Silent
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
@@ -36,6 +36,7 @@ from simulator.results.layout import (
     SUMMARY,
     TAILS_FOLDER,
 )
+from simulator.results.lock import locked
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
@@ -176,6 +177,13 @@ class OngoingAudit:
             RunError: the folder cannot be written, or is of another audit.
         """
         start = manifest(request, self.audit, self.chosen, self.sources, sessions)
+        show = self.options.get("progress") or Silent()
+        with locked(self.folder, show.note):
+            yield from self._written(start, sessions)
+
+    def _written(
+        self, start: AuditManifest, sessions: Mapping[str, Session]
+    ) -> Iterator[AuditManifest]:
         try:
             start = self._begin(start, sessions)
             try:
@@ -202,7 +210,6 @@ class OngoingAudit:
                 )
                 refuse_changed(session, [one for one in runs if is_complete(one[0])])
         else:
-            self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.folder / MANIFEST, start)
             clear(self.folder)
         write_json(self.folder / MANIFEST, start)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     show = importlib.import_module(f"simulator.cli.{command}").show
     report = common.report_all if command == "audit" else common.report
     if manifest["status"] == "reporting":
-        found = _reported(folder, command, report)
+        with Bar() as bar:
+            found = _reported(folder, command, report, bar.note)
         sign(folder)
         return int(show(found, options.json))
     job = getattr(importlib.import_module(module), function)
@@ -82,12 +84,12 @@ def run(options: argparse.Namespace) -> int:
     return int(show(found, options.json))
 
 
-def _reported(folder: Path, command: str, report: Report) -> Any:
+def _reported(folder: Path, command: str, report: Report, note: Callable[[str], None]) -> Any:
     """Write the report that is all a run lacks; return what its command shows."""
     from simulator.experiments.job import Result
     from simulator.results.read import read_summary
     from simulator.results.store import complete
 
-    complete(folder, report)
+    complete(folder, report, note)
     found = Result(read_summary(folder)[1], folder)
     return [found] if command == "sweep" else found

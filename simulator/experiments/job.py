@@ -16,6 +16,7 @@ from simulator.experiments.session import Progress, Session
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.profile.suite import load_suite
+from simulator.results.lock import refuse_held
 from simulator.results.shared import Gate, Summary
 from simulator.results.store import Report, RunWriter, check_free
 
@@ -134,9 +135,12 @@ class Job:
         """Refuse a folder that holds a run, before anything is computed.
 
         Raises:
-            RunError: the folder holds a run, and neither *overwrite* nor *resume* is set.
+            RunError: the folder holds a run, and neither *overwrite* nor *resume* is set; or
+                another process writes into it.
         """
-        if not self._resume:
+        if self._resume:
+            refuse_held(folder)
+        else:
             check_free(folder, self._overwrite)
 
     def session(self) -> Session:
@@ -203,7 +207,9 @@ class Job:
             whole: whether it is all of the job; a part of it gets no report.
         """
         columns, report = session.card.task.columns, self.report if whole else None
-        return RunWriter(folder, start, columns, self._overwrite, self._resume, report)
+        return RunWriter(
+            folder, start, columns, self._overwrite, self._resume, report, session.show.note
+        )
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""

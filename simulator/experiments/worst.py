@@ -6,6 +6,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from simulator.profile import axes
 from simulator.profile.suite import load_suite
 from simulator.results.json_text import write_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
+from simulator.results.lock import locked
 from simulator.results.manifest import RunManifest
 from simulator.results.read import read_manifest
 from simulator.results.shared import Profile
@@ -67,43 +69,45 @@ def worst(
     columns: dict[str, dict[str, list[str]]] = {}
     for column, option, changes in loaded.options():
         columns.setdefault(column, {})[option] = changes
-    with job.session() as session:
-        first = _combined(base, columns, ())
-        folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
-        asked = job.request(suite=suite, train=train)
-        job.refuse_taken(folder)
-        _mark(folder, {"request": asked}, "running")
-        session.require_truth()
-        left_out = _drop_inapplicable(session, base, columns)
-        search = _Search(job, session, base, columns, folder)
-        path = search.greedy()
-        count = math.prod(len(of) + 1 for of in columns.values())
-        best = search.exhaustive() if count <= EXHAUSTIVE else None
-    task = session.card.task
-    summary = WorstSummary(
-        suite=loaded.spec.name,
-        model=session.card.spec.name,
-        train=Profile(profile=first[0].name),
-        samples=search.samples,
-        sample_unit=session.card.modality.unit,
-        task=session.card.spec.task,
-        metric=task.headline,
-        **{task.headline: search.trained},
-        path=path,
-        combinations=count,
-        exhaustive=best,
-        absent=left_out,
-        warnings=[*merged(search.notices), *session.notes],
-        skipped=search.skipped,
-        seconds=job.seconds(),
-        under=session.condition,
-    )
-    alone = folder / "step-1"
-    whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
-    _mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
-    if job.report:
-        job.report(folder)
-    _mark(folder, plain(whole), "complete")
+    with ExitStack() as held:
+        with job.session() as session:
+            first = _combined(base, columns, ())
+            folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
+            asked = job.request(suite=suite, train=train)
+            job.refuse_taken(folder)
+            held.enter_context(locked(folder, session.show.note))
+            _mark(folder, {"request": asked}, "running")
+            session.require_truth()
+            left_out = _drop_inapplicable(session, base, columns)
+            search = _Search(job, session, base, columns, folder)
+            path = search.greedy()
+            count = math.prod(len(of) + 1 for of in columns.values())
+            best = search.exhaustive() if count <= EXHAUSTIVE else None
+        task = session.card.task
+        summary = WorstSummary(
+            suite=loaded.spec.name,
+            model=session.card.spec.name,
+            train=Profile(profile=first[0].name),
+            samples=search.samples,
+            sample_unit=session.card.modality.unit,
+            task=session.card.spec.task,
+            metric=task.headline,
+            **{task.headline: search.trained},
+            path=path,
+            combinations=count,
+            exhaustive=best,
+            absent=left_out,
+            warnings=[*merged(search.notices), *session.notes],
+            skipped=search.skipped,
+            seconds=job.seconds(),
+            under=session.condition,
+        )
+        alone = folder / "step-1"
+        whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
+        _mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
+        if job.report:
+            job.report(folder)
+        _mark(folder, plain(whole), "complete")
     return Result(summary, folder)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,7 @@ from simulator.results.layout import (
     ROUNDS,
     SUMMARY,
 )
+from simulator.results.lock import LOCK, Lock, refuse_held
 from simulator.results.manifest import RunManifest, Status
 from simulator.results.read import read_manifest, read_table
 from simulator.results.shared import Summary
@@ -40,7 +42,7 @@ from simulator.results.times import MAP
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
-_PASSING = ("status", "created", "request", "seconds", "workers")
+_PASSING = ("status", "created", "request", "run", "seconds", "workers")
 """What may differ between a run and its resumption."""
 
 
@@ -83,9 +85,11 @@ class RunWriter:
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
         report: writes the report before the run is marked complete; None: there is none.
+        note: told what the user should know, for example that a dead process was replaced.
 
     Raises:
-        RunError: the folder holds a run already, or another one, or cannot be written.
+        RunError: another process writes into the folder, or it holds a run already, or another
+            one, or cannot be written.
     """
 
     def __init__(
@@ -96,26 +100,38 @@ class RunWriter:
         overwrite: bool,
         resume: bool = False,
         report: Report | None = None,
+        note: Callable[[str], None] = lambda what: None,
     ) -> None:
         self.folder = folder
         self._report = report
         self._status: Status = "running"
         self._schema = schema(columns)
-        self._manifest = dict(manifest)
+        self._manifest = {**manifest, "run": uuid.uuid4().hex[:12]}
         self._buffer: list[Rows] = []
         self._written = 0
+        if not resume:
+            check_free(folder, overwrite)
         try:
-            if resume and (folder / MANIFEST).is_file():
-                _check_same(folder, manifest)
-            else:
-                check_free(folder, overwrite)
-                folder.mkdir(parents=True, exist_ok=True)
-                self._write_manifest("running")
-                clear(folder)
-            (folder / PARTS).mkdir(exist_ok=True)
-            self._write_manifest("running")
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(folder, note)
+            try:
+                self._begin(overwrite, resume)
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise self._cannot(error) from error
+
+    def _begin(self, overwrite: bool, resume: bool) -> None:
+        """Make the folder ready, which is ours alone."""
+        if resume and (self.folder / MANIFEST).is_file():
+            self._manifest["run"] = _check_same(self.folder, self._manifest)
+        else:
+            _check_empty(self.folder, overwrite)
+            self._write_manifest("running")
+            clear(self.folder)
+        (self.folder / PARTS).mkdir(exist_ok=True)
+        self._write_manifest("running")
 
     def kept(self) -> list[Rows]:
         """Return the records of the samples that an earlier attempt finished, in order."""
@@ -154,6 +170,7 @@ class RunWriter:
                 self._report(self.folder)
             self._write_manifest("complete")
             _clean(self.folder)
+            self._lock.release()
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -178,14 +195,18 @@ class RunWriter:
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
             return read_table(self.folder / RECORDS, self._schema)
-        parts = sorted((self.folder / PARTS).glob("*.parquet"))
+        parts = sorted((self.folder / PARTS).glob(self._part("*")))
         tables = [read_table(part, self._schema) for part in parts]
         return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
+
+    def _part(self, number: str) -> str:
+        run = self._manifest["run"]
+        return f"{number}.parquet" if run is None else f"{run}-{number}.parquet"
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        place = self.folder / PARTS / f"{self._written:09d}.parquet"
+        place = self.folder / PARTS / self._part(f"{self._written:09d}")
         try:
             table = pa.Table.from_pylist(
                 [row for rows in self._buffer for row in rows], self._schema
@@ -222,6 +243,7 @@ class RunWriter:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
+            self._lock.release()
             return
         try:
             self._flush()
@@ -229,6 +251,8 @@ class RunWriter:
                 self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
+        finally:
+            self._lock.release()
 
 
 def _write_table(table: pa.Table, place: Path) -> None:
@@ -240,19 +264,20 @@ def _write_table(table: pa.Table, place: Path) -> None:
     os.replace(draft, place)
 
 
-def complete(folder: Path, report: Report) -> None:
+def complete(folder: Path, report: Report, note: Callable[[str], None]) -> None:
     """Finish a run that lacks but its report.
 
     Raises:
         RunError: it cannot be written.
     """
-    manifest = read_manifest(folder)
-    report(folder)
     try:
-        write_json(folder / MANIFEST, {**manifest, "status": "complete"})
+        with Lock(folder, note):
+            manifest = read_manifest(folder)
+            report(folder)
+            write_json(folder / MANIFEST, {**manifest, "status": "complete"})
+            _clean(folder)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    _clean(folder)
 
 
 def _clean(folder: Path) -> None:
@@ -278,10 +303,18 @@ def check_free(folder: Path, overwrite: bool) -> None:
         overwrite: another run there may be replaced; nothing else may.
 
     Raises:
-        RunError: it holds a run and *overwrite* is not set, or it holds something else.
+        RunError: another process writes into it; it holds a run and *overwrite* is not set; or it
+            holds something else.
     """
+    refuse_held(folder)
+    _check_empty(folder, overwrite)
+
+
+def _check_empty(folder: Path, overwrite: bool) -> None:
     try:
-        filled = folder.is_dir() and any(not p.name.endswith(".part") for p in folder.iterdir())
+        filled = folder.is_dir() and any(
+            p.name != LOCK and not p.name.endswith(".part") for p in folder.iterdir()
+        )
     except OSError as error:
         raise RunError(
             f"{folder}: cannot be written: {error.strerror}; choose another --out"
@@ -292,11 +325,14 @@ def check_free(folder: Path, overwrite: bool) -> None:
         raise RunError(f"{folder} holds files that are not a run; choose another --out")
 
 
-def _check_same(folder: Path, manifest: Mapping[str, Any]) -> None:
+def _check_same(folder: Path, manifest: Mapping[str, Any]) -> str | None:
+    """Return the name of the run that goes on, by which its parts are found."""
     old = read_manifest(folder)
     known = (key for key in {*old, *manifest} if old.get(key) is not None or key in manifest)
     if parts := changed(old, manifest, sorted({*known} - {*_PASSING})):
         raise cannot_resume(folder, parts)
+    run = old.get("run")
+    return run if isinstance(run, str) and run.isalnum() else None
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]) -> list[str]:

@@ -86,8 +86,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
 
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
-        "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told, "under": "flip:22",
-        "trial": 2, "executor": "local",
+        "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told,
+        "under": "flip:22", "trial": 2, "executor": "local",
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 

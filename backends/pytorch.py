@@ -26,6 +26,7 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+from simulator.contract.program import plain_program
 
 torch = Library("torch", distribution="torch", extra="pytorch")
 
@@ -53,7 +54,7 @@ class TorchRuntime(Runtime):
         if "use_tf32" in self.options:
             torch.backends.cuda.matmul.allow_tf32 = self.options["use_tf32"]
             torch.backends.cudnn.allow_tf32 = self.options["use_tf32"]
-        program = torch.export.load(str(artifact))
+        program = torch.export.load(plain_program(artifact))
         signature = program.graph_signature
         values = {node.name: node.meta["val"] for node in program.graph.nodes if "val" in node.meta}
         ports = (

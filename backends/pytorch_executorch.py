@@ -22,6 +22,7 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+from simulator.contract.program import plain_program
 
 executorch = QuietLibrary("executorch.runtime", distribution="executorch", extra="executorch")
 exir = QuietLibrary("executorch.exir", distribution="executorch", extra="executorch")
@@ -61,7 +62,7 @@ class ExecutorchRuntime(Runtime):
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
         """Lower a ``torch.export`` program; the folder keeps the ``.pte``."""
         with quiet():
-            program = torch.export.load(str(source))
+            program = torch.export.load(plain_program(source))
             if options["compute"] == "fp16":
                 program = _halved(program)
             lowered = exir.to_edge_transform_and_lower(

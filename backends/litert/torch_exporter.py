@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from backends.quiet import QuietLibrary, quiet
 from simulator.contract import Backend, Exporter, Library, Offer, Stage, Unsupported
+from simulator.contract.program import plain_program
 
 litert_torch = QuietLibrary("litert_torch", distribution="litert-torch", extra="litert")
 torch = Library("torch", distribution="torch", extra="pytorch")
@@ -24,7 +25,7 @@ class LiteRtTorchExporter(Exporter):
 
     def export(self, source: Path, target: Path) -> None:
         """Convert a ``.pt2`` file to a float ``.tflite`` file."""
-        program = torch.export.load(str(source))
+        program = torch.export.load(plain_program(source))
         if program.example_inputs is None:
             raise Unsupported(
                 f"{source} was saved without its example inputs; save it with torch.export.save "

@@ -18,6 +18,7 @@ from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
 from simulator.files import hash_file, make_durable
+from simulator.latency.rounds import LATENCIES
 from simulator.results.json_text import parse_json
 from simulator.results.layout import (
     BUNDLE,
@@ -38,12 +39,14 @@ MOST_TEXT = 2**28
 """Bytes of a JSON or YAML member: the manifest of a million images."""
 MOST_DIGESTS = 2**25
 """Bytes of the list of digests of as many members as a bundle may have."""
+MOST_RECORDS = 2**31
+"""Bytes of the records, or of the latencies, of one pair."""
 _ALGORITHM = "sha256"
 _TAKEN = {
     PROFILES_FOLDER: (".yaml",),
     CARDS_FOLDER: (".yaml",),
     PAIRS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
-    TAILS_FOLDER: (MANIFEST, SUMMARY, RECORDS),
+    TAILS_FOLDER: (MANIFEST, SUMMARY, RECORDS, LATENCIES),
 }
 """By folder, how the names end of those files that a bundle has."""
 

@@ -4,42 +4,40 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Unpack
 
-from simulator.audit import bundle, verdict
+from simulator.audit import bundle, recount, verdict
 from simulator.audit.answers import read_answers
 from simulator.audit.archive import Archive
-from simulator.audit.bundle import MOST_TEXT
-from simulator.audit.consistency import Key, contradictions
-from simulator.audit.document import TRAIN, Audit, load_audit
+from simulator.audit.bundle import MOST_RECORDS, MOST_TEXT
+from simulator.audit.document import Audit
+from simulator.audit.doubts import Doubts, doubts, stacks, stated, unpack
 from simulator.audit.measure import Measure
 from simulator.audit.run import OngoingAudit, refuse_document_options, run_all
 from simulator.audit.verdict import PairRun
 from simulator.contract import Stage
-from simulator.errors import DataError, ProfileError, RunError, UserError, one_line, unknown
-from simulator.experiments.common import refuse_missing, stacks_of
+from simulator.errors import DataError, RunError, UserError, one_line, unknown
+from simulator.experiments.common import refuse_missing
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.session import Session
+from simulator.latency.rounds import LATENCIES
 from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
 from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
 from simulator.results.json_text import write_json
 from simulator.results.layout import (
-    DOCUMENT,
     MANIFEST,
     PAIRS_FOLDER,
     PROFILES_FOLDER,
     RECORDS,
     SUMMARY,
+    TAILS_FOLDER,
 )
-from simulator.results.shared import Gate, Summary
-from simulator.results.summaries import parse, refuse_other_version
-
-MOST_RECORDS = 2**31
-"""Bytes of the records of one pair."""
+from simulator.results.shared import Gate
+from simulator.results.summaries import parse
+from simulator.results.timed import TailSummary
 
 
 def replay(
@@ -74,9 +72,9 @@ def replay(
     refuse_document_options(options)
     with Archive(place) as packed, tempfile.TemporaryDirectory(prefix="replay-") as scratch:
         sha256 = _intact(packed)
-        audit = _unpack(packed, Path(scratch))
+        audit = unpack(packed, Path(scratch))
         recorded = _models(packed, audit)
-        doubts = _doubts(packed, audit, Path(scratch))
+        doubted = doubts(packed, audit, Path(scratch))
         options = _under(packed, options)
         ongoing = _ongoing(job, audit, recorded, Path(scratch), options, models, images, overrides)
         request = {
@@ -93,7 +91,7 @@ def replay(
             write_json(ongoing.folder / MANIFEST, start)
             ongoing.copy_inputs(sessions)
             run_all(job, ongoing, sessions)
-            found = _summary(packed, ongoing, sha256, sessions, doubts)
+            found = _summary(packed, ongoing, sha256, sessions, doubted)
             summary = found.model_copy(update={"seconds": job.seconds()})
             write_json(ongoing.folder / SUMMARY, summary)
             write_json(ongoing.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
@@ -122,22 +120,6 @@ def _intact(packed: Archive) -> str:
             "changed is not run (simulate verify names all)"
         )
     return checked.sha256
-
-
-def _unpack(packed: Archive, scratch: Path) -> Audit:
-    """Write the document, and the profile of every stack that it names, to names of our own."""
-    document = scratch / DOCUMENT
-    document.write_bytes(packed.read(DOCUMENT, MOST_TEXT))
-    try:
-        audit = load_audit(document)
-    except ProfileError as error:
-        lines = [line.replace(f"{scratch}/", f"{packed.path}: ") for line in error.problems]
-        raise RunError("\n".join(lines)) from error
-    (scratch / PROFILES_FOLDER).mkdir()
-    for name in (TRAIN, *audit.spec.deploy):
-        content = packed.read(f"{PROFILES_FOLDER}/{name}.yaml", MOST_TEXT)
-        (scratch / PROFILES_FOLDER / f"{name}.yaml").write_bytes(content)
-    return audit
 
 
 def _models(packed: Archive, audit: Audit) -> dict[str, Mapping[str, Any]]:
@@ -175,7 +157,7 @@ def _ongoing(
                 )
     if missing:
         raise UserError("\n".join(missing))
-    chosen = _stacks(audit, scratch, overrides)
+    chosen = stacks(audit, scratch, overrides)
     refuse_missing(chosen.values())
     _refuse_lost(chosen)
     folder = job.folder(f"replay-{audit.spec.name}", {})
@@ -212,11 +194,6 @@ def _parted(written: str) -> tuple[str | None, str]:
     return (model, path) if equals and "/" not in model else (None, written)
 
 
-def _stacks(audit: Audit, scratch: Path, overrides: Sequence[str] = ()) -> dict[str, Chosen]:
-    names = (TRAIN, *audit.spec.deploy)
-    return stacks_of({n: str(scratch / PROFILES_FOLDER / f"{n}.yaml") for n in names}, overrides)
-
-
 def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
     """Refuse recordings that are not here: a bundle holds none."""
     lost = []
@@ -233,32 +210,22 @@ def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
         raise UserError("\n".join(lost))
 
 
-def _doubts(packed: Archive, audit: Audit, scratch: Path) -> tuple[dict[Key, list[str]], list[str]]:
-    """Return which fields of the audit's summary do not follow from the rest of the bundle."""
-
-    @cache
-    def read(place: str) -> Summary:
-        name = f"{place}/{SUMMARY}"
-        return parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
-
-    reported = bundle.read_json(packed, SUMMARY)
-    refuse_other_version(reported, f"{packed.path}: {SUMMARY}")
-    return contradictions(reported, read, audit, _stacks(audit, scratch))
-
-
 def _summary(
     packed: Archive,
     ongoing: OngoingAudit,
     sha256: str,
     sessions: Mapping[str, Session],
-    doubts: tuple[Mapping[Key, Sequence[str]], Sequence[str]],
+    doubted: Doubts,
 ) -> ReplaySummary:
-    spec, (of_pairs, others) = ongoing.audit.spec, doubts
+    spec, others = ongoing.audit.spec, doubted.others
     pairs = []
     for model, session in sessions.items():
         truths = {item.name: item.truth for item in session.dataset.items}
         for deploy in spec.deploy:
             place = f"{PAIRS_FOLDER}/{model}/{deploy}"
+            against = [*doubted.of_pairs.get((model, deploy), ())]
+            if ongoing.audit.timed(deploy):
+                against += _late(packed, ongoing.audit, session, f"{model}/{deploy}")
             folder, where = ongoing.folder / place, f"{packed.path}: {place}"
             files = {name: (folder / name).read_bytes() for name in (MANIFEST, SUMMARY, RECORDS)}
             new = _pair(files, place)
@@ -269,7 +236,7 @@ def _summary(
                     RECORDS: packed.read(f"{place}/{RECORDS}", MOST_RECORDS),
                 },
                 where,
-                of_pairs.get((model, deploy), ()),
+                against,
             )
             measure = Measure(session.card.task, truths, session.seed, where)
             found = verdict.compare(old, new, measure)
@@ -280,6 +247,7 @@ def _summary(
         bundle=Bundle(path=str(packed.path), sha256=sha256),
         pairs=pairs,
         not_replayed=[one.rule.text for one in ongoing.audit.tail_rules],
+        stated=[*doubted.unverified, *stated(packed, recount.STATED)],
         contradictions=[
             f"the audit's summary does not follow from its pairs and document: {one}"
             for one in others
@@ -287,6 +255,28 @@ def _summary(
         gate=Gate(passed=same and not others),
     )
     return concluded(summary)
+
+
+def _late(packed: Archive, audit: Audit, session: Session, pair: str) -> list[str]:
+    """The figures of late answers that do not follow from the bundle's latencies and answers."""
+    place = f"{TAILS_FOLDER}/{pair}"
+    where, name = f"{packed.path}: {place}", f"{place}/{SUMMARY}"
+    if f"{place}/{LATENCIES}" not in packed.names:
+        return []
+    found = parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
+    if not isinstance(found, TailSummary):
+        raise RunError(f"{where}: a summary of {found.command}")
+    answers = read_answers(
+        packed.read(f"{place}/{RECORDS}", MOST_RECORDS),
+        bundle.read_json(packed, f"{place}/{MANIFEST}"),
+        where,
+    )
+    truths = {item.name: item.truth for item in session.dataset.items}
+    measure = Measure(session.card.task, truths, session.seed, where)
+    deadlines = audit.spec.tail.deadlines_ms if audit.spec.tail else []
+    times = recount.rounds_in(packed, place, found)
+    wrong = recount.of_tail(found, times, answers, measure, deadlines)
+    return [f"{place}.{one}" for one in wrong]
 
 
 def _pair(content: Mapping[str, bytes], where: str, doubts: Sequence[str] = ()) -> PairRun:

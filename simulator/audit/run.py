@@ -19,7 +19,7 @@ from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.pairs import Wanted, is_complete, refuse_changed, run_pairs
-from simulator.experiments.session import Session
+from simulator.experiments.session import Session, Silent
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
@@ -36,9 +36,11 @@ from simulator.results.layout import (
     SUMMARY,
     TAILS_FOLDER,
 )
+from simulator.results.lock import locked
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
-from simulator.results.store import check_free, clear
+from simulator.results.read import read_manifest
+from simulator.results.store import Report, check_free, clear
 from simulator.results.timed import TailSummary
 
 IN_DOCUMENT = ("data", "limit", "seed")
@@ -83,7 +85,7 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         times(ongoing)
         found = figures.summary(ongoing.folder, asked, chosen)
         summary = found.model_copy(update={"seconds": job.seconds()})
-        finish(ongoing.folder, start, summary)
+        finish(ongoing.folder, start, summary, job.report)
     return Result(summary, ongoing.folder)
 
 
@@ -175,14 +177,22 @@ class OngoingAudit:
             RunError: the folder cannot be written, or is of another audit.
         """
         start = manifest(request, self.audit, self.chosen, self.sources, sessions)
+        show = self.options.get("progress") or Silent()
+        with locked(self.folder, show.note):
+            yield from self._written(start, sessions)
+
+    def _written(
+        self, start: AuditManifest, sessions: Mapping[str, Session]
+    ) -> Iterator[AuditManifest]:
         try:
             start = self._begin(start, sessions)
             try:
                 yield start
             except BaseException:
-                with suppress(OSError):
-                    stopped = start.model_copy(update={"status": "interrupted"})
-                    write_json(self.folder / MANIFEST, stopped)
+                with suppress(OSError, RunError):
+                    if read_manifest(self.folder)["status"] != "reporting":
+                        stopped = start.model_copy(update={"status": "interrupted"})
+                        write_json(self.folder / MANIFEST, stopped)
                 raise
         except OSError as error:
             why = error.strerror or error
@@ -200,7 +210,6 @@ class OngoingAudit:
                 )
                 refuse_changed(session, [one for one in runs if is_complete(one[0])])
         else:
-            self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.folder / MANIFEST, start)
             clear(self.folder)
         write_json(self.folder / MANIFEST, start)
@@ -299,7 +308,9 @@ def times(ongoing: OngoingAudit) -> None:
             )  # fmt: skip
 
 
-def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
+def finish(
+    folder: Path, start: AuditManifest, summary: AuditSummary, report: Report | None
+) -> None:
     """Write what an audit leaves besides the runs of its pairs, and mark it complete."""
     whole = start.model_copy(update={"status": "complete", "seconds": summary.seconds})
     write_json(folder / SUMMARY, summary)
@@ -307,4 +318,7 @@ def finish(folder: Path, start: AuditManifest, summary: AuditSummary) -> None:
     digest = bundle.write(folder, {MANIFEST: json_text(whole).encode()})
     text = markdown.comment(summary, digest)
     (folder / MARKDOWN).write_text(text, encoding="utf-8", newline="\n")
+    if report:
+        write_json(folder / MANIFEST, start.model_copy(update={"status": "reporting"}))
+        report(folder)
     write_json(folder / MANIFEST, whole)

@@ -83,6 +83,12 @@ def replay(summary: ReplaySummary, folder: str, console: Console) -> None:
             f"{escape('; '.join(summary.not_replayed))}",
             highlight=False,
         )
+    if summary.stated:
+        console.print(
+            f"stated, not verified: {escape(', '.join(summary.stated))}",
+            highlight=False,
+            soft_wrap=True,
+        )
     word = "[bold green]EQUAL" if summary.gate.passed else "[bold red]DIFFERENT"
     console.print(f"replay {word}[/]")
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)

@@ -72,18 +72,19 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     rules = _rules(old.summary, new.summary)
     changed = differences(old.manifest, new.manifest)
     if _all(sides, "outputs"):
-        verdict, reason = _same(_mismatches(old.summary, new.summary), rules)
+        verdict, reason = _same(mismatches(old.summary, new.summary), rules)
     elif why := _incomparable(sides, changed):
         verdict, reason = DIFFERENT, why
     else:
         counted = measure.count(old.answers)
         figures += _metrics(new.summary, counted)
-        mismatched = _mismatches(old.summary, counted.summary)
+        mismatched = mismatches(old.summary, counted.summary)
         explained = bool(changed.surroundings) or not _bit_equal_to_itself(old.summary)
         verdict, reason = _judge(sides, figures, rules, mismatched, explained)
     if old.contradictions:
         verdict, other = DIFFERENT, _some(old.contradictions)
-        reason += f"; the audit's summary does not follow from its pairs and document: {other}"
+        reason += "; the bundle states what does not follow from its records, pairs and document: "
+        reason += other
     return {
         "verdict": verdict, "reason": reason, "sides": sides, "figures": figures, "rules": rules,
         "changed": {"inputs": [*changed.inputs], "surroundings": [*changed.surroundings]},
@@ -222,10 +223,18 @@ def _is_interval(found: Any) -> bool:
     )
 
 
-def _mismatches(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The figures of answers, by their paths, that are not the same in two summaries."""
+def mismatches(
+    old: Mapping[str, Any], new: Mapping[str, Any], paths: Sequence[str] = _FIGURES
+) -> list[str]:
+    """Return the figures, by their paths, that are not the same in two summaries.
+
+    Args:
+        old: the content of a summary.
+        new: likewise; what one of them lacks is None.
+        paths: the parts that are compared; by default what follows from answers.
+    """
     found = []
-    for path in _FIGURES:
+    for path in paths:
         one, other = (_leaves(summary, path.split(".")) for summary in (old, new))
         keys = sorted(one.keys() | other.keys())
         found += [key for key in keys if not _close(one.get(key), other.get(key))]
@@ -238,6 +247,13 @@ def _leaves(node: Any, path: Sequence[str]) -> dict[str, Any]:
     if isinstance(node, Mapping):
         return flat(node, ".".join(path))
     return {".".join(path): node}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two figures, or mappings of them, are the same; what one lacks is None."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(same(one.get(key), other.get(key)) for key in one.keys() | other.keys())
+    return _close(one, other)
 
 
 def _close(one: Any, other: Any) -> bool:

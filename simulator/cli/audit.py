@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("document", metavar="AUDIT", help="the audit's document (YAML)")
+    common.signer(parser)
     common.condition(parser)
     common.output(parser)
 
@@ -31,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.audit.run import audit
     from simulator.cli.progress import Bar
 
+    sign = common.signing(options.sign)
     with Bar(options.explain_plan) as bar:
         result = audit(
             options.document,
@@ -42,14 +44,14 @@ def run(options: argparse.Namespace) -> int:
             under=options.under,
             trial=options.trial,
             executor=options.executor,
+            report=common.report_all,
         )
+    sign(result.folder)
     return show(result, options.json)
 
 
 def show(result: Result[AuditSummary], as_json: bool) -> int:
-    """Print the audit and write the report of each of its runs; the exit code is the gate's."""
+    """Print the audit; the exit code is the gate's."""
     from simulator.audit import screen as audited
 
-    below = [pair[key] for pair in result.summary["pairs"] for key in ("folder", "tail")]
-    runs = [*(result.folder / place for place in below if place), result.folder]
-    return common.show(result, as_json, audited.audit, runs)
+    return common.show(result, as_json, audited.audit)

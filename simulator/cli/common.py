@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,6 +97,31 @@ def condition(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def signer(parser: argparse.ArgumentParser) -> None:
+    """Add the key that signs the bundle of an audit."""
+    parser.add_argument(
+        "--sign", metavar="KEY",
+        help="sign bundle.zip with this key (PEM, Ed25519), for simulate verify --key",
+    )  # fmt: skip
+
+
+def signing(key: str | None) -> Callable[[Path], None]:
+    """Read the key of ``--sign``, before anything is run; return what signs a run's bundle."""
+    if key is None:
+        return lambda folder: None
+    from simulator.audit import signing
+    from simulator.results.layout import BUNDLE
+
+    found = signing.private_key(Path(key))
+
+    def sign(folder: Path) -> None:
+        place = signing.sign(folder / BUNDLE, found)
+        own = signing.fingerprint(found.public_key())
+        print(f"signature: {place}, by {own}", file=sys.stderr)
+
+    return sign
+
+
 def output(parser: argparse.ArgumentParser) -> None:
     """Add the run folder, the executor and the form of the output."""
     add = parser.add_argument
@@ -126,6 +151,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "seed": options.seed,
         "out": options.out,
         "overwrite": options.overwrite,
+        "report": report,
         "workers": options.workers,
         "memory": options.memory,
         "progress": progress,
@@ -149,16 +175,15 @@ def show(
     result: Result[S],
     as_json: bool,
     screen: Callable[[S, str, Console], None],
-    runs: Sequence[Path] | None = None,
+    reported: bool = True,
 ) -> int:
-    """Print a result and write its report; the exit code is the gate's.
+    """Print a result; the exit code is the gate's.
 
     Args:
         result: of an experiment.
         as_json: print the summary as JSON, and nothing else.
         screen: prints a summary, given also the run's folder and a console.
-        runs: the folders that get a report; the path of the last report is printed. By default
-            the run's own folder.
+        reported: whether it has a report, whose path is printed.
     """
     with unread():
         if as_json:
@@ -166,11 +191,14 @@ def show(
         else:
             lead(result.summary)
             screen(result.summary, str(result.folder), console())
-    places = [report(folder) for folder in ([result.folder] if runs is None else runs)]
-    if places and not as_json:
-        with unread():
-            print(f"report: {places[-1]}")
-    return cli.PASS if result.passed else cli.GATE_FAILED
+        if reported and not as_json:
+            print(f"report: {report_of(result.folder)}")
+    return verdict(result.summary)
+
+
+def verdict(summary: Summary) -> int:
+    """Return the exit code of a finished run: that of its gate."""
+    return cli.PASS if summary.gate.passed else cli.GATE_FAILED
 
 
 def lead(summary: Summary) -> None:
@@ -192,6 +220,23 @@ def report(folder: Path, out: Path | None = None) -> Path:
     from simulator.report import page
 
     return page.write(folder, out)
+
+
+def report_of(folder: Path) -> Path:
+    """Return where the report of a run is."""
+    from simulator.report.words import PAGE
+
+    return folder / PAGE
+
+
+def report_all(folder: Path) -> None:
+    """Write the report of every run below an audit that has one, and its own."""
+    from simulator.results.read import read_summary
+
+    for pair in read_summary(folder)[1]["pairs"]:
+        for place in filter(None, (pair["folder"], pair["tail"])):
+            report(folder / place)
+    report(folder)
 
 
 def print_json(value: Any) -> None:

@@ -52,6 +52,10 @@ class Bar:
         self._bar.update(self._task, description=what)
         self._bar.refresh()
 
+    def note(self, what: str) -> None:
+        """Print a line that stays."""
+        self._bar.console.print(f"note {what}", markup=False, highlight=False, soft_wrap=True)
+
     def planned(self, plan: Plan) -> None:
         """Print the plan, if that was asked for."""
         if self._explain_plan:

@@ -66,4 +66,4 @@ def show(result: Result[ReplaySummary], as_json: bool) -> int:
     """Print the verdicts; the exit code says whether a pair is different."""
     from simulator.audit import screen as audited
 
-    return common.show(result, as_json, audited.replay, runs=[])
+    return common.show(result, as_json, audited.replay, reported=False)

@@ -1,6 +1,9 @@
 """Continue an interrupted run; what it had finished is kept.
 
 simulate resume runs/NAME
+
+The exit code is that of the run: 1 where a rule of its gate failed, also if there is nothing left
+to do.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from simulator import cli
 from simulator.cli import common
-from simulator.errors import RunError, one_line, shortened, unknown
+from simulator.errors import RunError, UserError, one_line, shortened, unknown
+
+if TYPE_CHECKING:
+    from simulator.results.store import Report
 
 EXPERIMENTS = {
     "run": "simulator.experiments.compare:simulate",
@@ -30,7 +35,7 @@ EXPERIMENTS = {
 """The function that is called for each command."""
 
 
-_OURS = ("out", "resume", "workers", "progress")
+_OURS = ("out", "resume", "workers", "progress", "report")
 """Arguments that this command gives."""
 
 
@@ -38,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
     parser.add_argument("--workers", type=int, metavar="N", help="samples processed at once")
+    common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -48,11 +54,16 @@ def run(options: argparse.Namespace) -> int:
 
     folder = Path(options.run)
     manifest = read_manifest(folder)
+    if options.sign and manifest.get("command") != "audit":
+        raise UserError(f"{folder}: not an audit; --sign is for the bundle of one")
+    sign = common.signing(options.sign)
     if manifest["status"] == "complete":
+        sign(folder)
         print(f"{folder}: the run is complete; there is nothing to resume", file=sys.stderr)
+        summary = read_summary(folder)[1]
         if options.json:
-            common.print_json(read_summary(folder)[1])
-        return cli.PASS
+            common.print_json(summary)
+        return common.verdict(summary)
     try:
         request = manifest["request"]
         command, arguments = request["command"], dict(request["arguments"])
@@ -65,9 +76,20 @@ def run(options: argparse.Namespace) -> int:
         raise RunError(
             f"{folder}: its manifest has no valid request to repeat: {shortened(one_line(error))}"
         ) from error
+    show = importlib.import_module(f"simulator.cli.{command}").show
+    report = common.report_all if command == "audit" else common.report
+    if manifest["status"] == "reporting":
+        with Bar() as bar:
+            found = _reported(folder, command, report, bar.note)
+        sign(folder)
+        return int(show(found, options.json))
     with Bar() as bar:
-        found = job(**arguments, out=folder, resume=True, workers=options.workers, progress=bar)
-    return int(importlib.import_module(f"simulator.cli.{command}").show(found, options.json))
+        found = job(
+            **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
+            report=report,
+        )  # fmt: skip
+    sign(folder)
+    return int(show(found, options.json))
 
 
 def _check(job: Callable[..., Any], arguments: dict[str, Any]) -> None:
@@ -90,3 +112,14 @@ def _check(job: Callable[..., Any], arguments: dict[str, Any]) -> None:
             TypeAdapter(hints[name]).validate_python(value, strict=True)
         except ValidationError as error:
             raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error
+
+
+def _reported(folder: Path, command: str, report: Report, note: Callable[[str], None]) -> Any:
+    """Write the report that is all a run lacks; return what its command shows."""
+    from simulator.experiments.job import Result
+    from simulator.results.read import read_summary
+    from simulator.results.store import complete
+
+    complete(folder, report, note)
+    found = Result(read_summary(folder)[1], folder)
+    return [found] if command == "sweep" else found

@@ -64,7 +64,7 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
                 common.lead(summary)
         render(summaries, form, common.console())
     for result in results:
-        lines = [f"run: {result.folder}", f"report: {common.report(result.folder)}"]
+        lines = [f"run: {result.folder}", f"report: {common.report_of(result.folder)}"]
         if form == "text" and not as_json:
             print("\n".join(lines))
         elif not as_json:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulator.contract import png
 from simulator.errors import SampleError
 from simulator.files import IMAGE, read_file
 
@@ -17,7 +17,6 @@ MAX_PIXELS = 178_956_970
 
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
-_PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 
 
@@ -88,7 +87,7 @@ def inspect(name: str, data: bytes) -> Encoded:
     try:
         if data[:2] == b"\xff\xd8":
             image = _jpeg(name, data)
-        elif data[:8] == _PNG:
+        elif data[:8] == png.SIGNATURE:
             image = _png(name, data)
         else:
             raise SampleError("neither a JPEG nor a PNG file")
@@ -153,29 +152,5 @@ def _png(name: str, data: bytes) -> Encoded:
     width, height, bits, color = struct.unpack_from(">IIBB", data, 16)
     if data[12:16] != b"IHDR" or color not in _PNG_CHANNELS:
         raise SampleError("corrupt PNG: no valid IHDR chunk")
-    orientation = _orientation(_png_exif(data))
+    orientation = _orientation(png.check(data, width, height))
     return Encoded(name, data, "png", width, height, _PNG_CHANNELS[color], bits, orientation)
-
-
-def _png_exif(data: bytes) -> bytes:
-    """Return the eXIf chunk, or empty bytes; check every chunk's checksum on the way.
-
-    Pillow and OpenCV ignore a wrong checksum outside the pixels. DALI 2.4 corrupts the heap on
-    an eXIf chunk that libpng rejects because of its checksum or its first bytes.
-    """
-    at, exif, kind = 8, b"", b""
-    while kind != b"IEND":
-        try:
-            length, kind = struct.unpack_from(">I4s", data, at)
-            end = at + 8 + length
-            (checksum,) = struct.unpack_from(">I", data, end)
-        except struct.error as error:
-            raise SampleError("the PNG is truncated: no IEND chunk") from error
-        if zlib.crc32(memoryview(data)[at + 4 : end]) != checksum:
-            raise SampleError(f"corrupt PNG: wrong checksum in the chunk at byte {at}")
-        if kind == b"eXIf":
-            if exif or data[at + 8 : at + 10] not in (b"II", b"MM"):
-                raise SampleError("corrupt PNG: its eXIf chunk is repeated or is not EXIF")
-            exif = data[at + 8 : end]
-        at = end + 4
-    return exif

@@ -17,8 +17,9 @@ from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
+from simulator.results.lock import refuse_held
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import RunWriter, check_free
+from simulator.results.store import Report, RunWriter, check_free
 
 
 class Options(TypedDict, total=False):
@@ -31,6 +32,8 @@ class Options(TypedDict, total=False):
         out: the run folder; a new one below ``runs/`` by default.
         overwrite: replace a run that is already in *out*.
         resume: continue the run that is in *out*.
+        report: called with the run's folder to write its report, before the run is marked
+            complete; no report by default.
         workers: how many samples are processed at once; the number of cores by default.
         memory: MiB that these samples may need together; 2048 by default.
         progress: called as the run goes on.
@@ -45,6 +48,7 @@ class Options(TypedDict, total=False):
     out: str | Path | None
     overwrite: bool
     resume: bool
+    report: Report | None
     workers: int | None
     memory: int | None
     progress: Progress | None
@@ -135,9 +139,12 @@ class Job:
         """Refuse a folder that holds a run, before anything is computed.
 
         Raises:
-            RunError: the folder holds a run, and neither *overwrite* nor *resume* is set.
+            RunError: the folder holds a run, and neither *overwrite* nor *resume* is set; or
+                another process writes into it.
         """
-        if not self._resume:
+        if self._resume:
+            refuse_held(folder)
+        else:
             check_free(folder, self._overwrite)
 
     def session(self) -> Session:
@@ -187,10 +194,26 @@ class Job:
             return {}
         return {"under": self._under.condition.text, "trial": self._under.trial}
 
-    def writer(self, folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
-        """Open the run for writing; *start* is its manifest."""
-        columns = session.card.task.columns
-        return RunWriter(folder, start, columns, self._overwrite, self._resume)
+    @property
+    def report(self) -> Report | None:
+        """What writes the report of the run; None: there is none."""
+        return self._options.get("report")
+
+    def writer(
+        self, folder: Path, start: dict[str, Any], session: Session, whole: bool = True
+    ) -> RunWriter:
+        """Open a run for writing.
+
+        Args:
+            folder: where it goes.
+            start: its manifest.
+            session: the model and the samples.
+            whole: whether it is all of the job; a part of it gets no report.
+        """
+        columns, report = session.card.task.columns, self.report if whole else None
+        return RunWriter(
+            folder, start, columns, self._overwrite, self._resume, report, session.show.note
+        )
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""

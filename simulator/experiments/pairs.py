@@ -166,7 +166,8 @@ def _left_out(folders: Iterable[Path]) -> dict[str, str]:
 
 
 def _writer(folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
-    return RunWriter(folder, start, session.card.task.columns, overwrite=False, resume=True)
+    columns = session.card.task.columns
+    return RunWriter(folder, start, columns, False, resume=True, note=session.show.note)
 
 
 class _Open:

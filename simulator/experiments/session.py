@@ -37,6 +37,9 @@ class Progress(Protocol):
     def say(self, what: str) -> None:
         """Show what the run is doing."""
 
+    def note(self, what: str) -> None:
+        """Tell the user something that stays."""
+
     def planned(self, plan: Plan) -> None:
         """Show the plan, before it is run."""
 
@@ -48,6 +51,9 @@ class Silent:
     """Shows nothing."""
 
     def say(self, what: str) -> None:
+        """Do nothing."""
+
+    def note(self, what: str) -> None:
         """Do nothing."""
 
     def planned(self, plan: Plan) -> None:

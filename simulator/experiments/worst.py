@@ -6,6 +6,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,6 +22,7 @@ from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
 from simulator.results.json_text import write_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
+from simulator.results.lock import locked
 from simulator.results.manifest import RunManifest
 from simulator.results.read import read_manifest
 from simulator.results.shared import Profile
@@ -68,41 +70,46 @@ def worst(
     columns: dict[str, dict[str, list[str]]] = {}
     for column, option, changes in loaded.options():
         columns.setdefault(column, {})[option] = changes
-    with job.session() as session:
-        first = _combined(base, columns, ())
-        folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
-        asked = job.request(suite=suite, train=train)
-        job.refuse_taken(folder)
-        _mark(folder, {"request": asked}, "running")
-        session.require_truth()
-        left_out = _drop_inapplicable(session, base, columns)
-        search = _Search(job, session, base, columns, folder)
-        path = search.greedy()
-        count = math.prod(len(of) + 1 for of in columns.values())
-        best = search.exhaustive() if count <= EXHAUSTIVE else None
-    task = session.card.task
-    summary = WorstSummary(
-        suite=loaded.spec.name,
-        model=session.card.spec.name,
-        train=Profile(profile=first[0].name),
-        samples=search.samples,
-        sample_unit=session.card.modality.unit,
-        task=session.card.spec.task,
-        metric=task.headline,
-        **{task.headline: search.trained},
-        path=path,
-        combinations=count,
-        exhaustive=best,
-        left_out=left_out,
-        warnings=[*merged(search.notices), *session.notes],
-        skipped=search.skipped,
-        seconds=job.seconds(),
-        under=session.condition,
-    )
-    summary = concluded(summary)
-    alone = folder / "step-1"
-    whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
-    _mark(folder, plain(whole), "complete", summary, alone / RECORDS)
+    with ExitStack() as held:
+        with job.session() as session:
+            first = _combined(base, columns, ())
+            folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
+            asked = job.request(suite=suite, train=train)
+            job.refuse_taken(folder)
+            held.enter_context(locked(folder, session.show.note))
+            _mark(folder, {"request": asked}, "running")
+            session.require_truth()
+            left_out = _drop_inapplicable(session, base, columns)
+            search = _Search(job, session, base, columns, folder)
+            path = search.greedy()
+            count = math.prod(len(of) + 1 for of in columns.values())
+            best = search.exhaustive() if count <= EXHAUSTIVE else None
+        task = session.card.task
+        summary = WorstSummary(
+            suite=loaded.spec.name,
+            model=session.card.spec.name,
+            train=Profile(profile=first[0].name),
+            samples=search.samples,
+            sample_unit=session.card.modality.unit,
+            task=session.card.spec.task,
+            metric=task.headline,
+            **{task.headline: search.trained},
+            path=path,
+            combinations=count,
+            exhaustive=best,
+            left_out=left_out,
+            warnings=[*merged(search.notices), *session.notes],
+            skipped=search.skipped,
+            seconds=job.seconds(),
+            under=session.condition,
+        )
+        summary = concluded(summary)
+        alone = folder / "step-1"
+        whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
+        _mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
+        if job.report:
+            job.report(folder)
+        _mark(folder, plain(whole), "complete")
     return Result(summary, folder)
 
 
@@ -193,7 +200,7 @@ class _Search:
         self.runs += 1
         folder = self.folder / f"step-{self.runs}"
         start, task = manifest(stacks, self.session, []), self.session.card.task
-        with self.job.writer(folder, start, self.session) as run:
+        with self.job.writer(folder, start, self.session, whole=False) as run:
             done = run_and_keep(self.session, merged, run, timed=False)
             found = answers(task, names, done)
             values = [self._headline(found, name) for name in names]

@@ -75,6 +75,40 @@ def merge(run: RunWriter, recorded: Mapping[str, Times], samples: Sequence[str])
     run.write_table(LATENCIES, pa.concat_tables(tables).unify_dictionaries())
 
 
+def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
+    """Return the latencies of every stack, from the table of all rounds; inverse of :func:`merge`.
+
+    Args:
+        table: of :data:`SCHEMA`.
+        sources: for each stack the device's log, empty where the rounds were measured here.
+
+    Raises:
+        ValueError: the rows of a stack are not whole rounds of the same samples, or a total is not
+            the sum of its stages.
+    """
+    columns = table.select(["round", "sample", "side"]).to_pydict()
+    number, sample, side = (np.array(columns[name]) for name in ("round", "sample", "side"))
+    total = table[f"{TOTAL}_ns"].fill_null(NEVER).to_numpy()
+    stages, found = from_map(table["ns"]), {}
+    for name, source in sources.items():
+        mine = side == name
+        shape = len(np.unique(number[mine])), len(np.unique(sample[mine]))
+        if not mine.any() or mine.sum() != shape[0] * shape[1]:
+            raise ValueError(f"{name}: its rows are not whole rounds")
+        by_round, by_sample = (column[mine].reshape(shape) for column in (number, sample))
+        if (by_round != by_round[:, :1]).any() or (by_sample != by_sample[:1]).any():
+            raise ValueError(f"{name}: its rows are not rounds of the same samples")
+        own = {stage: ns[mine].reshape(shape) for stage, ns in stages.items()}
+        own = {stage: ns for stage, ns in own.items() if (ns != ABSENT).any()}
+        one = Times(total[mine].reshape(shape), own, source)
+        there = np.stack([ns != ABSENT for ns in own.values()]) if own else np.zeros((1, *shape))
+        summed = sum(np.where(ns == ABSENT, 0, ns) for ns in own.values())
+        if (there.any(axis=0) & (one.total != summed)).any():
+            raise ValueError(f"{name}: a total is not the sum of its stages")
+        found[name] = one
+    return found
+
+
 def _files(folder: Path) -> list[Path]:
     """The rounds' files in order; a missing round is an error, as numbers would be used twice."""
     found = sorted((folder / ROUNDS).glob("*.parquet"))

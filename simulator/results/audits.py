@@ -150,6 +150,10 @@ class ReplaySummary(Summary):
     bundle: Bundle
     pairs: list[ReplayedPair]
     not_replayed: list[str] = Field(description="rules on rounds: latencies are the machine's")
+    stated: list[str] = Field(
+        default_factory=list,
+        description="what the bundle states and no record of it can contradict: not verified",
+    )
     contradictions: list[str] = Field(
         description="what the audit's summary says that its pairs and document do not"
     )

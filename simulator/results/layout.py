@@ -7,5 +7,5 @@ PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loa
 DOCUMENT, MARKDOWN, JUNIT, BUNDLE = "audit.yaml", "audit.md", "junit.xml", "bundle.zip"
 """Files of an audit's run, which has no records of its own but runs in folders below it."""
 PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER = "pairs", "tail", "profiles", "cards"
-AUDIT_FILES = (DOCUMENT, MARKDOWN, JUNIT, BUNDLE)
+AUDIT_FILES = (DOCUMENT, MARKDOWN, JUNIT, BUNDLE, f"{BUNDLE}.sig")
 AUDIT_FOLDERS = (PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER)

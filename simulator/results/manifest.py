@@ -9,7 +9,7 @@ from pydantic import Field
 from simulator.results.shared import ConditionDescription
 from simulator.typed import Typed
 
-Status = Literal["running", "interrupted", "complete"]
+Status = Literal["running", "interrupted", "reporting", "complete"]
 
 
 class Request(Typed):
@@ -93,6 +93,9 @@ class RunManifest(Typed):
     machine: MachineDescription
     model: ModelDescription
     data: DataDescription
+    run: str | None = Field(
+        default=None, description="by which its parts are named; None: of an earlier version"
+    )
     seed: int
     batch: int
     limit: int | None = Field(description="random subset of so many images; None: all")

@@ -57,13 +57,13 @@ def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
 
 
 def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
-    """Read the manifest and the summary of a finished run.
+    """Read the manifest and the summary of a finished run, or of one that lacks but its report.
 
     Raises:
         RunError: the folder is not a run, or one that did not finish, or of another version.
     """
     found = read_manifest(folder)
-    if found["status"] != "complete":
+    if found["status"] not in ("reporting", "complete"):
         raise RunError(f"{folder}: the run is {found['status']}, not complete")
     try:
         summary = parse(read_file(folder / SUMMARY, TEXT), str(folder / SUMMARY))

@@ -1,8 +1,9 @@
 """Runs on disk: ``manifest.json``, ``records.parquet``, ``summary.json``.
 
-A folder is a finished run if and only if its manifest says ``"status": "complete"``. Until then
-its records lie in ``parts/``, a file per chunk of samples, each written beside its place and
-renamed into it: what is there is whole, and a run can be resumed after it.
+A folder is a finished run if and only if its manifest says ``"status": "complete"``, which is
+written last; ``"reporting"`` says that the report alone is lacking. Until the records are whole
+they lie in ``parts/``, a file per chunk of samples, each written beside its place and renamed into
+it: what is there is whole, and a run can be resumed after it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import hashlib
 import io
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,7 +36,8 @@ from simulator.results.layout import (
     ROUNDS,
     SUMMARY,
 )
-from simulator.results.manifest import RunManifest
+from simulator.results.lock import LOCK, Lock, refuse_held
+from simulator.results.manifest import RunManifest, Status
 from simulator.results.read import checksum_of, read_manifest, read_part, read_table
 from simulator.results.shared import Summary
 from simulator.results.times import MAP
@@ -42,7 +45,7 @@ from simulator.results.times import MAP
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
-_PASSING = ("status", "created", "request", "seconds", "workers")
+_PASSING = ("status", "created", "request", "run", "seconds", "workers")
 """What may differ between a run and its resumption."""
 
 
@@ -71,6 +74,8 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
 
 
 Rows = list[dict[str, Any]]
+Report = Callable[[Path], object]
+"""Writes the report of the run in a folder."""
 
 
 class RunWriter:
@@ -82,9 +87,12 @@ class RunWriter:
         columns: of the task's records.
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
+        report: writes the report before the run is marked complete; None: there is none.
+        note: told what the user should know, for example that a dead process was replaced.
 
     Raises:
-        RunError: the folder holds a run already, or another one, or cannot be written.
+        RunError: another process writes into the folder, or it holds a run already, or another
+            one, or cannot be written.
     """
 
     def __init__(
@@ -94,24 +102,39 @@ class RunWriter:
         columns: Sequence[pa.Field],
         overwrite: bool,
         resume: bool = False,
+        report: Report | None = None,
+        note: Callable[[str], None] = lambda what: None,
     ) -> None:
         self.folder = folder
+        self._report = report
+        self._status: Status = "running"
         self._schema = schema(columns)
-        self._manifest = dict(manifest)
+        self._manifest = {**manifest, "run": uuid.uuid4().hex[:12]}
         self._buffer: list[Rows] = []
         self._written = 0
+        if not resume:
+            check_free(folder, overwrite)
         try:
-            if resume and (folder / MANIFEST).is_file():
-                _check_same(folder, manifest)
-            else:
-                check_free(folder, overwrite)
-                folder.mkdir(parents=True, exist_ok=True)
-                self._write_manifest("running")
-                clear(folder)
-            (folder / PARTS).mkdir(exist_ok=True)
-            self._write_manifest("running")
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(folder, note)
+            try:
+                self._begin(overwrite, resume)
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise self._cannot(error) from error
+
+    def _begin(self, overwrite: bool, resume: bool) -> None:
+        """Make the folder ready, which is ours alone."""
+        if resume and (self.folder / MANIFEST).is_file():
+            self._manifest["run"] = _check_same(self.folder, self._manifest)
+        else:
+            _check_empty(self.folder, overwrite)
+            self._write_manifest("running")
+            clear(self.folder)
+        (self.folder / PARTS).mkdir(exist_ok=True)
+        self._write_manifest("running")
 
     def kept(self) -> list[Rows]:
         """Return the records of the samples that an earlier attempt finished, in order."""
@@ -134,7 +157,7 @@ class RunWriter:
             self._flush()
 
     def finish(self, summary: Summary, manifest: Mapping[str, Any]) -> None:
-        """Write what is left and mark the run complete.
+        """Write what is left, then the report, and mark the run complete.
 
         Args:
             summary: the content of ``summary.json``.
@@ -145,9 +168,12 @@ class RunWriter:
         try:
             _write_table(self._table(), self.folder / RECORDS)
             write_json(self.folder / SUMMARY, summary)
+            if self._report:
+                self._write_manifest("reporting")
+                self._report(self.folder)
             self._write_manifest("complete")
-            shutil.rmtree(self.folder / PARTS)
-            shutil.rmtree(self.folder / ROUNDS, ignore_errors=True)
+            _clean(self.folder)
+            self._lock.release()
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -175,14 +201,18 @@ class RunWriter:
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
             return read_table(self.folder / RECORDS, self._schema)
-        parts = sorted((self.folder / PARTS).glob("*.parquet"))
+        parts = sorted((self.folder / PARTS).glob(self._part("*")))
         tables = [_read_part(part, self._schema) for part in parts]
         return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
+
+    def _part(self, number: str) -> str:
+        run = self._manifest["run"]
+        return f"{number}.parquet" if run is None else f"{run}-{number}.parquet"
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        place = self.folder / PARTS / f"{self._written:09d}.parquet"
+        place = self.folder / PARTS / self._part(f"{self._written:09d}")
         try:
             table = pa.Table.from_pylist(
                 [row for rows in self._buffer for row in rows], self._schema
@@ -193,9 +223,10 @@ class RunWriter:
         self._written += len(self._buffer)
         self._buffer = []
 
-    def _write_manifest(self, status: str) -> None:
+    def _write_manifest(self, status: Status) -> None:
         whole = RunManifest.model_validate({"status": status, **self._manifest})
         write_json(self.folder / MANIFEST, whole)
+        self._status = status
 
     def _cannot(self, error: OSError) -> RunError:
         why = error.strerror or error
@@ -218,12 +249,16 @@ class RunWriter:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
+            self._lock.release()
             return
         try:
             self._flush()
-            self._write_manifest("interrupted")
+            if self._status != "reporting":
+                self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
+        finally:
+            self._lock.release()
 
 
 def write_part(table: pa.Table, place: Path) -> None:
@@ -254,6 +289,28 @@ def _write_table(table: pa.Table, place: Path) -> None:
     make_durable(place.parent)
 
 
+def complete(folder: Path, report: Report, note: Callable[[str], None]) -> None:
+    """Finish a run that lacks but its report.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        with Lock(folder, note):
+            manifest = read_manifest(folder)
+            report(folder)
+            write_json(folder / MANIFEST, {**manifest, "status": "complete"})
+            _clean(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _clean(folder: Path) -> None:
+    """Remove what a finished run needs no more."""
+    for inner in (PARTS, ROUNDS):
+        shutil.rmtree(folder / inner, ignore_errors=True)
+
+
 def clear(folder: Path) -> None:
     """Remove what an earlier run has left in a folder, but for its manifest."""
     for kind in ("*.parquet", "*.html", SUMMARY, *AUDIT_FILES):
@@ -271,10 +328,18 @@ def check_free(folder: Path, overwrite: bool) -> None:
         overwrite: another run there may be replaced; nothing else may.
 
     Raises:
-        RunError: it holds a run and *overwrite* is not set, or it holds something else.
+        RunError: another process writes into it; it holds a run and *overwrite* is not set; or it
+            holds something else.
     """
+    refuse_held(folder)
+    _check_empty(folder, overwrite)
+
+
+def _check_empty(folder: Path, overwrite: bool) -> None:
     try:
-        filled = folder.is_dir() and any(not p.name.endswith(".part") for p in folder.iterdir())
+        filled = folder.is_dir() and any(
+            p.name != LOCK and not p.name.endswith(".part") for p in folder.iterdir()
+        )
     except OSError as error:
         raise RunError(
             f"{folder}: cannot be written: {error.strerror}; choose another --out"
@@ -285,11 +350,14 @@ def check_free(folder: Path, overwrite: bool) -> None:
         raise RunError(f"{folder} holds files that are not a run; choose another --out")
 
 
-def _check_same(folder: Path, manifest: Mapping[str, Any]) -> None:
+def _check_same(folder: Path, manifest: Mapping[str, Any]) -> str | None:
+    """Return the name of the run that goes on, by which its parts are found."""
     old = read_manifest(folder)
     known = (key for key in {*old, *manifest} if old.get(key) is not None or key in manifest)
     if parts := changed(old, manifest, sorted({*known} - {*_PASSING})):
         raise cannot_resume(folder, parts)
+    run = old.get("run")
+    return run if isinstance(run, str) and run.isalnum() else None
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]) -> list[str]:

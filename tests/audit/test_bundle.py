@@ -49,21 +49,30 @@ def hostile(tmp_path):
     return write
 
 
-def test_what_was_not_changed_is_intact(good, capsys):
+@pytest.fixture
+def whole(card, data, cache, tmp_path):
+    """The bundle of an audit."""
+    return audit(document(tmp_path, card, data), out=tmp_path / "whole").folder / "bundle.zip"
+
+
+def test_what_was_not_changed_is_intact(good, whole, capsys):
     found = bundle.verify(good)
 
     assert (found.members, found.problems) == (3, ())
     assert found.sha256 == hashlib.sha256(good.read_bytes()).hexdigest()
-    assert cli.main(["verify", str(good), "--digest", found.sha256.upper()]) == cli.PASS
-    assert "intact, 3 members" in capsys.readouterr().out
+    assert cli.main(["verify", str(good)]) == cli.USER_ERROR
+    assert "audit.yaml" in capsys.readouterr().err
+    digest = hashlib.sha256(whole.read_bytes()).hexdigest()
+    assert cli.main(["verify", str(whole), "--digest", digest.upper()]) == cli.PASS
+    assert f"intact, {bundle.verify(whole).members} members" in capsys.readouterr().out
 
 
-def test_another_bundle_than_the_signed_one_is_told(good, capsys):
-    own, other = hashlib.sha256(good.read_bytes()).hexdigest(), "00" * 32
-    assert cli.main(["verify", str(good), "--digest", own.upper()]) == cli.PASS
-    assert cli.main(["verify", str(good), "--digest", other]) == cli.GATE_FAILED
+def test_another_bundle_than_the_signed_one_is_told(whole, capsys):
+    own, other = hashlib.sha256(whole.read_bytes()).hexdigest(), "00" * 32
+    assert cli.main(["verify", str(whole), "--digest", own.upper()]) == cli.PASS
+    assert cli.main(["verify", str(whole), "--digest", other]) == cli.GATE_FAILED
     assert f"the digest differs: {other} was expected" in capsys.readouterr().out
-    assert cli.main(["verify", str(good), "--digest", own[:8]]) == cli.USER_ERROR
+    assert cli.main(["verify", str(whole), "--digest", own[:8]]) == cli.USER_ERROR
     assert "expected the 64 hexadecimal digits of a SHA-256" in capsys.readouterr().err
 
 

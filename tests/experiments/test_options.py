@@ -78,11 +78,16 @@ def test_an_unknown_option_is_a_type_error_before_anything_is_done(jobs, command
 
 @JOBS
 def test_every_option_arrives(jobs, command, data, tmp_path):
-    told = Told()
+    told, reported = Told(), []
+
+    def report(folder):
+        found = json.loads((folder / "manifest.json").read_text())
+        reported.append((folder, found["status"], (folder / "summary.json").is_file()))
+
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
-        "resume": False, "workers": 1, "memory": 64, "progress": told, "under": "flip:22",
-        "trial": 2, "executor": "local",
+        "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told,
+        "under": "flip:22", "trial": 2, "executor": "local",
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 
@@ -96,6 +101,8 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert (asked["under"], asked["trial"]) == ("flip:22", 2)
     assert (manifest["under"]["text"], manifest["under"]["trial"]) == ("flip:22", 2)
     assert told.samples >= 4
+    assert reported == [(result.folder, "reporting", True)]
+    assert manifest["status"] == "complete"
     with pytest.raises(UserError, match="overwrite"):
         jobs[command](**options)
     assert jobs[command](**options | {"overwrite": True}).summary["samples"] == 4

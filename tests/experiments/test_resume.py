@@ -170,4 +170,6 @@ def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
 
     assert done.stderr == ""
     assert "32 samples are safe: make room, then: simulate resume" in done.stdout
-    assert [p.name for p in sorted(tmp_path.glob("run/parts/*.parquet"))] == ["000000000.parquet"]
+    run = json.loads((tmp_path / "run" / "manifest.json").read_text())["run"]
+    parts = [p.name for p in sorted(tmp_path.glob("run/parts/*.parquet"))]
+    assert parts == [f"{run}-000000000.parquet"]

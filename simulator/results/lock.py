@@ -1,0 +1,149 @@
+"""Locks: one process at a time writes into the folder of a run, and others are told which."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from simulator.errors import RunError
+
+LOCK = "run.lock"
+_MOST = 4096
+"""Bytes that are read of a lock."""
+
+
+class Lock:
+    """The right to write into a folder, until it is released; a context manager.
+
+    The kernel holds it, so that it ends with the process, however that ends. Beside it the file
+    says who holds it.
+
+    Args:
+        folder: of the run; it must be there.
+        note: told where the lock of a dead process is taken over.
+
+    Raises:
+        RunError: another process holds it, or one on another machine may.
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, folder: Path, note: Callable[[str], None]) -> None:
+        self._place = folder / LOCK
+        self._file: int | None = _opened(self._place)
+        try:
+            before = _read(self._file)
+            if before and before.get("host") not in (None, platform.node()):
+                raise _held(self._place, before, f"; if it is gone: rm {self._place}")
+            if before and before.get("pid") != os.getpid():
+                note(
+                    f"{folder}: process {before.get('pid')}, which has written here since "
+                    f"{before.get('since')}, is gone; this run goes on in its place"
+                )
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps(_own()).encode(), 0)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def release(self) -> None:
+        """Let others write; nothing happens the second time."""
+        if self._file is None:
+            return
+        self._place.unlink(missing_ok=True)
+        os.close(self._file)
+        self._file = None
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+@contextmanager
+def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
+    """Make a folder, and hold its lock meanwhile; see :class:`Lock`.
+
+    Raises:
+        RunError: another process holds it, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = Lock(folder, note)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    with lock:
+        yield
+
+
+def refuse_held(folder: Path) -> None:
+    """Refuse a folder that a living process of this machine writes into.
+
+    Raises:
+        RunError: saying who it is, and since when.
+    """
+    place = folder / LOCK
+    try:
+        file = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _held(place, _read(file)) from None
+    finally:
+        os.close(file)
+
+
+def _opened(place: Path) -> int:
+    """Open the file and lock it; one that its holder removed meanwhile is made anew."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    while True:
+        file = os.open(place, flags, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if place.exists() and os.path.samestat(os.fstat(file), place.stat()):
+                return file
+        except BlockingIOError:
+            held = _held(place, _read(file))
+            os.close(file)
+            raise held from None
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _own() -> dict[str, Any]:
+    since = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    return {"pid": os.getpid(), "host": platform.node(), "since": since}
+
+
+def _read(file: int) -> dict[str, Any]:
+    """Who holds a lock; empty: it is new, or says nothing that can be read."""
+    try:
+        found = json.loads(os.pread(file, _MOST, 0))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _held(place: Path, who: dict[str, Any], hint: str = "") -> RunError:
+    by = f"process {who.get('pid')} on {who.get('host')}" if who else "another process"
+    since = f" since {who['since']}" if who.get("since") else ""
+    return RunError(
+        f"{place.parent}: {by} writes here{since}; wait for it, or choose another --out{hint}"
+    )

@@ -1,0 +1,95 @@
+"""What `simulate resume` answers for runs that need little or nothing more."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from audits import document
+
+from simulator import cli
+
+FAILS = ("--fail-on", "flip_rate >= 0%")
+PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.color.order=bgr")
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from simulator import cli
+from simulator.report import page
+
+last, *arguments = sys.argv[1:]
+write = page.write
+
+
+def killed(folder, out=None):
+    if folder == Path(last):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(folder, out)
+
+
+page.write = killed
+sys.exit(cli.main(arguments))
+"""
+
+
+def killed(folder, *arguments):
+    """Run a command that is killed where it would write the report of a folder."""
+    command = [sys.executable, "-c", KILLED, folder, *arguments]
+    return subprocess.run([str(one) for one in command], capture_output=True, text=True)
+
+
+def status(folder):
+    return json.loads((folder / "manifest.json").read_text())["status"]
+
+
+@pytest.fixture
+def given(card, data, cache, tmp_path):
+    return [*PAIR, "--model", str(card), "--data", str(data), "--out", str(tmp_path / "run")]
+
+
+@pytest.mark.parametrize(("rules", "code"), [(FAILS, cli.GATE_FAILED), ((), cli.PASS)])
+def test_a_finished_run_exits_as_it_did(given, tmp_path, capsys, rules, code):
+    assert cli.main([*given, *rules]) == code
+    capsys.readouterr()
+
+    assert cli.main(["resume", str(tmp_path / "run")]) == code
+    assert cli.main(["resume", str(tmp_path / "run"), "--json"]) == code
+
+    assert json.loads(capsys.readouterr().out)["gate"]["passed"] is (code == cli.PASS)
+
+
+def test_an_audit_that_failed_and_its_pairs_exit_as_they_did(card, data, cache, tmp_path):
+    out = tmp_path / "out"
+    assert cli.main(["audit", str(document(tmp_path, card, data)), "--out", str(out)]) == 1
+
+    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
+    assert cli.main(["resume", str(out / "pairs" / "tiny" / "bgr")]) == cli.GATE_FAILED
+    assert cli.main(["resume", str(out / "pairs" / "tiny" / "same")]) == cli.PASS
+
+
+def test_a_run_is_complete_when_its_report_is_there(given, tmp_path, capsys):
+    folder = tmp_path / "run"
+
+    assert killed(folder, *given, *FAILS).returncode == -signal.SIGKILL
+    assert (status(folder), (folder / "report.html").exists()) == ("reporting", False)
+
+    assert cli.main(["resume", str(folder)]) == cli.GATE_FAILED
+
+    assert (status(folder), (folder / "report.html").is_file()) == ("complete", True)
+    assert not (folder / "parts").exists()
+    assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
+
+
+def test_an_audit_is_complete_when_all_its_reports_are_there(card, data, cache, tmp_path):
+    out, asked = tmp_path / "out", document(tmp_path, card, data)
+    pairs = [out / "pairs" / "tiny" / name for name in ("same", "bgr")]
+
+    assert killed(pairs[1], "audit", asked, "--out", out).returncode == -signal.SIGKILL
+    assert status(out) == "reporting"
+
+    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
+
+    assert status(out) == "complete"
+    assert all((folder / "report.html").is_file() for folder in [out, *pairs])

@@ -25,6 +25,7 @@ check: install
 	$(BIN)/python tools/schema.py --check
 	$(BIN)/python tools/result_schemas.py --check
 	$(BIN)/python tools/profiles_readme.py --check
+	$(BIN)/python tools/claims.py --check
 
 bench: install
 	$(BIN)/python tools/bench.py

@@ -17,14 +17,12 @@ from simulator.contract import (
     full_chroma,
 )
 
-# Rows R, G, B over Y, U, V, in 256ths: CANN, "AIPP configuration", csc matrices
-# (input YUV420SP_U8, output RGB888_U8; matrix_r*c* and input_bias_*).
+# Rows R, G, B over Y, U, V, in 256ths: CANN, ATC, "CSC Configuration", YUV420SP_U8 to RGB
+# (matrix_r*c* and input_bias_*), which lists all five presets:
+# hiascend.com/document/detail/en/canncommercial/800/devaids/atc/atlasatc_16_0021.html
 _JPEG: Rows = ((256, 0, 359), (256, -88, -183), (256, 454, 0))
 _BT601_NARROW: Rows = ((298, 0, 409), (298, -100, -208), (298, 516, 0))
 _BT709_NARROW: Rows = ((298, 0, 459), (298, -55, -136), (298, 541, 0))
-# Derived, not published for AIPP: round(256 x BT.709-6 3.2 at full range), where
-# 1.5748 = 2(1 - Kr), 0.187324 = 2 Kb (1 - Kb) / Kg, 0.468124 = 2 Kr (1 - Kr) / Kg,
-# 1.8556 = 2(1 - Kb) of Kr 0.2126, Kb 0.0722: 403.15, 47.95, 119.84, 475.03.
 _BT709_WIDE: Rows = ((256, 0, 403), (256, -48, -120), (256, 475, 0))
 
 _PRESETS: dict[str, tuple[Rows, Matrix, Range]] = {
@@ -70,8 +68,8 @@ BACKEND = Backend(
             AippConverter,
             evidence=Evidence.EMULATED,
             source=(
-                "Huawei CANN, 'AIPP configuration' (csc matrices), hiascend.com; BT709_WIDE "
-                "derived from ITU-R BT.709-6; chroma upsampling is not published"
+                "Huawei CANN 8.0, ATC, 'CSC Configuration', YUV420SP_U8 to RGB (hiascend.com, "
+                "atlasatc_16_0021); chroma upsampling is not published"
             ),
         ),
     ),

@@ -69,9 +69,23 @@ def test_bonett_price_worked_by_hand_says_deploy_minus_train():
 
 
 def test_mcnemar_worked_by_hand():
-    """1 against 7: 2 (1 + 8) / 256 exactly, and 8/256 less for mid-p."""
+    """1 against 7: 2 (1 + 8) / 256 exactly, and 8/256 less for mid-p.
+
+    Fagerland et al. 2013, Table 1 and its analysis: 0.070 and 0.039.
+    """
     assert mcnemar_exact(7, 1) == pytest.approx(18 / 256, abs=1e-15)
     assert mcnemar_midp(7, 1) == pytest.approx(10 / 256, abs=1e-15)
+
+
+def test_midp_of_equal_counts_takes_off_half_the_point_probability():
+    """2 against 2: P(X = 2) of 4 is 6/16, so 1 - 3/16. 1 against 1: 1 - (2/4)/2. 3 and 3: 20/64.
+
+    Fagerland et al. 2013, supplement "How to calculate the McNemar mid-p test": if n12 = n21, the
+    mid-p-value is 1 - 0.5 binompdf(n12, n, 0.5).
+    """
+    assert mcnemar_midp(2, 2) == pytest.approx(13 / 16, abs=1e-15)
+    assert mcnemar_midp(1, 1) == pytest.approx(3 / 4, abs=1e-15)
+    assert mcnemar_midp(3, 3) == pytest.approx(1 - 10 / 64, abs=1e-15)
 
 
 def test_mcnemar_on_the_textbooks_approval_ratings():

@@ -1,4 +1,7 @@
-"""Print the tables of docs/tail-quality.md from a run of ``simulate tail``."""
+"""Print the tables of docs/tail-quality.md from a run of ``simulate tail``.
+
+The first, second and fourth have the forms of Tables 2, 3 and 4 of arXiv 2212.13925.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,40 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     _, summary, _ = read_run(parser.parse_args().run)
     divergences(summary)
+    worst_cases(summary)
     qualities(summary)
     inferences(summary)
 
 
 def divergences(summary) -> None:
-    print("| stack | rounds, train and test | rJSD, all latencies | rJSD, median image |")
-    print("| --- | --- | --- | --- |")
+    print("| stack | rounds, train and test | train | test | all latencies | median image |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for side, found in summary["tail"].items():
         if (split := found["split"]) is None:
             continue
         rjsd = split["rjsd"]
+        train = "-" if rjsd["train"] is None else f"{rjsd['train']:.3f}"
         print(
-            f"| {side} | {split['rounds']} and {split['rounds']} | {rjsd['pooled']:.3f} "
-            f"| {rjsd['median']:.3f} |"
+            f"| {side} | {split['rounds']} and {split['rounds']} | {train} | {rjsd['test']:.3f} "
+            f"| {rjsd['pooled']:.3f} | {rjsd['median']:.3f} |"
         )
+
+
+def worst_cases(summary) -> None:
+    """Worst rounds in points; here, as in the paper, delta is train - test."""
+    heads = [f"p{p} {part}" for p in (99, 95, 90) for part in ("train", "test", "Δ")]
+    print(f"\n| stack | {' | '.join(heads)} | origin |")
+    print("| --- |" + " --- |" * (len(heads) + 1))
+    for side, found in summary["tail"].items():
+        cells = []
+        for p in ("99", "95", "90") if found["split"] else ():
+            one = found["split"]["thresholds"][p]
+            if one is None:
+                cells += ["-"] * 3
+                continue
+            train, test = (100 * one[part]["worst"] for part in ("train", "test"))
+            cells += [f"{train:.2f}", f"{test:.2f}", f"{train - test:.2f}"]
+        print(f"| {side} | {' | '.join(cells)} | {100 * found['quality']:.2f} |")
 
 
 def qualities(summary) -> None:

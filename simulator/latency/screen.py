@@ -240,21 +240,23 @@ def _facts(summary: LatencySummary, console: Console) -> None:
 def _rounds(summary: TailSummary, rows: Table) -> None:
     """Whether the rounds were enough, and whether later rounds were like the earlier ones."""
     for side, one in summary.convergence.items():
-        state = f"{one.settled} of {one.instances} instances settled"
+        state, needed = f"{one.settled} of {one.instances} instances settled", one.inferences
         if one.done_after:
+            needed = one.done_after * one.instances
             state = f"all {one.instances} instances settled after {one.done_after} rounds"
         rows.add_row(
             "rounds",
-            f"{escape(side)}: {state}; {one.inferences:,} inferences (MLPerf asks for "
-            f"{one.mlperf:,} for a p99)",
+            f"{escape(side)}: {state}, {needed:,} inferences: {needed / one.mlperf:.1%} of the "
+            f"{one.mlperf:,} that MLPerf asks for a p99",
         )
     for side, found in summary.tail.items():
         if found.split:
             rjsd = found.split.rjsd
+            train = NOTHING if rjsd.train is None else f"{rjsd.train:.3f}"
             rows.add_row(
                 "drift",
-                f"{escape(side)}: rJSD of earlier and later rounds {rjsd.pooled:.3f}, of the "
-                f"median instance {rjsd.median:.3f} (0 equal, 1 disjoint)",
+                f"{escape(side)}: rJSD, mean over instances, train {train}, test {rjsd.test:.3f}; "
+                f"all latencies together {rjsd.pooled:.3f} (0 equal, 1 disjoint)",
             )
 
 

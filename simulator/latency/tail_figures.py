@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.latency.figures import Floats
 from simulator.latency.quality import BATCH, Mask, Quality
@@ -160,8 +161,13 @@ class _Judge:
         Returns:
             ``rounds`` of each half; for each of ``thresholds`` its ``ms``, ``train`` and ``test``
             (best, worst and mean), ``delta`` (test - train) and ``forecast`` from the training
-            rounds, or None where these have too few answers; and ``rjsd`` of the two halves'
-            distributions: of all latencies together (``pooled``), and the ``median`` of instances.
+            rounds, or None where these have too few answers; and ``rjsd``: of the two halves'
+            latencies all together (``pooled``), of the two halves of each instance (its mean
+            ``test`` and its ``median``), and ``train``, see ``_settling``.
+
+        Source:
+            ``train`` and ``test`` are the columns of the paper's Table 2, section 3.2: means over
+            instances; ``thresholds`` hold its Table 3, whose delta is train - test.
         """
         half = times.rounds // 2
         if not half:
@@ -184,7 +190,12 @@ class _Judge:
         return {
             "rounds": half,
             "thresholds": under,
-            "rjsd": {"pooled": pooled, "median": float(np.median(each))},
+            "rjsd": {
+                "pooled": pooled,
+                "median": float(np.median(each)),
+                "train": _settling(one),
+                "test": float(each.mean()),
+            },
         }
 
     def _forecast(self, late: Mask, rounds: int) -> dict[str, Any]:
@@ -225,6 +236,24 @@ class _Judge:
             rows = np.tile(chance == 1, (min(step, self._number - at), 1))
             rows[:, uncertain] = rng.random((len(rows), len(uncertain))) < chance[uncertain]
             yield rows
+
+
+def _settling(ns: NDArray[np.int64]) -> float | None:
+    """How far the fits of growing numbers of rounds are from the last, as Algorithm 1 makes them.
+
+    Args:
+        ns: (R, n) latencies of the training rounds.
+
+    Returns:
+        The mean rJSD, over instances, of the fit of all R rounds from those of R - 5, R - 10, ...,
+        up to five of them with at least two rounds; None where there is none. Algorithm 1 itself
+        fits no fewer than 30 rounds.
+    """
+    rule, rounds = Rule(), len(ns)
+    earlier = [rounds - back * rule.every for back in range(1, rule.window + 1)]
+    last = fit(ns)
+    apart = [divergence(last, fit(ns[:some])).mean() for some in earlier if some >= 2]
+    return float(np.mean(apart)) if apart else None
 
 
 def _over(values: Floats) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.profile.section import Section
 
@@ -20,7 +20,9 @@ class CardInput(Section):
 
 
 class CardSpec(Section):
-    """A model card: the document beside an ``.onnx`` file; a modality's subclass narrows ``input``.
+    """A model card: the document beside a model's files; a modality's subclass narrows ``input``.
+
+    ``model`` is the path of the ``.onnx`` file; a card of ``.tflite`` files alone has none.
 
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
@@ -31,9 +33,18 @@ class CardSpec(Section):
     name: str
     summary: str = ""
     task: str
-    model: str
+    model: str | None = None
     torch_export: str | None = None
     tflite: dict[str, str] = Field(default_factory=dict)
     input: Any
     output: dict[str, Any]
     labels: str | None = None
+
+    @model_validator(mode="after")
+    def _has_a_file(self) -> CardSpec:
+        if self.model is None and not self.tflite:
+            raise ValueError(
+                "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} for the runtimes "
+                "that take it"
+            )
+        return self

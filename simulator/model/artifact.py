@@ -18,7 +18,7 @@ from simulator.errors import ModelError
 from simulator.files import hash_file
 from simulator.model.after import finish
 from simulator.model.card import Card
-from simulator.model.onnxfile import OnnxFile, dims, load, shape_words
+from simulator.model.onnxfile import ModelFile, dims, load, shape_words
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.passes.rewrite import rewrite, rewrites
@@ -48,7 +48,7 @@ class Feeds:
 
 def build(
     card: Card,
-    source: OnnxFile,
+    source: ModelFile,
     profile: Profile,
     choices: Choices,
     feeds: Feeds | None,
@@ -78,7 +78,7 @@ def build(
 
 
 def prepare(
-    card: Card, source: OnnxFile, profile: Profile, choices: Choices, feeds: Feeds | None
+    card: Card, source: ModelFile, profile: Profile, choices: Choices, feeds: Feeds | None
 ) -> Artifact:
     """Do the steps before the phase ``after``; see :func:`build`."""
     made = _rewritten(card, start(card, source, profile, choices), profile)
@@ -105,7 +105,7 @@ def prepare(
     return made
 
 
-def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> Artifact:
+def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:
     """Return the card's own file in the format that the first step takes.
 
     Raises:
@@ -114,6 +114,11 @@ def start(card: Card, source: OnnxFile, profile: Profile, choices: Choices) -> A
     wanted = _takes(choices)
     backend = profile.spec.runtime.backend
     where = profile.where(("runtime", "backend"))
+    if wanted == "onnx" and source.format != "onnx":
+        raise ModelError(
+            f"{where}: runtime {backend} takes an ONNX file, and {card.path} names only .tflite "
+            "files; add model: FILE.onnx, or use a runtime that takes them, such as litert"
+        )
     if wanted == "onnx":
         return Artifact(source.path, source.digest, "onnx")
     if wanted == "torch_export":
@@ -223,7 +228,7 @@ def pinned(card: Card, path: Path) -> onnx.ModelProto:
 
 
 def graph_difference(
-    card: Card, source: OnnxFile, axis: str, train: Graph, deploy: Graph
+    card: Card, source: ModelFile, axis: str, train: Graph, deploy: Graph
 ) -> tuple[int, str]:
     """Compare one graph axis of two stacks.
 

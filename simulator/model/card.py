@@ -27,6 +27,7 @@ class Card:
 
     Attributes:
         spec: its checked content, in the schema of its modality.
+        model: its ONNX file; without one, the first of its ``.tflite`` files.
         modality: the kind of its samples.
         task: the meaning of its outputs.
 
@@ -49,10 +50,11 @@ class Card:
         except ProfileError as error:
             raise ModelError(str(error)) from error
         self.spec, self.modality, task, output = _checked(document)
-        self.model = self._file("model", self.spec.model)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
+        given = self.spec.model
+        self.model = self._file("model", given) if given else next(iter(self.tflite.values()))
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:

@@ -1,4 +1,4 @@
-"""ONNX files: loading and checking."""
+"""The file that a card names: loading and checking."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ PROTOBUF = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxFile:
+class ModelFile:
     """A file that passed the checks.
+
+    What a ``.tflite`` file takes and gives is known only to the runtime that opens it; there
+    ``inputs`` are the card's, and ``outputs`` is empty.
 
     Attributes:
         path: where it is.
-        digest: SHA-256 of the file and its external data.
+        digest: SHA-256 of the file and its external data, or of all the card's ``.tflite`` files.
         inputs: the inputs that must be fed, in the file's order.
         outputs: the shape of each output, in the file's order; None for a free dimension.
-        pools: the number of MaxPool and AveragePool nodes.
+        pools: the number of MaxPool and AveragePool nodes; 0 for a ``.tflite`` file.
+        format: ``onnx``, or ``tflite`` for a card that names only such files.
     """
 
     path: Path
@@ -41,6 +45,7 @@ class OnnxFile:
     inputs: Mapping[str, Port]
     outputs: Mapping[str, tuple[int | None, ...]]
     pools: int
+    format: str = "onnx"
 
     @property
     def input(self) -> str:
@@ -57,8 +62,10 @@ class OnnxFile:
         """Return the outputs that a card needs, with their shapes.
 
         Raises:
-            ModelError: the file has no such output.
+            ModelError: the file has no such output, or is no ONNX file.
         """
+        if self.format != "onnx":
+            raise ModelError(f"{card.path}: recorded outputs need model: FILE.onnx in the card")
         names = card.task.outputs() or (next(iter(self.outputs)),)
         for name in names:
             if name not in self.outputs:
@@ -115,12 +122,14 @@ def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     return model, files
 
 
-def check(card: Card) -> OnnxFile:
+def check(card: Card) -> ModelFile:
     """Check that a card's model is valid and fits the card.
 
     Raises:
         ModelError: it does not; the message says what was expected and what was found.
     """
+    if card.spec.model is None:
+        return _tflite(card)
     path = card.model
     model, files = _load(path)
     try:
@@ -137,7 +146,7 @@ def check(card: Card) -> OnnxFile:
         with open_file(file, LARGE) as opened:
             while chunk := opened.read(2**20):
                 digest.update(chunk)
-    found = OnnxFile(
+    found = ModelFile(
         path,
         digest.hexdigest(),
         inputs,
@@ -149,6 +158,15 @@ def check(card: Card) -> OnnxFile:
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
     return found
+
+
+def _tflite(card: Card) -> ModelFile:
+    ports = [Port(one.name or "input", np.dtype(one.dtype), one.shape) for one in card.feeds]
+    digest = hashlib.sha256()
+    for _, file in sorted(card.tflite.items()):
+        digest.update(file.read_bytes())
+    inputs = {port.name: port for port in ports}
+    return ModelFile(card.model, digest.hexdigest(), inputs, {}, 0, "tflite")
 
 
 def named(feeds: Sequence[Feed], inputs: Sequence[str]) -> dict[str, Feed]:

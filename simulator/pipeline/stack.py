@@ -17,7 +17,7 @@ from simulator.errors import DataError, MissingLibrary, ModelError, UserError, o
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card
-from simulator.model.onnxfile import OnnxFile, shape_words
+from simulator.model.onnxfile import ModelFile, shape_words
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
@@ -84,7 +84,7 @@ class StackBuilder:
     def __init__(
         self,
         card: Card,
-        source: OnnxFile,
+        source: ModelFile,
         dataset: Dataset,
         seed: int,
         report: Report,
@@ -227,6 +227,8 @@ class StackBuilder:
     def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
         """The runtime's name of each output of the card; by position where names were lost."""
         ports = {port.name: port.shape for port in runtime.outputs}
+        if self.source.format != "onnx":
+            return self._given(artifact, ports)
         wanted = self.source.wanted(self.card)
         if set(wanted) <= set(ports):
             names = {name: name for name in wanted}
@@ -247,6 +249,23 @@ class StackBuilder:
                     f"{shape_words(wanted[name])}: they are different models"
                 )
         return names
+
+    def _given(
+        self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
+    ) -> dict[str, str]:
+        """The outputs of a card without an ONNX file, which only the runtime knows."""
+        names = self.card.task.outputs() or tuple(ports)[:1]
+        if missing := [name for name in names if name not in ports]:
+            got = ", ".join(f"{name} {shape_words(shape)}" for name, shape in ports.items())
+            raise ModelError(
+                f"{self.card.path}: output: {artifact.path.name} has no output {missing[0]!r}; "
+                f"it has {got}"
+            )
+        try:
+            self.card.task.check({name: ports[name] for name in names})
+        except ModelError as error:
+            raise ModelError(f"{self.card.path}: {artifact.path.name}: {error}") from error
+        return {name: name for name in names}
 
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
         assert profile.spec.precision.quantizer is not None

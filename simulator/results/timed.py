@@ -194,6 +194,11 @@ class Divergence(Typed):
 
     pooled: float = Field(description="of all latencies together")
     median: float = Field(description="of the median sample")
+    train: float | None = Field(
+        description="mean over samples, of the earlier rounds' fit from the fits of up to 25 "
+        "rounds fewer; None with fewer than 7 rounds"
+    )
+    test: float = Field(description="mean over samples, of earlier from later rounds")
 
 
 class Split(Typed):

@@ -124,6 +124,8 @@ def mcnemar_exact(b: int, c: int) -> float:
 def mcnemar_midp(b: int, c: int) -> float:
     """Two-sided mid-p-value of McNemar's test: the exact one minus the point probability.
 
+    Where both counts are equal it is the exact one minus half of that, ``1 - P(X = b) / 2``.
+
     Args:
         b: pairs right on the train side and wrong on the deploy side.
         c: pairs wrong on the train side and right on the deploy side.
@@ -135,14 +137,17 @@ def mcnemar_midp(b: int, c: int) -> float:
         ValueError: a count is negative.
 
     Source:
-        M. W. Fagerland, S. Lydersen, P. Laake, BMC Med. Res. Methodol. 13 (2013) 91.
+        M. W. Fagerland, S. Lydersen, P. Laake, BMC Med. Res. Methodol. 13 (2013) 91, and its
+        supplement "How to calculate the McNemar mid-p test" for equal counts.
     """
     _check_pairs(b, c)
-    if b == c:
+    if b + c == 0:
         return 1.0
     fewer = min(b, c)
-    # 2 P(X <= m) - P(X = m), written as a sum to avoid cancellation.
-    return min(1.0, _tail(fewer, b + c) + _tail(fewer - 1, b + c))
+    # 2 P(X <= m) - P(X = m), written as a sum to avoid cancellation. With b = c the exact p is 1,
+    # not twice its tail, and 1 - P(X = b) / 2 is 1/2 + P(X < b).
+    below = _tail(fewer - 1, b + c)
+    return min(1.0, below + (0.5 if b == c else _tail(fewer, b + c)))
 
 
 def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8) -> int:

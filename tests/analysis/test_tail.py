@@ -173,7 +173,9 @@ def test_constant_latencies_have_defined_figures(classify):
 
     assert {found[f"tail_quality@{name}"] for name in ("99", "95", "90")} == {0.5}
     assert found["tail_quality@4ms"] == 0
-    assert found["split"]["rjsd"] == {"pooled": 0, "median": 0}
+    assert found["split"]["rjsd"] == pytest.approx(
+        {"pooled": 0, "median": 0, "train": 0, "test": 0}, abs=1e-6
+    )
     assert found["split"]["thresholds"]["95"]["delta"] == {"best": 0, "worst": 0, "mean": 0}
 
 
@@ -243,12 +245,31 @@ def test_equal_halves_are_not_apart_and_disjoint_ones_are(classify):
         return one_side(times, quality)[0]["split"]
 
     equal = rjsd(half)
-    assert equal["rjsd"] == {"pooled": 0, "median": 0}
+    assert equal["rjsd"] == {"pooled": 0, "median": 0, "train": None, "test": 0}
     assert {tuple(one["delta"].values()) for one in equal["thresholds"].values() if one} == {
         (0, 0, 0)
     }
     apart = rjsd(half * 1000)["rjsd"]
     assert apart["median"] > 0.999 and 0.98 < apart["pooled"] <= 1
+
+
+def test_divergences_of_a_split_are_means_over_images_as_in_the_papers_table_2(classify):
+    """Of four images one is 1 ms later in the later half, constant in each: rJSD 1, so mean 1/4.
+
+    Another takes 5 ms in two rounds and 50 ms in five: the fit of seven rounds is 10^7 times wider
+    than that of the first two, the only earlier ones, so that they hardly overlap: 1/4 as well.
+    """
+    half = np.full((7, 4), 5.0 * MS)
+    half[2:, 0] = 50 * MS
+    later = half.copy()
+    later[:, 1] += 1 * MS
+
+    split = one_side(Times(np.concatenate([half, later]).astype(np.int64), {}),
+                     labelled(classify, [1] * 4))[0]["split"]  # fmt: skip
+
+    assert split["rjsd"]["train"] == pytest.approx(1 / 4, abs=1e-4)
+    assert split["rjsd"]["test"] == pytest.approx(1 / 4, abs=1e-4)
+    assert split["rjsd"]["median"] == 0
 
 
 def test_one_round_cannot_be_split(classify):

@@ -18,7 +18,7 @@ from backends.litert import interpreter as litert_interpreter
 from backends.litert.tensor import Tensor
 from simulator import registry, simulate
 from simulator.contract import Stage
-from simulator.errors import MissingLibrary, ProfileError, Unsupported
+from simulator.errors import MissingLibrary, ModelError, ProfileError, Unsupported
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
@@ -325,6 +325,54 @@ def test_a_card_brings_a_program_or_a_file(files, tmp_path, cache, data, made):
     assert (
         summary["deploy"]["effective"]["compute"] == "fp32"
     )  # a probe says so: a mean is no product
+
+
+OWN = str(Path(__file__).parents[2] / "docs/measured/litert_own_fp32.yaml")
+
+
+@pytest.fixture
+def only_tflite(files, tmp_path):
+    """A card whose one file is the .tflite that takes means of the colours; no ONNX, no program."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "mean.tflite").write_bytes(files["mean"].with_suffix(".tflite").read_bytes())
+    card = tiny.card(folder, model=None, tflite={"fp32": "mean.tflite"})
+    (folder / "model.onnx").unlink()
+    return card
+
+
+def test_a_card_of_tflite_files_alone_runs(only_tflite, tmp_path, cache, data):
+    """The colours are told as their labels say, by both stacks."""
+    summary = simulate(
+        OWN,
+        OWN,
+        model=only_tflite,
+        data=data,
+        out=tmp_path / "run",
+        overrides=["deploy.decode.backend=opencv"],
+    ).summary
+
+    assert (summary["samples"], summary["flips"]["count"]) == (6, 0)
+    assert summary["train"]["metric"] == summary["deploy"]["metric"] == {"top1": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("profile", "overrides", "says"),
+    [
+        ("pillow_fp32", [], "runtime onnxruntime takes an ONNX file, and .* only .tflite files"),
+        ("litert_fp32", [], "takes a torch.export program, and .* names none"),
+        (OWN, ["train.precision.storage=fp16"], "names none of fp16"),
+        (OWN, ["train.graph.pooling.ceil_mode=ceil"], "rewrites change the ONNX"),
+    ],
+)
+def test_what_a_card_of_tflite_files_alone_cannot_is_said(
+    only_tflite, tmp_path, cache, data, profile, overrides, says
+):
+    with pytest.raises(ModelError, match=says):
+        simulate(
+            profile, profile, model=only_tflite, data=data, out=tmp_path / "run",
+            overrides=overrides,
+        )  # fmt: skip
 
 
 def test_the_profiles_hold_and_a_typo_does_not():

@@ -32,6 +32,15 @@ def test_files_are_found_beside_the_card(card, tmp_path, monkeypatch):
     assert found.torch_export is None
 
 
+def test_a_card_without_any_file_says_which_there_may_be(tmp_path):
+    (said,) = problems(tiny.card(tmp_path, model=None))
+
+    assert said.endswith(
+        "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} for the runtimes that "
+        "take it"
+    )
+
+
 def test_a_class_without_a_label_file_is_its_number(tmp_path):
     assert Card(tiny.card(tmp_path, labels=None)).task.network.label(7) == "7"
 

@@ -39,7 +39,11 @@ class ClassificationView(View):
             ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
         ]
         if needed := flips["samples_for_tenth_point"]:
-            power = f"a 0.1-point delta at this flip rate needs {needed:,} images (80 % power)"
+            rate = (flips["right_to_wrong"] + flips["wrong_to_right"]) / summary["labelled"]
+            power = (
+                f"a 0.1-point delta needs {needed:,} images (80 % power), where {rate:.2%} of the "
+                "answers turn right or wrong"
+            )
             found.append(("power", power))
         return found
 

@@ -44,8 +44,8 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "deepstream": Format(
-        "NVIDIA DeepStream's config_infer_*.txt (Gst-nvinfer)",
-        "tensorrt_fp16", "config_infer", read_deepstream,
+        "NVIDIA DeepStream's config_infer_*.txt or .yml (Gst-nvinfer)",
+        "deepstream_nv12_fp32", "config_infer", read_deepstream,
     ),
     "accuracy_checker": Format(
         "OpenVINO Accuracy Checker's YAML",
@@ -133,21 +133,23 @@ def _guess(path: Path, raw: str) -> str:
             return "huggingface"
         if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
             return "timm"
-    elif re.search(r"^\s*\[property\]", raw, re.MULTILINE):
+    elif re.search(r"^\s*\[(property|primary-gie)\]|^property\s*:", raw, re.MULTILINE):
         return "deepstream"
     elif re.search(r"^models\s*:", raw, re.MULTILINE):
         return "accuracy_checker"
-    elif re.search(r"^property\s*:", raw, re.MULTILINE):
+    elif re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
         raise ProfileError(
-            [f"{path}: DeepStream's YAML is not supported; write [property] and key=value"]
-        )
+            [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
+             "[property], can be imported"]
+        )  # fmt: skip
     known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
     raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 
 
 def _parsed(format: str, path: Path, raw: str) -> Any:
     if format == "deepstream":
-        return raw
+        is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
+        return document.read(path) if is_yaml else raw
     return document.read(path) if format == "accuracy_checker" else _json(path, raw)
 
 

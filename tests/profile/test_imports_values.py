@@ -350,73 +350,6 @@ def test_one_of_several_models(imports):
     assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 models"]
 
 
-def test_deepstream_values(imports):
-    """y = net-scale-factor * (x - offsets): std is 1 / 0.0039215697906911373."""
-    profile = imports.profile(DEEPSTREAM, "config_infer.txt")
-    spec = profile.spec
-
-    assert written(profile, "geometry") == {
-        "kind": "letterbox", "rounding": "floor", "position": "center", "value": 0,
-    }  # fmt: skip
-    assert spec.resize.interpolation == "nearest"
-    assert spec.color.order == "rgb"
-    assert spec.normalize.mean == [0, 0, 0]
-    assert spec.normalize.std == pytest.approx([254.999924360331] * 3, rel=1e-14)
-    assert (spec.runtime.backend, spec.precision.compute) == ("tensorrt", "fp16")
-    nms = spec.postprocess.nms
-    assert (nms.kind, nms.iou_threshold, nms.score_threshold) == ("greedy", 0.45, 0.25)
-    assert (nms.class_aware, nms.top_k_after) == (True, "all")
-    assert {spec.evidence[s].kind for s in ("color", "resize")} == {"assumed"}
-
-
-def test_deepstream_classifier(imports):
-    """ImageNet's offsets, BGR, bilinear on a GPU's cubic; no padding, no boxes."""
-    text = """\
-[property]
-net-scale-factor=0.01735207357279195
-offsets=103.53;116.28;123.675;
-model-color-format=1
-network-mode=0
-network-type=1
-scaling-compute-hw=1
-scaling-filter=2
-classifier-threshold=0.51
-symmetric-padding=1
-"""
-    profile = imports.profile(text, "c.txt")
-
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert written(profile, "precision") == {"storage": "fp32", "compute": "fp32"}
-    assert (profile.spec.resize.interpolation, profile.spec.color.order) == ("bicubic", "bgr")
-    assert profile.spec.normalize.mean == [103.53, 116.28, 123.675]
-    assert profile.spec.normalize.std == pytest.approx([57.63] * 3, rel=1e-6)
-    assert profile.spec.postprocess.nms.kind == "model"
-    made = imports.text(text, "c.txt")
-    assert "#   classifier-threshold=0.51: hides answers below it" in made
-
-
-def test_deepstream_thresholds_by_default(imports):
-    """DEFAULT_PRE_CLUSTER_THRESHOLD 0.2, DEFAULT_NMS_IOU_THRESHOLD 0.3, DEFAULT_TOP_K -1."""
-    text = DEEPSTREAM.partition("\n[class-attrs-all]")[0]
-    nms = imports.profile(text, "c.txt").spec.postprocess.nms
-
-    assert (nms.score_threshold, nms.iou_threshold) == (0.2, 0.3)
-
-
-def test_deepstream_letterbox_tensor(imports):
-    """get_converted_buffer: 32 * 37 / 50 = 23.7 columns, cut to 23; (32 - 23) / 2 = 4, black."""
-    image = photo(50, 37)
-    text = DEEPSTREAM.replace("network-mode=2", "network-mode=0\nscaling-filter=1")
-    profile = imports.profile(text, "c.txt", base="pillow_fp32")
-
-    tensor = imports.tensor(profile, image, 32)
-
-    inside = cv2.resize(image, (23, 32), interpolation=cv2.INTER_LINEAR) * 0.0039215697906911373
-    wanted = np.zeros((32, 32, 3))
-    wanted[:, 4:27] = inside
-    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=1e-6)
-
-
 def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):
     """A base with NV12 and DALI's options: what the document says is all there is of a section."""
     base = imports.folder / "base.yaml"
@@ -433,14 +366,6 @@ def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):
     assert written(profile, "resize") == {
         "backend": "pillow", "interpolation": "bicubic", "domain": "rgb",
     }  # fmt: skip
-
-
-def test_deepstream_keeps_the_color_of_its_base(imports):
-    text = DEEPSTREAM.replace("network-mode=2", "network-mode=0")
-    profile = imports.profile(text, "c.txt", base="nv12_fp32")
-
-    assert profile.spec.color.format == "nv12"
-    assert "nv12 is nv12_fp32's" in profile.spec.evidence["color"].source
 
 
 def test_the_page_shows_what_is_made(imports):

@@ -64,9 +64,11 @@ def _shared(own: Keys, found: Groups) -> Groups:
 
 
 def _mode(own: Keys) -> str:
-    legacy = own.values.get("enable-dbscan") in ("1", "true") and "cluster-mode" not in own
+    legacy = own.values.get("enable-dbscan") in ("1", "true")
     own.aside({"enable-dbscan": "the old name of cluster-mode=1"})
-    return own.choice("cluster-mode", {mode: mode for mode in _MODES}, "1" if legacy else "0")
+    if "cluster-mode" not in own:
+        return "1" if legacy else "0"
+    return own.choice("cluster-mode", {mode: mode for mode in _MODES}, "2")
 
 
 def _joined(attributes: Keys, mode: str) -> list[str]:
@@ -107,7 +109,8 @@ def _suppression(own: Keys, attributes: Keys, mode: str, missing: list[str]) -> 
         origins.append(attributes.origin("post-cluster-threshold", "0 is the default"))
     nms |= {"score_threshold": least, "top_k_after": "all"}
     if mode != "0":
-        nms["class_top_k_after"] = attributes.take("topk", _limit, "all")
+        everything: int | str = "all"
+        nms["class_top_k_after"] = attributes.take("topk", _limit, everything)
         origins.append(attributes.origin("topk", "-1, all, is the default"))
     unused = f"cluster-mode={mode} does not use it"
     attributes.aside(dict.fromkeys(("nms-iou-threshold", "post-cluster-threshold", "topk"), unused))

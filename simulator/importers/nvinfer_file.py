@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from simulator.importers import nvinfer_keys, values
 from simulator.importers.draft import Draft, Keys
 from simulator.profile.document import Document
@@ -66,11 +68,11 @@ def _of_key_file(path: Path, raw: str, draft: Draft) -> Groups:
 
 def _of_yaml(document: Document, draft: Draft) -> Groups:
     found: Groups = {}
-    for group, inner in document.values.items():
+    written = yaml.load(document.path.read_text("utf-8"), yaml.BaseLoader)  # digits as they stand
+    for group, inner in written.items():
         if not isinstance(inner, dict):
-            said = values.show(inner)
-            draft.problems.append(f"{document.where((group,))}: {values.plain(group)}={said}: "
-                                  "keys and values expected, as in property:")  # fmt: skip
+            where, said = document.where((group,)), f"{values.plain(group)}={values.show(inner)}"
+            draft.problems.append(f"{where}: {said}: keys and values expected, as in property:")
             continue
         found[group] = {
             key: (_text(key, value), document.where((group, key))) for key, value in inner.items()
@@ -80,13 +82,7 @@ def _of_yaml(document: Document, draft: Draft) -> Groups:
 
 def _text(key: str, value: Any) -> str:
     """Return a YAML value as the text that a GKeyFile would have."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, list):
-        return ";".join(map(str, value))
-    return _integer(key, str(value))
+    return ";".join(map(str, value)) if isinstance(value, list) else _integer(key, str(value))
 
 
 def _integer(key: str, value: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.errors import ProfileError, unknown
+from simulator.importers.accuracy_checker import labels as label_accuracy_checker
 from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
@@ -33,13 +34,15 @@ class Format:
         summary: a description of the format.
         base: the built-in profile that supplies all values that such a file does not have.
         tool: the name of the format in comments.
-        read: fills a draft; its argument *entry* selects one of several models of the file, from 1.
+        read: fills a draft; its argument *entry* selects one of several stacks of the file, from 1.
+        entries: names the stacks of a file, in the order of *entry*.
     """
 
     summary: str
     base: str
     tool: str
     read: Callable[[Path, Any, Draft, int | None], None]
+    entries: Callable[[Any], list[str]] = lambda _: ["the only one"]
 
 
 FORMATS: dict[str, Format] = {
@@ -49,7 +52,7 @@ FORMATS: dict[str, Format] = {
     ),
     "accuracy_checker": Format(
         "OpenVINO Accuracy Checker's YAML",
-        "pillow_fp32", "accuracy_checker", read_accuracy_checker,
+        "pillow_fp32", "accuracy_checker", read_accuracy_checker, label_accuracy_checker,
     ),
     "huggingface": Format(
         "Hugging Face Transformers' preprocessor_config.json",
@@ -76,7 +79,7 @@ def convert(
         format: a key of FORMATS; None detects it from the file.
         name: the name of the profile; None makes it from the file's name.
         base: the profile to extend, a path or a built-in name; None uses the format's own.
-        entry: selects one of several models of the file, from 1.
+        entry: selects one of several stacks of the file, from 1; see :func:`entries`.
 
     Returns:
         A YAML document that loads and can run, with the origin of each value as a comment.
@@ -85,21 +88,39 @@ def convert(
         ProfileError: one line for everything that a profile cannot express.
     """
     raw = _text(path)
-    if format is None:
-        format = _guess(path, raw)
-    elif format not in FORMATS:
-        raise ProfileError([unknown("format", format, FORMATS)])
+    format = _format(path, raw, format)
     kind = FORMATS[format]
     parent = load(base or kind.base)
     draft = Draft(parent, kind.tool)
     kind.read(path, _parsed(format, path, raw), draft, entry)
     if draft.problems:
         raise ProfileError(draft.problems)
-    stem = path.resolve().parent.name if path.stem in _COMMON else path.stem
-    title = name or _NAME.sub("_", draft.name or stem).strip("_") or "imported"
+    title = name or _NAME.sub("_", draft.name or stem(path)).strip("_") or "imported"
     written = draft.render(title, path.name, _extends(base or kind.base))
     _prove(path, written)
     return written
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without its suffix, or its folder's where every such file has one."""
+    return path.resolve().parent.name if path.stem in _COMMON else path.stem
+
+
+def entries(path: Path, format: str | None = None) -> list[str]:
+    """Name the stacks of a file, in the order of *entry* of :func:`convert`, from 1.
+
+    Raises:
+        ProfileError: the file cannot be read, or its format is unknown.
+    """
+    raw = _text(path)
+    format = _format(path, raw, format)
+    return FORMATS[format].entries(_parsed(format, path, raw))
+
+
+def _format(path: Path, raw: str, format: str | None) -> str:
+    if format is not None and format not in FORMATS:
+        raise ProfileError([unknown("format", format, FORMATS)])
+    return format or _guess(path, raw)
 
 
 _COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_primary")

@@ -95,6 +95,8 @@ RESIZE = "type: resize, size: 256, aspect_ratio_scale: greater"
     [
         ([RESIZE], ":9: models.0.datasets.0.preprocessing.0.aspect_ratio_scale=greater: the size"),
         (["type: crop, size: 2"], ":9: models.0.datasets.0.preprocessing.0.type=crop: a profile"),
+        (["type: resize, dst_height: 8, dst_width: 9", "type: crop, size: 4"],
+         ":9: models.0.datasets.0.preprocessing.0.dst_width=9: a crop after a resize to two sizes"),
         (["type: crop, central_fraction: 0.875", RESIZE],
          ":9: models.0.datasets.0.preprocessing.0.central_fraction=0.875: it crops the image"),
         ([RESIZE, "type: crop, size: 300"],
@@ -134,18 +136,18 @@ def test_accuracy_checker(imports, steps, problem):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("framework: onnx_runtime", "framework: caffe", ":4: models.0.launchers.0.framework=caffe"),
         ("adapter: x", "device: GPU", ":6: models.0.launchers.0.device=GPU: only"),
-        ("adapter: x", "inputs: [{name: a, type: CONST_INPUT, value: 1}]",
+        ("adapter: x", "inputs: [{name: a, type: LSTM_INPUT, value: 1}]",
          ":6: models.0.launchers.0.inputs="),
         ("adapter: x", "inputs: [{name: a, type: INPUT, precision: U8}]",
          ":6: models.0.launchers.0.inputs="),
         ("reader: pillow_imread", "reader: numpy_reader", ":9: models.0.datasets.0.reader=numpy"),
         ("reader: pillow_imread", "reader: {type: opencv_imread, reading_flag: gray}",
          ":9: models.0.datasets.0.reader.reading_flag=gray: a profile's images are in color"),
-        ("        metrics:", "        postprocessing: [{type: nms, overlap: 0.5}]\n        batch:",
-         ":24: models.0.datasets.0.postprocessing="),
-        ("models:", "global_definitions: {}\nmodels:", ":1: global_definitions="),
+        ("reader: pillow_imread", "reader: {type: wav_reader, mono: 1}",
+         ":9: models.0.datasets.0.reader.type=wav_reader: not a reader of color images"),
+        ("models:\n", "evaluations: []\nmodels:\n", ":1: evaluations: several networks"),
+        ("models:", "globals: {}\nmodels:", ":1: globals="),
         ("models:\n", "models: []\nother:\n", ":1: models=[]: a list of mappings expected"),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import yaml
 from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, Importer, changed, checker, written
 from PIL import Image
 
-from simulator.importers import FORMATS, convert
+from simulator.importers import FORMATS, convert, entries
 
 NAMES = {
     "deepstream": (DEEPSTREAM, "config_infer.txt"),
@@ -343,11 +343,57 @@ def test_one_of_several_models(imports):
     two = CHECKER + CHECKER.partition("\n")[2].replace("onnx_runtime", "openvino")
 
     (problem,) = imports.refused(two, "a.yml")
-    assert "choose one with entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
+    assert "the file has 2 stacks; give one, or --all" in problem
+    assert "--entry 1: resnet-50-pytorch (onnx_runtime)" in problem
+    assert "--entry 2: resnet-50-pytorch (openvino)" in problem
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
     assert not profile.spec.runtime.model_extra
-    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 models"]
+    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 stacks"]
+
+
+def test_launchers_and_data_sets_are_stacks_too(imports):
+    """Two launchers and two data sets of a model are four stacks, in the order of the file."""
+    document = CHECKER.replace(
+        "      - framework: onnx_runtime",
+        "      - framework: caffe\n      - framework: onnx_runtime",
+    )
+    document += "      - {name: other, preprocessing: [{type: resize, size: 64}]}\n"
+    labels = entries(imports.file(document, "a.yml"))
+
+    assert labels == [
+        "resnet-50-pytorch (caffe, imagenet_1000_classes)", "resnet-50-pytorch (caffe, other)",
+        "resnet-50-pytorch (onnx_runtime, imagenet_1000_classes)",
+        "resnet-50-pytorch (onnx_runtime, other)",
+    ]  # fmt: skip
+    assert imports.profile(document, "a.yml", entry=4).spec.geometry.kind == "squash"
+    caffe = imports.profile(document, "a.yml", entry=1)
+    assert caffe.spec.evidence["runtime"].kind == "assumed"
+    assert caffe.spec.runtime.backend == "onnxruntime"
+    assert "# launchers.1=onnx_runtime: another entry".replace("# ", "#   ") in imports.text(
+        document, "a.yml", entry=1
+    )
+
+
+def test_what_comes_after_the_network_is_set_aside(imports):
+    after = "        postprocessing: [{type: nms, overlap: 0.5}, {type: resize_prediction_boxes}]\n"
+    made = imports.text(CHECKER + after, "a.yml")
+    profile = imports.profile(CHECKER + after, "a.yml")
+
+    assert 'postprocessing {"type": "nms", "overlap": 0.5}: after the network' in made
+    assert profile.spec.evidence["postprocess"].source.endswith("set aside: nms")
+
+
+def test_squash_and_crop_tensor(imports):
+    """cv2.resize to 31 x 31 whatever the shape; OpenCV's crop starts at (31 - 24) // 2."""
+    image = photo(50, 37)
+    steps = ["type: resize, size: 31", "type: crop, size: 24"]
+    profile = imports.profile(checker(steps, reader="opencv_imread"), "a.yml")
+
+    tensor = imports.tensor(profile, image, 24)
+
+    wanted = cv2.resize(image[..., ::-1], (31, 31), interpolation=cv2.INTER_LINEAR)[3:27, 3:27]
+    np.testing.assert_array_equal(tensor, wanted.transpose(2, 0, 1).astype(np.float32))
 
 
 def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):

@@ -164,6 +164,10 @@ class Keys:
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
 
+    def is_seen(self, key: str) -> bool:
+        """Whether a key was used, set aside or refused."""
+        return key in self._seen
+
     def take(self, key: str, check: Callable[[Any], T], default: T) -> T:
         """Return a checked value; *default* if the key is missing or its value was refused."""
         self._seen.add(key)

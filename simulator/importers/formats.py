@@ -123,6 +123,10 @@ def _format(path: Path, raw: str, format: str | None) -> str:
     return format or _guess(path, raw)
 
 
+_PROCESSOR = {
+    "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+    "do_normalize",
+}  # fmt: skip
 _COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_primary")
 
 
@@ -150,7 +154,13 @@ def _text(path: Path) -> str:
 def _guess(path: Path, raw: str) -> str:
     if path.suffix == ".json" or raw.lstrip().startswith("{"):
         keys = set(_json(path, raw))
-        if keys & {"image_processor_type", "feature_extractor_type", "do_resize", "do_normalize"}:
+        if keys & {
+            "image_processor",
+            "image_processor_type",
+            "feature_extractor_type",
+            "do_resize",
+            "do_normalize",
+        }:
             return "huggingface"
         if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
             return "timm"

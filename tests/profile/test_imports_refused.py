@@ -53,9 +53,15 @@ def test_timm(imports, change, problem):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        ({"image_processor_type": "LevitImageProcessor"}, ": image_processor_type=Levit"),
+        ({"image_processor_type": "CLIPTokenizer"}, ": image_processor_type=CLIPTokenizer: not an"),
         (
-            {"image_processor_type": "DetrImageProcessor"},
-            ": image_processor_type=Detr",
+            {"image_processor_type": "NewImageProcessor", "size": 256},
+            ": size=256: both sides, or the short one? write",
+        ),
+        (
+            {"image_processor_type": "NewImageProcessor", "do_center_crop": None},
+            ": do_center_crop: not written",
         ),
         ({"image_processor_type": 3}, ": image_processor_type=3: text expected"),
         ({"image_processor_type": None}, ": image_processor_type: not written; it selects"),
@@ -70,7 +76,8 @@ def test_timm(imports, change, problem):
         ({"do_resize": "yes"}, ": do_resize=yes: true or false expected"),
         ({"do_center_crop": False}, ': size={"shortest_edge": 224}: the size of the network\'s'),
         ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, ": size="),
-        ({"size": {"height": 256, "width": 256}}, ": crop_size="),
+        ({"size": {"height": 256, "width": 200}}, ": crop_size="),
+        ({"size": {"height": 200, "width": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 0}}, ": size="),
         ({"size": None}, ": size: not written"),

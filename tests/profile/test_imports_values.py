@@ -219,6 +219,57 @@ def test_mobilevit_flips_and_does_not_normalize(imports):
     assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
 
 
+RT_DETR = {
+    "do_convert_annotations": True, "do_normalize": False, "do_pad": False, "do_rescale": True,
+    "do_resize": True, "format": "coco_detection", "image_mean": [0.485, 0.456, 0.406],
+    "image_processor_type": "RTDetrImageProcessor", "image_std": [0.229, 0.224, 0.225],
+    "resample": 2, "rescale_factor": 0.00392156862745098, "size": {"height": 40, "width": 32},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["RTDetr", "Segformer", "Sam2", "NobodyKnows"])
+def test_a_plain_processor_of_any_name(imports, name):
+    """A squash by Pillow's bilinear, divided by 255; RT-DETR's do_normalize is false."""
+    document = changed(RT_DETR, image_processor_type=f"{name}ImageProcessor", do_pad=None)
+    profile = imports.profile(document, "preprocessor_config.json")
+
+    assert written(profile, "geometry") == {"kind": "squash"}
+    assert (profile.spec.resize.backend, profile.spec.resize.interpolation) == (
+        "pillow", "bilinear",
+    )  # fmt: skip
+    assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
+
+
+def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):
+    made = imports.text(changed(RT_DETR, do_pad=True), "preprocessor_config.json")
+
+    assert "do_pad=true: every image has the size of the largest" in made
+
+
+def test_hugging_face_squash_and_crop_tensor(imports):
+    """PIL to 31 x 31 whatever the shape; center_crop starts at (31 - 24) // 2."""
+    document = changed(
+        CLIP, size={"height": 31, "width": 31}, crop_size={"height": 24, "width": 24}
+    )
+    image = photo(50, 37)
+
+    tensor = imports.tensor(imports.profile(document, "p.json"), image, 24)
+
+    small = Image.fromarray(image).resize((31, 31), Image.Resampling.BICUBIC)
+    cut = np.asarray(small, np.float64)[3:27, 3:27] / 255
+    wanted = (cut - CLIP["image_mean"]) / CLIP["image_std"]
+    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=1e-5)
+
+
+def test_the_image_processor_of_a_processor(imports):
+    """processor_config.json of Transformers 5 holds the image processor's keys one level down."""
+    nested = {"image_processor": CLIP, "processor_class": "CLIPProcessor"}
+
+    assert written(imports.profile(nested, "processor_config.json"), "geometry") == written(
+        imports.profile(CLIP, "preprocessor_config.json"), "geometry"
+    )
+
+
 def test_hugging_face_tensor(imports):
     """The crop starts at (37 - 32) // 2 = 2 and (35 - 32) // 2 = 1; torchvision's at 2 and 2."""
     image = photo(53, 50)

@@ -16,7 +16,9 @@ from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
 from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.rknn import read as read_rknn
 from simulator.importers.timm import read as read_timm
+from simulator.importers.ultralytics import read as read_ultralytics
 from simulator.importers.values import plain
 from simulator.profile import axes, document
 from simulator.profile.implementations import choose
@@ -61,6 +63,14 @@ FORMATS: dict[str, Format] = {
     "timm": Format(
         "timm's config.json or pretrained_cfg",
         "pillow_fp32", "timm", read_timm,
+    ),
+    "ultralytics": Format(
+        "the metadata.yaml of an Ultralytics export",
+        "pillow_fp32", "ultralytics", read_ultralytics,
+    ),
+    "rknn": Format(
+        "RKNN-Toolkit2's model_config.yml (rknn_convert)",
+        "rknn_model_zoo_int8", "rknn", read_rknn,
     ),
 }  # fmt: skip
 
@@ -127,7 +137,15 @@ _PROCESSOR = {
     "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
     "do_normalize",
 }  # fmt: skip
-_COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_primary")
+_COMMON = (
+    "metadata",
+    "model_config",
+    "processor_config",
+    "config",
+    "preprocessor_config",
+    "accuracy-check",
+    "config_infer_primary",
+)
 
 
 def _extends(base: str) -> str:
@@ -166,8 +184,12 @@ def _guess(path: Path, raw: str) -> str:
             return "timm"
     elif re.search(r"^\s*\[(property|primary-gie)\]|^property\s*:", raw, re.MULTILINE):
         return "deepstream"
+    elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
+        return "rknn"
     elif re.search(r"^models\s*:", raw, re.MULTILINE):
         return "accuracy_checker"
+    elif re.search(r"^imgsz\s*:", raw, re.MULTILINE):
+        return "ultralytics"
     elif re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
         raise ProfileError(
             [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
@@ -181,7 +203,7 @@ def _parsed(format: str, path: Path, raw: str) -> Any:
     if format == "deepstream":
         is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
         return document.read(path) if is_yaml else raw
-    return document.read(path) if format == "accuracy_checker" else _json(path, raw)
+    return _json(path, raw) if format in ("huggingface", "timm") else document.read(path)
 
 
 def _json(path: Path, raw: str) -> dict[str, Any]:

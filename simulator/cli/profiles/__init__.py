@@ -38,7 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--out", metavar="FILE", help="default: NAME.yaml")
     imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
     imported.add_argument(
-        "file", help="a configuration of DeepStream, OpenVINO, Hugging Face or timm"
+        "file",
+        help="a configuration of DeepStream, Accuracy Checker, Hugging Face, timm, Ultralytics or RKNN",
     )
     imported.add_argument("--format", metavar="FORMAT", help="default: detected from the file")
     imported.add_argument("--name", help="name of the profile; default: from the file's name")

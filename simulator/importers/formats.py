@@ -186,7 +186,7 @@ def _guess(path: Path, raw: str) -> str:
         return "deepstream"
     elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
         return "rknn"
-    elif re.search(r"^models\s*:", raw, re.MULTILINE):
+    elif re.search(r"^(models|evaluations)\s*:", raw, re.MULTILINE):
         return "accuracy_checker"
     elif re.search(r"^imgsz\s*:", raw, re.MULTILINE):
         return "ultralytics"

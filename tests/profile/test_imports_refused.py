@@ -226,6 +226,7 @@ def test_one_line_where_nothing_else_matters(imports):
         ("a.yml", "models: &a [*a]\n", ":1: an anchor that contains itself"),
         ("a.yml", "models: 1\nmodels: 2\n", ":2: models: given twice"),
         ("a.yml", "models:\n" + "  - {}\n" * 20_000, ": the document is larger than 100,000 bytes"),
+        ("a.yml", "evaluations: []\n", ":1: evaluations: several networks run by a script"),
         ("a.yml", "property: 1\n", ":1: property=1: keys and values expected"),
         ("a.txt", "infer_config {\n}\n", ": a configuration of Gst-nvinferserver (Triton); only"),
         (

@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
     imported.add_argument(
         "file",
-        help="a configuration of DeepStream, Accuracy Checker, Hugging Face, timm, Ultralytics or RKNN",
+        help="of DeepStream, Accuracy Checker, Hugging Face, timm, Ultralytics or RKNN-Toolkit2",
     )
     imported.add_argument("--format", metavar="FORMAT", help="default: detected from the file")
     imported.add_argument("--name", help="name of the profile; default: from the file's name")

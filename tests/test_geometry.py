@@ -1,5 +1,7 @@
 """Where pixels go: torchvision's documented rule by hand, DALI's by DALI itself."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,6 +104,20 @@ def test_squash_ignores_the_shape():
     assert Geometry("squash", 30, 40).resized(1000, 3) == (30, 40)
 
 
+@pytest.mark.parametrize(("rounding", "start"), [("floor", 3), ("torchvision", 4), ("dali", 4)])
+def test_squash_crop(rounding, start):
+    """Every image becomes 31 x 31 first; (31 - 24) / 2 = 3.5 down, to even, and up."""
+    geometry = Geometry("squash_crop", 24, 24, rounding, short_side=31)
+    image = ramp(31, 31)
+
+    assert geometry.resized(1000, 3) == (31, 31)
+    end = start + 24
+    np.testing.assert_array_equal(geometry.fit(image), image[start:end, start:end])
+    placed = geometry.placement((62, 310), (31, 31))
+    assert (placed.top, placed.left, placed.factor) == (-start, -start, None)
+    assert placed.scales("ratio") == (Fraction(1, 2), Fraction(1, 10))
+
+
 @pytest.mark.parametrize(
     ("height", "width", "resized"),
     [(100, 200, (32, 64)), (200, 100, (64, 32)), (64, 64, (64, 64)), (1, 1000, (1, 64)),
@@ -140,7 +156,7 @@ def test_nothing_to_do_is_no_copy():
 
 
 @given(
-    kind=st.sampled_from(["short_side_crop", "squash", "letterbox"]),
+    kind=st.sampled_from(["short_side_crop", "squash_crop", "squash", "letterbox"]),
     rounding=st.sampled_from(ROUNDINGS),
     position=st.sampled_from(["center", "top_left"]),
     height=st.integers(1, 400),

@@ -9,6 +9,7 @@ applied; ``tf.image.decode_image``: JDCT_IFAST, tensorflow/core/kernels/image/de
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,52 +34,139 @@ _LAUNCHER = {
     "_model_is_blob": _MODEL, "outputs": "what outputs mean: the model card's output",
     "adapter": "what outputs mean: the model card's output",
     "tags": "a label for people", "batch": _SPEED, "num_requests": _SPEED, "async_mode": _SPEED,
+    "output_names": "what outputs mean: the model card's output", "cpu_extensions": _MODEL,
     "should_log_cmd": "a log",
+    "_list_lstm_inputs": _MODEL, "device": "it runs on the CPU",
+    "convert_model": _MODEL, "mo_params": _MODEL, "mo_flags": _MODEL, "tf_model": _MODEL,
+    "caffe_weights": _MODEL, "mxnet_weights": _MODEL, "onnx_model": _MODEL,
+    "saved_model_dir": _MODEL, "predictions": _SPEED, "allow_reshape_input":
+    "the preprocessing gives every image one size, which is the card's",
 }  # fmt: skip
 _DATA = "which images: the data card's"
 _DATASET = {
     **dict.fromkeys(("name", "data_source", "additional_data_source", "annotation",
                      "annotation_conversion", "dataset_meta", "subsample_size", "subsample_seed",
-                     "shuffle", "segmentation_masks_source"), _DATA),
+                     "shuffle", "segmentation_masks_source", "sub_sample", "use_full_image",
+                     "tags"), _DATA),
     "metrics": "what is counted: the task's", "batch": _SPEED,
 }  # fmt: skip
 _INPUT = {"name", "type", "shape", "layout", "precision"}
+_OTHERS = ("CONST_INPUT", "IMAGE_INFO", "ORIG_IMAGE_INFO", "PROCESSED_IMAGE_INFO", "SCALE_FACTOR")
 _BACK = ("resize_prediction_boxes", "letterbox_postprocessing_resize")
 _BOXES_BACK = "boxes are always mapped back to the image here"
+_AFTER = "after the network: the model card's output and the profile's postprocess say that here"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stack of a file: a model with one of its launchers and one of its data sets.
+
+    Attributes:
+        model, launcher, dataset: their places in the lists, from 0.
+        name: of the model.
+        label: name, framework and, where there are several, the data set.
+    """
+
+    model: int
+    launcher: int
+    dataset: int
+    name: str
+    label: str
+
+
+def entries(found: Document) -> list[Entry]:
+    """Return the stacks of a file, in its order; what is no list of mappings has none."""
+    made = []
+    for at, model in enumerate(_mappings(found.values.get("models"))):
+        launchers, datasets = (_mappings(model.get(key)) for key in ("launchers", "datasets"))
+        for first, launcher in enumerate(launchers or [{}]):
+            for second, dataset in enumerate(datasets or [{}]):
+                words = [str(launcher.get("framework", "no framework"))]
+                words += [str(dataset.get("name"))] if len(datasets) > 1 else []
+                name = str(model.get("name", ""))
+                label = f"{values.show(name)} ({values.show(', '.join(words))})"
+                made.append(Entry(at, first, second, name, label))
+    return made
+
+
+def labels(found: Document) -> list[str]:
+    """Return name and framework of each stack of a file."""
+    return [one.label for one in entries(found)]
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
     """Fill *draft* from the YAML document."""
     top = _keys(draft, found, found.values, ())
-    models: list[dict[str, Any]] = top.need(
-        "models", _several, [], "only a list of models can be imported"
-    )
-    top.rest()
-    if not models:
+    if "evaluations" in top:
+        top.problem("evaluations", "several networks run by a script of their own; import each of "
+                    "them from a file with models")  # fmt: skip
         return
-    if entry is not None and not 1 <= entry <= len(models):
-        draft.problems.append(f"{path}: entry {entry}: the file has {len(models)} models")
+    nothing: list[dict[str, Any]] = []
+    top.need("models", _several, nothing, "only a list of models can be imported")
+    top.aside({"global_definitions": _DATA})
+    top.rest(named=("models",))
+    if draft.problems:
         return
-    if entry is None and len(models) > 1:
-        told = ", ".join(f"{n} {values.show(m.get('name'))}" for n, m in enumerate(models, 1))
+    offered = entries(found)
+    if entry is not None and not 1 <= entry <= len(offered):
+        draft.problems.append(f"{path}: entry {entry}: the file has {_count(offered)}")
+        return
+    if entry is None and len(offered) > 1:
+        told = "; ".join(f"--entry {n}: {one.label}" for n, one in enumerate(offered, 1))
+        where = found.where(("models", 1))
         draft.problems.append(
-            f"{found.where(('models', 1))}: models: the file has {len(models)}, each a separate "
-            f"stack; choose one with entry: {told}"
+            f"{where}: the file has {_count(offered)}; give one, or --all: {told}"
         )
         return
-    at = (entry or 1) - 1
-    model = _keys(draft, found, models[at], ("models", at))
-    name = model.take("name", values.text, "")
-    if name:
-        draft.name = name
-    place: Key = ("models", at)
-    launcher = _one(model, "launchers")
-    dataset = _one(model, "datasets")
-    model.rest(named=("name",))
-    if launcher is not None:
-        _launch(_keys(draft, found, launcher, (*place, "launchers", 0)))
-    if dataset is not None:
-        _data(draft, found, dataset, (*place, "datasets", 0))
+    _one(draft, found, offered[(entry or 1) - 1])
+
+
+def _count(offered: list[Entry]) -> str:
+    return f"{len(offered)} {'stack' if len(offered) == 1 else 'stacks'}"
+
+
+def _one(draft: Draft, found: Document, chosen: Entry) -> None:
+    place: Key = ("models", chosen.model)
+    model = _keys(draft, found, found.values["models"][chosen.model], place)
+    draft.name = model.take("name", values.text, "")
+    launchers: list[dict[str, Any]] = model.need("launchers", _several, [], "a stack needs one")
+    datasets: list[dict[str, Any]] = model.need("datasets", _several, [], "a stack needs one")
+    model.rest(named=("name", "launchers", "datasets"))
+    for key, items, at in (("launchers", launchers, chosen.launcher),
+                           ("datasets", datasets, chosen.dataset)):  # fmt: skip
+        draft.aside += [
+            f"{key}.{n}={values.show(one.get('framework', one.get('name')))}: another entry"
+            for n, one in enumerate(items)
+            if n != at
+        ]
+    if not launchers or not datasets:
+        return
+    inner: Key = (*place, "datasets", chosen.dataset)
+    data = _keys(draft, found, datasets[chosen.dataset], inner)
+    if _has_no_image(draft, found, data, inner):
+        return
+    launcher: Key = (*place, "launchers", chosen.launcher)
+    _launch(_keys(draft, found, launchers[chosen.launcher], launcher))
+    _data(draft, found, data, inner)
+
+
+def _has_no_image(draft: Draft, found: Document, keys: Keys, place: Key) -> bool:
+    """Refuse a reader of something else, in one line."""
+    written = keys.values.get("reader")
+    name = written.get("type") if isinstance(written, dict) else written
+    if name is None or (isinstance(name, str) and name in _READERS):
+        return False
+    holder = keys
+    if isinstance(written, dict):
+        holder = _keys(draft, found, written, (*place, "reader"))
+    offered = ", ".join(_READERS)
+    why = f"not a reader of color images that a profile has; these can be imported: {offered}"
+    holder.refuse("reader" if holder is keys else "type", why)
+    return True
 
 
 def _keys(draft: Draft, found: Document, here: dict[str, Any], place: Key) -> Keys:
@@ -92,30 +180,37 @@ def _several(value: Any) -> list[dict[str, Any]]:
     return value
 
 
-def _one(model: Keys, key: str) -> dict[str, Any] | None:
-    items: list[dict[str, Any]] = model.need(key, _several, [], "a stack needs one")
-    if len(items) > 1:
-        words = [str(i.get("framework", i.get("name", ""))) for i in items]
-        model.refuse(
-            key,
-            f"{len(items)} of them ({values.show(', '.join(words))}), each a separate "
-            "stack; keep one",
-        )
-    return items[0] if len(items) == 1 else None
-
-
 def _launch(keys: Keys) -> None:
     draft = keys.draft
     why = "it selects the runtime"
     if "framework" not in keys:
         keys.problem("framework", f"not written; {why}")
-    backend = keys.choice("framework", _FRAMEWORKS, "openvino")
+    framework = keys.take("framework", values.text, "openvino")
+    backend = _FRAMEWORKS.get(framework, "")
     device = keys.take("device", values.text, "CPU")
     if device.upper() != "CPU":
         keys.refuse("device", "only CPU can be imported; write the runtime's section by hand")
+    if backend:
+        _runtime(keys, backend)
+    else:
+        own = draft.base.spec.runtime.backend
+        draft.aside.append(f"{keys.origin('framework').removeprefix('from ')}: {own} stands in")
+        draft.claim("runtime", "assumed", f"{own} stands in for Accuracy Checker's launcher "
+                    f"{values.show(framework)}, which a profile does not have")  # fmt: skip
+    _inputs(keys)
+    keys.aside(_LAUNCHER)
+    keys.take("allow_reshape_input", values.boolean, False)
+    if keys.take("reset_memory_state", values.boolean, False):
+        keys.refuse(
+            "reset_memory_state", "the network has a state, and a profile has single images"
+        )
+    keys.rest(_LAUNCHER)
+
+
+def _runtime(keys: Keys, backend: str) -> None:
+    draft = keys.draft
     draft.whole.add("runtime")
-    origin = keys.origin("framework")
-    draft.write("runtime", "backend", backend, origin)
+    draft.write("runtime", "backend", backend, keys.origin("framework"))
     draft.write("runtime", "device", "cpu", keys.origin("device", "it runs on the CPU"))
     runtime = draft.base.spec.runtime
     draft.write("runtime", "threads", runtime.threads, f"as {draft.base.name} has it")
@@ -131,22 +226,22 @@ def _launch(keys: Keys) -> None:
             f"{compute} is {draft.base.name}'s",
         )
     draft.claim("runtime", "native", f"Accuracy Checker's launcher {backend}")
+
+
+def _inputs(keys: Keys) -> None:
+    """List the network's inputs for the card; refuse what is not one image and constants."""
     inputs: list[dict[str, Any]] = keys.take("inputs", _several, [])
-    for item in inputs:
-        plain = item.get("type") == "INPUT" and item.get("precision", "FP32") == "FP32"
-        if not plain or len(inputs) > 1 or set(item) - _INPUT:
-            keys.refuse("inputs", "a profile feeds only one float32 image")
-        else:
-            draft.card.append(keys.origin("inputs").removeprefix("from "))
-    keys.aside(_LAUNCHER)
-    for key, allowed in (("allow_reshape_input", False), ("reset_memory_state", False)):
-        if keys.take(key, values.boolean, allowed) != allowed:
-            keys.refuse(key, "the size of the network's input varies by image; a card has one size")
-    keys.rest(_LAUNCHER)
+    images = [one for one in inputs if one.get("type", "INPUT") == "INPUT"]
+    plain = all(
+        one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images
+    ) and all(one.get("type", "INPUT") in ("INPUT", *_OTHERS) for one in inputs)
+    if inputs and (not plain or len(images) > 1):
+        keys.refuse("inputs", "a profile feeds one float32 image, and constants of the card")
+    elif inputs:
+        keys.draft.card.append(keys.origin("inputs").removeprefix("from "))
 
 
-def _data(draft: Draft, found: Document, dataset: dict[str, Any], place: Key) -> None:
-    keys = _keys(draft, found, dataset, place)
+def _data(draft: Draft, found: Document, keys: Keys, place: Key) -> None:
     options, order, why = _READERS["opencv_imread"]
     written = keys.values.get("reader")
     if isinstance(written, dict):
@@ -173,14 +268,13 @@ def _data(draft: Draft, found: Document, dataset: dict[str, Any], place: Key) ->
     accuracy_checker_steps.follow(draft, each, order, origin)
     after: list[dict[str, Any]] = keys.take("postprocessing", _several, [])
     for step in after:
-        if set(step) == {"type"} and step["type"] in _BACK:
-            draft.aside.append(f"postprocessing {step['type']}: {_BOXES_BACK}")
-        else:
-            keys.refuse(
-                "postprocessing",
-                "this changes boxes or masks after the network; write "
-                "it in the profile's postprocess or the card's output, and remove it here",
-            )
+        back = set(step) == {"type"} and step["type"] in _BACK
+        why = _BOXES_BACK if back else _AFTER
+        draft.aside.append(f"postprocessing {values.show(step)}: {why}")
+    others = [str(step.get("type")) for step in after if step.get("type") not in _BACK]
+    if others:
+        said = values.show(", ".join(others))
+        draft.claim("postprocess", "assumed", f"Accuracy Checker's steps are set aside: {said}")
     keys.aside(_DATASET)
     keys.rest(_DATASET)
 

@@ -64,19 +64,21 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
         reader: the origin of that order.
     """
     path = _Path(draft, order, [reader])
-    followed: list[Keys] = []
     kinds: dict[str, Callable[[_Path, Keys], None]] = {
         "resize": _resize, "auto_resize": _auto_resize, "crop": _crop, "padding": _padding,
         "normalization": _normalization, "bgr_to_rgb": _turn, "rgb_to_bgr": _turn,
     }  # fmt: skip
+    before = len(draft.problems)
     for keys in steps:
         if "type" not in keys:
             keys.problem("type", "not written; it selects the step")
-            continue
         step = keys.choice("type", kinds, None)
         if step is not None:
             step(path, keys)
-            followed.append(keys)
+            if len(draft.problems) == before:
+                keys.rest(named=("type",))
+        if len(draft.problems) > before:  # what follows would only repeat it
+            return
     if path.last is None and steps:
         steps[0].problem("type", "no step resizes; a profile resizes every image to one size")
     draft.write("color", "format", "rgb", reader)
@@ -84,13 +86,16 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
     _finish(path)
     said = together(*path.sums or ["no step normalizes; the model may do it"])
     draft.normalize(path.mean, path.std, lambda _: said)
-    for keys in followed:
-        keys.rest(named=("type",))
 
 
 def _finish(path: _Path) -> None:
     """Report what is missing if the image has no fixed size after the last step."""
-    if path.last is None or path.done or path.resized == "squash":
+    if path.last is None or path.done:
+        return
+    if path.resized == "squash":
+        path.draft.write("geometry", "kind", "squash", _told(path.last))
+        if path.size[0]:
+            _card(path, path.size, _told(path.last))
         return
     scale = path.resized
     path.last.refuse(
@@ -144,9 +149,6 @@ def _resize(path: _Path, keys: Keys) -> None:
     path.last = keys
     if keys.take("include_boundary", values.boolean, False):
         keys.refuse("include_boundary", "sides are made divisible; a profile has no such rounding")
-    if path.resized == "squash" and path.size[0]:
-        path.draft.write("geometry", "kind", "squash", _told(keys))
-        _card(path, path.size, _told(keys))
 
 
 def _auto_resize(path: _Path, keys: Keys) -> None:
@@ -155,7 +157,6 @@ def _auto_resize(path: _Path, keys: Keys) -> None:
     origin = keys.origin("type")
     _kernel(path, keys, "opencv", _OPENCV, "LINEAR", f"{origin}; cv2.resize")
     path.resized, path.last = "squash", keys
-    path.draft.write("geometry", "kind", "squash", origin)
 
 
 def _may_resize(path: _Path, keys: Keys) -> bool:
@@ -196,29 +197,23 @@ def _kernel(
 def _crop(path: _Path, keys: Keys) -> None:
     for key in ("central_fraction", "max_square"):
         if keys.values.get(key):
-            keys.refuse(
-                key,
-                "it crops the image before it is resized; a profile crops only after the resize",
-            )
+            why = "it crops the image before it is resized; a profile crops only after the resize"
+            keys.refuse(key, why)
+            return
         keys.take(key, lambda value: value, None)
     pillow = keys.take("use_pillow", values.boolean, False)
     size = _sides(keys)
-    if path.done or not path.resized:
-        keys.refuse("type", "a profile resizes, and crops or pads once after that")
+    if path.done or path.resized not in ("squash", "greater"):
+        keys.refuse("type", "a profile crops once, after a resize, and not after fit_to_window")
         return
     path.done = True
     if size is None or not path.size[0] or path.last is None:
         return
-    if path.resized != "greater":
-        if (path.resized, size) != ("squash", path.size):
-            keys.refuse(
-                "type",
-                f"a crop after a {path.resized}; a profile crops only images that kept their "
-                "proportions: aspect_ratio_scale greater",
-            )
+    if (path.resized, size) == ("squash", path.size):
+        path.done = False  # nothing is cut
         return
     if path.size[0] != path.size[1]:
-        path.last.refuse("dst_width", "greater with two sizes has two short sides; write size")
+        path.last.refuse("dst_width", "a crop after a resize to two sizes; a profile has one")
         return
     if max(size) > path.size[0]:
         keys.refuse(
@@ -227,14 +222,16 @@ def _crop(path: _Path, keys: Keys) -> None:
             "pads nor enlarges",
         )
         return
-    draft, origin = path.draft, path.last.origin("aspect_ratio_scale")
-    draft.write("geometry", "kind", "short_side_crop", together(origin, keys.origin("type")))
+    draft = path.draft
+    origin = path.last.origin("aspect_ratio_scale", "both sides are scaled")
+    kind = "short_side_crop" if path.resized == "greater" else "squash_crop"
+    draft.write("geometry", "kind", kind, together(origin, keys.origin("type")))
     rule = "int(round(half)), as torchvision" if pillow else "half rounded down"
     named = keys.origin("use_pillow", "OpenCV's crop is the default")
     rounding = "torchvision" if pillow else "floor"
     draft.write("geometry", "rounding", rounding, f"{named}; the crop starts at {rule}")
     draft.write("geometry", "short_side", path.size[0], _told(path.last))
-    draft.claim("geometry", "emulated", "accuracy_checker resize.py scale_greater, crop.py")
+    draft.claim("geometry", "emulated", "accuracy_checker resize.py, crop.py")
     _card(path, size, _told(keys))
 
 

@@ -1,10 +1,10 @@
-"""NVIDIA DeepStream: ``config_infer_*.txt``, the configuration of Gst-nvinfer.
+"""NVIDIA DeepStream: the configuration of Gst-nvinfer, ``config_infer_*.txt`` or ``.yml``.
 
 Sources: DeepStream developer guide, "Gst-nvinfer" (y = net-scale-factor * (x - mean), mean by
-``offsets``); ``gstnvinfer_property_parser.h`` / ``.cpp`` (keys, values, defaults);
-``gstnvinfer.cpp``, ``get_converted_buffer`` (sides cut to whole pixels, padding of 0 to the right
-and below, or on both sides) and ``gst_nvinfer_init`` (``NvBufSurfTransformInter_Default``);
-``nvbufsurftransform.h`` (filters); ``nvdsinfer_context_impl_output_parsing.cpp`` (NMS a class).
+``offsets``); ``gstnvinfer_property_parser.h`` / ``.cpp`` (keys, values, defaults; unknown keys are
+passed over with a warning); ``gstnvinfer.cpp``, ``get_converted_buffer`` (sides cut to whole
+pixels, padding of 0 to the right and below, or on both sides) and ``gst_nvinfer_init``
+(``NvBufSurfTransformInter_Default``); ``nvbufsurftransform.h`` (filters).
 """
 
 from __future__ import annotations
@@ -13,94 +13,84 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from simulator.importers import nvinfer_keys, values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers import nvinfer_file, nvinfer_keys, values
+from simulator.importers.draft import Draft, Keys
+from simulator.importers.nvinfer_boxes import boxes, elsewhere
 from simulator.modalities.image.sections import image_spec
+from simulator.profile.document import Document
+from simulator.profile.load import load
 
 _ON = {"0": False, "false": False, "1": True, "true": True}
 _NAMES = {"0": "fp32", "1": "int8", "2": "fp16"}
 _FILTERS = {"0": "nearest", "1": "bilinear", "6": "nearest"}
-_ON_GPU = {**_FILTERS, "2": "bicubic"}
-_TASKS = {"0": "detection", "1": "classification", "2": "segmentation", "100": "other"}
-_LINE = re.compile(r"\s*([^=\s][^=]*?)\s*=\s*(.*?)\s*")
+_ON_GPU = {**_FILTERS, "2": "bicubic", "3": "area", "4": "lanczos4"}
+_TASKS = {
+    "0": "detection", "1": "classification", "2": "segmentation", "3": "detection",
+    "100": "other",
+}  # fmt: skip
 
 
-def read(path: Path, raw: str, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the file's text."""
-    groups = _groups(path, raw, draft)
+def read(path: Path, found: str | Document, draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the file's text, or from its YAML document."""
+    groups = nvinfer_file.groups(path, found, draft)
     if entry not in (None, 1):
         draft.problems.append(f"{path}: entry {entry}: a config_infer file has only one network")
     if "property" not in groups:
-        draft.problems.append(f"{path}:1: no group [property], which Gst-nvinfer requires")
+        draft.problems.append(_another(path, groups))
         return
-    keys = _keys(draft, path, groups, "property")
-    _color(keys)
-    _resize(keys)
-    letterbox = _geometry(keys)
-    _normalize(keys)
-    _precision(keys)
-    task = keys.choice("network-type", _TASKS, "")
-    legacy = keys.take("is-classifier", _boolean, False)
-    task = task or ("classification" if legacy else "detection")
-    draft.card.append(f"task: {task} ({keys.origin('network-type', 'by is-classifier, or 0')})")
-    dimensions = keys.take("infer-dims", _dimensions, None)
-    if dimensions:
-        sides = f"height: {dimensions[0]}, width: {dimensions[1]}"
-        draft.card.append(f"input: {sides} ({keys.origin('infer-dims')})")
-    keys.choice("network-input-order", {"0": "NCHW", "1": "NHWC"}, "NCHW")
-    draft.card.append(f"input.layout ({keys.origin('network-input-order', '0, NCHW')})")
-    if task == "detection":
-        _clusters(keys, path, groups, letterbox)
-    for group in groups:
-        if group != "property" and not (task == "detection" and group == "class-attrs-all"):
-            _other(_keys(draft, path, groups, group), group, task)
+    keys = nvinfer_file.keys(draft, path, groups, "property")
     for key, (allowed, why) in nvinfer_keys.ONLY.items():
         if key in keys and keys.values[key] not in allowed:
             keys.refuse(key, why)
         elif key in keys:
             keys.aside({key: "off, or as it is here"})
+    if keys.values.get("model-color-format") == "2":
+        keys.refuse("model-color-format", "a gray image; a profile's images are in color")
+    if draft.problems:
+        return
+    _color(keys)
+    _resize(keys)
+    letterbox = _geometry(keys)
+    _normalize(keys)
+    _precision(keys)
+    task = _card(keys)
+    if letterbox and task in ("detection", "segmentation"):
+        value = {"scale": "resized", "offset": "integer"}
+        why = "get_converted_buffer: ratio_x, offset_left"
+        draft.write("postprocess", "unletterbox", value, why)
+    if task == "detection":
+        boxes(keys, path, groups)
+    elsewhere(draft, path, groups, task)
     keys.aside(nvinfer_keys.ASIDE)
-    keys.rest({*nvinfer_keys.ASIDE, *nvinfer_keys.ONLY})
+    keys.rest({*nvinfer_keys.ASIDE, *nvinfer_keys.ONLY}, passed_over="Gst-nvinfer")
 
 
-Groups = dict[str, dict[str, tuple[str, int]]]
+def _another(path: Path, groups: nvinfer_file.Groups) -> str:
+    named = groups.get("primary-gie", {}).get("config-file")
+    if named:
+        return (
+            f"{path}: a configuration of deepstream-app; import the file that it names: {named[0]}"
+        )
+    return f"{path}:1: no group [property], which Gst-nvinfer requires"
 
 
-def _groups(path: Path, raw: str, draft: Draft) -> Groups:
-    """Read a GKeyFile: group to key to (value, line)."""
-    groups: Groups = {}
-    group = None
-    for line, text in enumerate(raw.splitlines(), 1):
-        if not text.strip() or text.lstrip().startswith("#"):
-            continue
-        if header := re.fullmatch(r"\s*\[([^\[\]]+)\]\s*", text):
-            group = header[1]
-            groups.setdefault(group, {})
-            continue
-        pair = _LINE.fullmatch(text)
-        if pair is None or group is None:
-            said = values.show(text.strip())
-            what = "[group] or key=value expected" if group else "a [group] expected first"
-            draft.problems.append(f"{path}:{line}: {what}, got {said}")
-            continue
-        key, value = pair[1], pair[2]
-        if key in groups[group]:
-            first = groups[group][key][1]
-            said = values.plain(key)
-            draft.problems.append(f"{path}:{line}: {said}: given twice, first on line {first}")
-            continue
-        groups[group][key] = (value, line)
-    return groups
-
-
-def _keys(draft: Draft, path: Path, groups: Groups, group: str) -> Keys:
-    found = groups[group]
-    prefix = "" if group == "property" else f"[{group}] "
-
-    def where(key: str) -> str:
-        return f"{path}:{found[key][1]}" if key in found else f"{path}"
-
-    return Keys(draft, {key: value for key, (value, _) in found.items()}, where, prefix)
+def _card(keys: Keys) -> str:
+    """List what belongs in the model card; return the task."""
+    card = keys.draft.card
+    task = keys.choice("network-type", _TASKS, "")
+    legacy = keys.take("is-classifier", _boolean, False)
+    task = task or ("classification" if legacy else "detection")
+    masks = keys.values.get("network-type") == "3"
+    said = f"task: {task} ({keys.origin('network-type', 'by is-classifier, or 0')})"
+    card.append(f"{said}; only its boxes: masks of objects are not compared" if masks else said)
+    for key in ("infer-dims", "uff-input-dims", "input-dims"):
+        dimensions = keys.take(key, _dimensions, None)
+        if dimensions:
+            sides = f"height: {dimensions[0]}, width: {dimensions[1]}"
+            card.append(f"input: {sides} ({keys.origin(key)})")
+    keys.choice("network-input-order", {"0": "NCHW", "1": "NHWC"}, "NCHW")
+    card.append(f"input.layout ({keys.origin('network-input-order', '0, NCHW')})")
+    return task
 
 
 def _boolean(written: str) -> bool:
@@ -123,18 +113,13 @@ def _positive(written: str) -> Fraction:
     return values.neat(found)
 
 
-def _share(written: str) -> float:
-    found = values.decimal(written)
-    if not 0 <= found <= 1:
-        raise ValueError("a number from 0 to 1 expected")
-    return float(found)
-
-
 def _dimensions(written: str) -> tuple[int, int] | None:
     parts = written.removesuffix(";").split(";")
-    if len(parts) != 3 or not all(re.fullmatch(r"\d{1,6}", part.strip()) for part in parts):
+    if len(parts) not in (3, 4) or not all(
+        re.fullmatch(r"\d{1,6}", part.strip()) for part in parts
+    ):
         raise ValueError("channels;height;width expected")
-    channels, *sides = (int(part) for part in parts)
+    channels, *sides = (int(part) for part in parts[:3])
     if channels != 3:
         raise ValueError("3 channels expected: a profile's images are in color")
     return values.pixels(sides[0]), values.pixels(sides[1])
@@ -155,7 +140,7 @@ def _resize(keys: Keys) -> None:
     hardware = keys.choice(
         "scaling-compute-hw", {"0": "default", "1": "GPU", "2": "VIC"}, "default"
     )
-    filters = _ON_GPU if hardware == "GPU" else _FILTERS
+    filters = _FILTERS if hardware == "VIC" else _ON_GPU
     chosen = keys.choice("scaling-filter", filters, "nearest")
     default = "6 is the default, and that is nearest"
     draft.whole.add("resize")
@@ -211,89 +196,36 @@ def _precision(keys: Keys) -> None:
     draft, base = keys.draft, keys.draft.base
     mode = keys.choice("network-mode", _NAMES, "fp32")
     origin = keys.origin("network-mode", "0, FP32, is the default")
-    table = "int8-calib-file"
-    if mode != "int8":
-        keys.aside({table: "INT8 ranges, and network-mode is not 1"})
-    elif table in keys:
-        keys.refuse(
-            table,
-            "a profile runs its own calibration and cannot use TensorRT's table; remove the "
-            "line to accept that",
-        )
-    if mode != base.spec.precision.compute:
-        if mode == "int8":
-            keys.refuse(
-                "network-mode",
-                f"INT8 needs a quantizer, but {base.name} has none; import with "
-                "an INT8 profile as the base",
-            )
-            return
+    own = base.spec.precision.compute
+    unused = f"INT8 ranges, and network-mode={keys.values.get('network-mode', '0')}"
+    table = "TensorRT's calibration; a profile runs its own" if mode == "int8" else unused
+    keys.aside({"int8-calib-file": table})
+    if mode == own:
+        said = origin.removeprefix("from config_infer: ")
+        draft.aside.append(f"{said}: {base.name}'s precision is {mode} too")
+    elif mode == "int8":
+        _int8(draft, origin)
+    else:
         draft.whole.add("precision")
         draft.write("precision", "storage", mode, origin)
-        draft.write("precision", "compute", mode, origin)
+        draft.write("precision", "compute", "fp32", "sums are FP32")
         if mode == "fp16":
-            draft.write(
-                "precision", "cast", {"backend": "onnxconverter"}, "an FP16 file, as tensorrt_fp16"
-            )
-    else:
-        draft.aside.append(
-            f"{origin.removeprefix('from config_infer: ')}: {base.name}'s precision is {mode} too"
-        )
-    if mode != "fp32":
-        source = f"network-mode lets TensorRT choose {mode} per layer; here all layers use it"
-        draft.claim("precision", "emulated", source)
+            draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
+            source = "TensorRT chooses FP16 or FP32 per layer; here all tensors are FP16, sums FP32"
+            draft.claim("precision", "emulated", source)
 
 
-def _clusters(keys: Keys, path: Path, groups: Groups, letterbox: bool) -> None:
-    draft = keys.draft
-    if letterbox:
-        value = {"scale": "resized", "offset": "integer"}
-        draft.write(
-            "postprocess", "unletterbox", value, "get_converted_buffer: ratio_x, offset_left"
-        )
-    if "cluster-mode" not in keys:
-        keys.problem(
-            "cluster-mode",
-            "not written, and a profile does not have the default, "
-            "groupRectangles; write 2 (NMS) or 4 (none), or network-type=1 for a classifier",
-        )
-    kind = keys.choice("cluster-mode", {"2": "greedy", "4": "none"}, "")
-    found = _keys(draft, path, {"class-attrs-all": {}, **groups}, "class-attrs-all")
-    before = found.take("pre-cluster-threshold", _share, 0.2)
-    said = found.origin("pre-cluster-threshold", "0.2 is the default")
-    nms: dict[str, object] = {"kind": kind or "none"}
-    origins = [keys.origin("cluster-mode"), said]
-    if kind == "greedy":
-        nms["iou_threshold"] = found.take("nms-iou-threshold", _share, 0.3)
-        nms |= {"class_aware": True, "offset": 0, "top_k_before": "all", "top_k_after": "all"}
-        before = max(before, found.take("post-cluster-threshold", _share, 0.0))
-        for key, default in (("nms-iou-threshold", "0.3"), ("post-cluster-threshold", "0")):
-            told = found.origin(key, f"{default} is the default")
-            origins.append(told)
-    nms["score_threshold"] = before
-    draft.write("postprocess", "nms", nms, together(*origins))
-    if found.take("topk", values.text, "-1") != "-1":
-        found.refuse(
-            "topk",
-            "it limits the boxes of each class; a profile limits those of the whole "
-            "image. Remove the line, or write -1, if no image has that many",
-        )
-    found.aside(nvinfer_keys.CLUSTERS)
-    for key, (allowed, why) in nvinfer_keys.BOXES.items():
-        if key in found and found.values[key] not in allowed:
-            found.refuse(key, why)
-        found.aside({key: "off"})
-    found.rest({*nvinfer_keys.CLUSTERS, *nvinfer_keys.BOXES})
-
-
-def _other(keys: Keys, group: str, task: str) -> None:
-    if group.startswith("class-attrs-") and task != "detection":
-        keys.aside(dict.fromkeys(keys.values, "about boxes, but this is not a detector"))
-        return
-    why = (
-        "a profile has one threshold for all classes"
-        if group.startswith("class-attrs-")
-        else ("Gst-nvinfer has no such group")
+def _int8(draft: Draft, origin: str) -> None:
+    """Write the INT8 of ``ort_int8``: Gst-nvinfer has a table of TensorRT's instead."""
+    precision = load("ort_int8").spec.precision
+    draft.whole.add("precision")
+    draft.write("precision", "storage", "int8", origin)
+    draft.write("precision", "compute", "int8", origin)
+    assert precision.quantizer is not None
+    quantizer = precision.quantizer.model_dump(exclude_none=True, mode="json")
+    draft.write("precision", "quantizer", quantizer, "as ort_int8; int8-calib-file is TensorRT's")
+    source = (
+        "TensorRT chooses INT8 or more per layer, by its own calibration (int8-calib-file); ONNX "
+        "Runtime's quantizer stands in, and its ranges are others"
     )
-    for key in keys.values:
-        keys.refuse(key, f"{why}; remove the group if it changes nothing")
+    draft.claim("precision", "assumed", source)

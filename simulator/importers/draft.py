@@ -164,6 +164,10 @@ class Keys:
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
 
+    def is_seen(self, key: str) -> bool:
+        """Whether a key was used, set aside or refused."""
+        return key in self._seen
+
     def take(self, key: str, check: Callable[[Any], T], default: T) -> T:
         """Return a checked value; *default* if the key is missing or its value was refused."""
         self._seen.add(key)
@@ -233,12 +237,16 @@ class Keys:
         self._told.add(key)
         self.draft.aside.append(f"{self.near}{key}={show(self.values[key])}: {reason}")
 
-    def rest(self, also: Iterable[str] = (), named: Iterable[str] = ()) -> None:
+    def rest(
+        self, also: Iterable[str] = (), named: Iterable[str] = (), passed_over: str = ""
+    ) -> None:
         """Refuse every key that was neither used nor ignored; list used keys without a comment.
 
         Args:
             also: other keys that the importer knows, for suggestions.
             named: keys that the written profile already mentions in another way.
+            passed_over: a tool that ignores keys that it does not know: then they are listed,
+                and only what looks like a misspelt key is refused.
         """
         self._told |= set(named)
         for key, value in self.values.items():
@@ -249,4 +257,7 @@ class Keys:
             elif key not in self._seen:
                 near = difflib.get_close_matches(key, {*self._seen, *also}, n=1)
                 hint = f"did you mean {near[0]}?" if near else "remove it if it changes nothing"
-                self.refuse(key, f"unknown key, which may change a pixel; {hint}")
+                if passed_over and not near:
+                    self._leave(key, f"{passed_over} does not know this key and passes it over")
+                else:
+                    self.refuse(key, f"unknown key, which may change a pixel; {hint}")

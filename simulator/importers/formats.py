@@ -12,11 +12,14 @@ from typing import Any
 
 from simulator.errors import ProfileError, unknown
 from simulator.files import LARGE, open_file
+from simulator.importers.accuracy_checker import labels as label_accuracy_checker
 from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
 from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.rknn import read as read_rknn
 from simulator.importers.timm import read as read_timm
+from simulator.importers.ultralytics import read as read_ultralytics
 from simulator.importers.values import plain
 from simulator.profile import axes, document
 from simulator.profile.implementations import choose
@@ -34,23 +37,25 @@ class Format:
         summary: a description of the format.
         base: the built-in profile that supplies all values that such a file does not have.
         tool: the name of the format in comments.
-        read: fills a draft; its argument *entry* selects one of several models of the file, from 1.
+        read: fills a draft; its argument *entry* selects one of several stacks of the file, from 1.
+        entries: names the stacks of a file, in the order of *entry*.
     """
 
     summary: str
     base: str
     tool: str
     read: Callable[[Path, Any, Draft, int | None], None]
+    entries: Callable[[Any], list[str]] = lambda _: ["the only one"]
 
 
 FORMATS: dict[str, Format] = {
     "deepstream": Format(
-        "NVIDIA DeepStream's config_infer_*.txt (Gst-nvinfer)",
-        "tensorrt_fp16", "config_infer", read_deepstream,
+        "NVIDIA DeepStream's config_infer_*.txt or .yml (Gst-nvinfer)",
+        "deepstream_nv12_fp32", "config_infer", read_deepstream,
     ),
     "accuracy_checker": Format(
         "OpenVINO Accuracy Checker's YAML",
-        "pillow_fp32", "accuracy_checker", read_accuracy_checker,
+        "pillow_fp32", "accuracy_checker", read_accuracy_checker, label_accuracy_checker,
     ),
     "huggingface": Format(
         "Hugging Face Transformers' preprocessor_config.json",
@@ -59,6 +64,14 @@ FORMATS: dict[str, Format] = {
     "timm": Format(
         "timm's config.json or pretrained_cfg",
         "pillow_fp32", "timm", read_timm,
+    ),
+    "ultralytics": Format(
+        "the metadata.yaml of an Ultralytics export",
+        "pillow_fp32", "ultralytics", read_ultralytics,
+    ),
+    "rknn": Format(
+        "RKNN-Toolkit2's model_config.yml (rknn_convert)",
+        "rknn_model_zoo_int8", "rknn", read_rknn,
     ),
 }  # fmt: skip
 
@@ -77,7 +90,7 @@ def convert(
         format: a key of FORMATS; None detects it from the file.
         name: the name of the profile; None makes it from the file's name.
         base: the profile to extend, a path or a built-in name; None uses the format's own.
-        entry: selects one of several models of the file, from 1.
+        entry: selects one of several stacks of the file, from 1; see :func:`entries`.
 
     Returns:
         A YAML document that loads and can run, with the origin of each value as a comment.
@@ -86,24 +99,54 @@ def convert(
         ProfileError: one line for everything that a profile cannot express.
     """
     raw = _text(path)
-    if format is None:
-        format = _guess(path, raw)
-    elif format not in FORMATS:
-        raise ProfileError([unknown("format", format, FORMATS)])
+    format = _format(path, raw, format)
     kind = FORMATS[format]
     parent = load(base or kind.base)
     draft = Draft(parent, kind.tool)
     kind.read(path, _parsed(format, path, raw), draft, entry)
     if draft.problems:
         raise ProfileError(draft.problems)
-    stem = path.resolve().parent.name if path.stem in _COMMON else path.stem
-    title = name or _NAME.sub("_", draft.name or stem).strip("_") or "imported"
+    title = name or _NAME.sub("_", draft.name or stem(path)).strip("_") or "imported"
     written = draft.render(title, path.name, _extends(base or kind.base))
     _prove(path, written)
     return written
 
 
-_COMMON = ("config", "preprocessor_config", "accuracy-check", "config_infer_primary")
+def stem(path: Path) -> str:
+    """Return a file's name without its suffix, or its folder's where every such file has one."""
+    return path.resolve().parent.name if path.stem in _COMMON else path.stem
+
+
+def entries(path: Path, format: str | None = None) -> list[str]:
+    """Name the stacks of a file, in the order of *entry* of :func:`convert`, from 1.
+
+    Raises:
+        ProfileError: the file cannot be read, or its format is unknown.
+    """
+    raw = _text(path)
+    format = _format(path, raw, format)
+    return FORMATS[format].entries(_parsed(format, path, raw))
+
+
+def _format(path: Path, raw: str, format: str | None) -> str:
+    if format is not None and format not in FORMATS:
+        raise ProfileError([unknown("format", format, FORMATS)])
+    return format or _guess(path, raw)
+
+
+_PROCESSOR = {
+    "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+    "do_normalize",
+}  # fmt: skip
+_COMMON = (
+    "metadata",
+    "model_config",
+    "processor_config",
+    "config",
+    "preprocessor_config",
+    "accuracy-check",
+    "config_infer_primary",
+)
 
 
 def _extends(base: str) -> str:
@@ -130,26 +173,38 @@ def _text(path: Path) -> str:
 def _guess(path: Path, raw: str) -> str:
     if path.suffix == ".json" or raw.lstrip().startswith("{"):
         keys = set(_json(path, raw))
-        if keys & {"image_processor_type", "feature_extractor_type", "do_resize", "do_normalize"}:
+        if keys & {
+            "image_processor",
+            "image_processor_type",
+            "feature_extractor_type",
+            "do_resize",
+            "do_normalize",
+        }:
             return "huggingface"
         if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
             return "timm"
-    elif re.search(r"^\s*\[property\]", raw, re.MULTILINE):
+    elif re.search(r"^\s*\[(property|primary-gie)\]|^property\s*:", raw, re.MULTILINE):
         return "deepstream"
-    elif re.search(r"^models\s*:", raw, re.MULTILINE):
+    elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
+        return "rknn"
+    elif re.search(r"^(models|evaluations)\s*:", raw, re.MULTILINE):
         return "accuracy_checker"
-    elif re.search(r"^property\s*:", raw, re.MULTILINE):
+    elif re.search(r"^imgsz\s*:", raw, re.MULTILINE):
+        return "ultralytics"
+    elif re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
         raise ProfileError(
-            [f"{path}: DeepStream's YAML is not supported; write [property] and key=value"]
-        )
+            [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
+             "[property], can be imported"]
+        )  # fmt: skip
     known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
     raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 
 
 def _parsed(format: str, path: Path, raw: str) -> Any:
     if format == "deepstream":
-        return raw
-    return document.read(path) if format == "accuracy_checker" else _json(path, raw)
+        is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
+        return document.read(path) if is_yaml else raw
+    return _json(path, raw) if format in ("huggingface", "timm") else document.read(path)
 
 
 def _json(path: Path, raw: str) -> dict[str, Any]:

@@ -12,58 +12,26 @@ A default of the library that has changed between its versions is not filled in:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from simulator.errors import unknown
+from simulator.importers import huggingface_types as types
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, together
 from simulator.modalities.image.sections import image_spec
 
-
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """An image processor.
-
-    Attributes:
-        crops: ``do_center_crop`` where the file does not say; None: it has changed.
-        square: whether a ``size`` that is one number is both sides, or the short side.
-    """
-
-    crops: bool | None
-    square: bool
-
-
-_TYPES = {
-    "ViT": _Type(False, True), "Siglip": _Type(False, False), "Beit": _Type(None, True),
-    "CLIP": _Type(True, False), "Bit": _Type(True, False), "DeiT": _Type(True, True),
-    "MobileNetV1": _Type(True, False), "MobileNetV2": _Type(True, False),
-    "MobileViT": _Type(True, False), "ConvNext": _Type(False, False),
-    "EfficientNet": _Type(False, True),
-}  # fmt: skip
-_SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 _TORCH = {0: "nearest_exact", 2: "bilinear", 3: "bicubic"}
 _CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
-_LAYOUT = "the axes of the tensor are the model card's: input.layout"
-_ASIDE = {
-    "image_processor_type": "which class it is", "feature_extractor_type": "which class it is",
-    "processor_class": "which class it is", "_processor_class": "which class it is",
-    "auto_map": "where the class is found", "_valid_processor_keys": "a list of arguments",
-    "data_format": _LAYOUT, "input_data_format": _LAYOUT, "return_tensors": _LAYOUT,
-    "disable_grouping": "how images are batched", "device": "where torchvision works",
-    "do_reduce_labels": "of the label maps, not of the image: the data card's",
-    "reduce_labels": "of the label maps, not of the image: the data card's",
-    "do_convert_rgb": "every decoder here gives RGB",
-    "num_channels": "every image has 3 channels here", "name_or_path": "where the file comes from",
-}  # fmt: skip
 
 
 def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
     """Fill *draft* from the parsed JSON."""
     keys = Keys(draft, found, lambda _: str(path))
+    if "image_processor" in found:  # processor_config.json of Transformers 5
+        inner: dict[str, Any] = keys.take("image_processor", values.mapping, {})
+        keys = Keys(draft, inner, lambda _: str(path), "image_processor.")
     if entry not in (None, 1):
         draft.problems.append(f"{path}: entry {entry}: the file has only one processor")
     name, suffix = _type(keys)
@@ -80,6 +48,8 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     _resample(keys, suffix)
     _geometry(keys, name)
     _statistics(keys, name)
+    if name in types.TO_BATCH and _has_one_size(keys):
+        keys.aside({"do_pad": "every image has the size of the largest"})
     for key in (
         "do_pad",
         "pad_size",
@@ -88,15 +58,15 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
         "do_align_long_axis",
         "max_size",
     ):
-        if keys.values.get(key):
+        if keys.values.get(key) and not keys.is_seen(key):
             keys.refuse(
                 key,
                 "a separate step before or after the crop; a profile has resize, crop "
                 "or pad, and normalize",
             )
         keys.take(key, lambda value: value, None)
-    keys.aside(_ASIDE)
-    keys.rest(_ASIDE)
+    keys.aside(types.ASIDE)
+    keys.rest(types.ASIDE)
 
 
 def _type(keys: Keys) -> tuple[str | None, str]:
@@ -108,14 +78,22 @@ def _type(keys: Keys) -> tuple[str | None, str]:
         )
         return None, ""
     written = keys.take(key, values.text, "")
-    for suffix in _SUFFIXES:
+    for suffix in types.SUFFIXES:
         name = written.removesuffix(suffix)
-        if written.endswith(suffix) and name in _TYPES:
+        if written.endswith(suffix) and name in types.HIDDEN:
+            keys.refuse(key, f"{types.HIDDEN[name]}; a profile cannot express that")
+            return None, ""
+        if written.endswith(suffix) and name:
             return name, suffix
     if written:
-        known = unknown("processor", values.show(written), [f"{n}ImageProcessor" for n in _TYPES])
-        keys.refuse(key, f"unknown processor; these can be imported: {known}")
+        keys.refuse(key, "not an image processor: their names end in ImageProcessor")
     return None, ""
+
+
+def _has_one_size(keys: Keys) -> bool:
+    """Whether ``size`` is both sides."""
+    size = keys.values.get("size")
+    return isinstance(size, dict) and set(size) == {"height", "width"}
 
 
 def _color(keys: Keys, name: str) -> None:
@@ -153,7 +131,7 @@ def _resample(keys: Keys, suffix: str) -> None:
         draft.claim("resize", "native", "image_transforms.resize: PIL.Image.resize")
 
 
-def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
+def _size(keys: Keys, key: str, square: bool | None) -> dict[str, int]:
     def check(value: Any) -> dict[str, int]:
         if isinstance(value, dict):
             if set(value) not in ({"height", "width"}, {"shortest_edge"}):
@@ -164,6 +142,9 @@ def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
             return {name: values.pixels(side) for name, side in value.items()}
         if isinstance(value, list) and len(value) == 2:
             return {"height": values.pixels(value[0]), "width": values.pixels(value[1])}
+        if square is None:
+            raise ValueError("both sides, or the short one? write {height, width} or "
+                             "{shortest_edge}")  # fmt: skip
         side = values.pixels(value)
         return {"height": side, "width": side} if square else {"shortest_edge": side}
 
@@ -171,7 +152,7 @@ def _size(keys: Keys, key: str, square: bool) -> dict[str, int]:
 
 
 def _geometry(keys: Keys, name: str) -> None:
-    kind = _TYPES[name]
+    kind = types.TYPES.get(name, types.PLAIN)
     if not keys.need("do_resize", values.boolean, True, _CHANGES):
         keys.refuse(
             "do_resize",
@@ -181,7 +162,8 @@ def _geometry(keys: Keys, name: str) -> None:
         keys.take("crop_size", lambda value: value, None)
         return
     size = _size(keys, "size", kind.square)
-    if kind.crops is None and "do_center_crop" not in keys:
+    plain = kind is types.PLAIN and "crop_size" not in keys
+    if kind.crops is None and "do_center_crop" not in keys and not plain:
         keys.problem("do_center_crop", f"not written; {_CHANGES}")
     crops = keys.take("do_center_crop", values.boolean, bool(kind.crops))
     if name == "ConvNext":
@@ -205,12 +187,11 @@ def _geometry(keys: Keys, name: str) -> None:
         origin = keys.origin("size")
         keys.draft.write("geometry", "kind", "squash", origin)
         _card(keys, crop, origin)
+    elif size["height"] == size["width"] >= max(crop.values()):
+        _cropped(keys, "squash_crop", size["height"], crop, keys.origin("size"))
     else:
-        keys.refuse(
-            "crop_size",
-            f"a crop from an image squashed to size={values.show(size)}; a "
-            "profile either squashes or crops",
-        )
+        why = "a profile squashes to a square that is no smaller than the crop"
+        keys.refuse("crop_size", f"a crop from an image squashed to {values.show(size)}; {why}")
 
 
 def _short_side(keys: Keys, short_side: int, crop: dict[str, int], origin: str) -> None:
@@ -221,8 +202,12 @@ def _short_side(keys: Keys, short_side: int, crop: dict[str, int], origin: str) 
             "zeros, a profile's crop does not",
         )
         return
+    _cropped(keys, "short_side_crop", short_side, crop, origin)
+
+
+def _cropped(keys: Keys, kind: str, short_side: int, crop: dict[str, int], origin: str) -> None:
     draft = keys.draft
-    draft.write("geometry", "kind", "short_side_crop", origin)
+    draft.write("geometry", "kind", kind, origin)
     draft.write(
         "geometry", "rounding", "floor", "int(size * long / short); the crop starts rounded down"
     )

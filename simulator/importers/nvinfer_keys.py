@@ -19,7 +19,7 @@ ASIDE = {
     "batch-size": _ONE, "force-implicit-batch-dim": _ONE, "tensor-meta-pool-size": _ONE,
     "interval": "the number of skipped frames; every image is processed here",
     "gie-unique-id": _PIPELINE, "secondary-reinfer-interval": _SECOND,
-    "gpu-id": _WHERE, "use-dla-core": "enable-dla is off", "workspace-size": _WHERE,
+    "gpu-id": _WHERE, "use-dla-core": _WHERE, "enable-dla": _WHERE, "workspace-size": _WHERE,
     "auto-inc-mem": _WHERE, "max-gpu-mem-per": _WHERE, "disable-output-host-copy": _WHERE,
     "labelfile-path": _LABELS, "num-detected-classes": _LABELS,
     "onnx-file": _MODEL, "model-file": _MODEL, "proto-file": _MODEL, "uff-file": _MODEL,
@@ -29,6 +29,17 @@ ASIDE = {
     "output-blob-names": _OUTPUT, "parse-bbox-func-name": _OUTPUT,
     "parse-bbox-instance-mask-func-name": _OUTPUT, "parse-classifier-func-name": _OUTPUT,
     "custom-lib-path": _OUTPUT, "segmentation-output-order": _OUTPUT,
+    "parse-segmentation-func-name": _OUTPUT, "parse-func": _OUTPUT,
+    "uff-input-order": "the axes of the tensor are the model card's: input.layout",
+    "output-io-formats": "the types of single outputs; answers are FP32 here",
+    "layer-device-precision": "a type for single layers; a profile has one precision for all",
+    "strongly-typed": "the types are those of the ONNX file; see precision",
+    "dump-input-tensor": _FOLLOWS, "dump-output-tensor": _FOLLOWS, "op-tensor-files": _FOLLOWS,
+    "raw-output-file-write": _FOLLOWS, "dynamic-properties": _WHERE, "warmup-engine": _WHERE,
+    "stabilize-buffer-count": _WHERE,
+    "filter-out-class-ids": "hides answers at the end; all are compared here",
+    "cluster-mode": "about boxes, but this is not a detector",
+    "enable-dbscan": "about boxes, but this is not a detector",
     "output-tensor-meta": _FOLLOWS, "output-instance-mask": _FOLLOWS,
     "classifier-type": _FOLLOWS, "classifier-async-mode": _SECOND,
     "classifier-threshold": "hides answers below it; here every image has its answer",
@@ -45,34 +56,24 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
                      "images; save the objects as images, and write process-mode=1"),
     "input-tensor-from-meta": (_OFF, "Gst-nvdspreprocess makes the tensor, from another file; "
                                "write the values of that file into this one"),
-    "enable-dla": (_OFF, "no backend here emulates a DLA; remove the line to use the GPU"),
-    "enable-dbscan": (_OFF, "a profile has no DBSCAN; write cluster-mode=2"),
+    "overwrite-input-tensor": (_OFF, "the network is fed from a file, not from an image"),
+    "overwrite-output-tensor": (_OFF, "the answers are read from a file, not from the network"),
     "crop-objects-to-roi-boundary": (_OFF, "a profile has no regions of interest"),
     "mean-file": ((), "a mean for every pixel; a profile has one per channel: write offsets"),
-    "output-io-formats": ((), "a type for single outputs; a profile has one precision for all"),
-    "layer-device-precision": ((), "a type for single layers; a profile has one precision for all"),
-    "filter-out-class-ids": ((), "it drops classes; a profile drops none: remove the line"),
-    "uff-input-order": ((), "of a UFF model; the model card wants an ONNX file"),
-    "uff-input-dims": ((), "of a UFF model; write infer-dims"),
-    "input-dims": ((), "of a UFF model; write infer-dims"),
 }  # fmt: skip
 """For each key the values at which it changes nothing, and the reason for refusing others."""
 
-_GROUPS = "of other clusterings than cluster-mode 2 and 4"
-CLUSTERS = {
-    "eps": _GROUPS, "group-threshold": _GROUPS, "minBoxes": _GROUPS, "dbscan-min-score": _GROUPS,
-    "border-color": _FOLLOWS, "bg-color": _FOLLOWS,
-    "nms-iou-threshold": "cluster-mode=4 has no NMS",
-    "post-cluster-threshold": "cluster-mode=4 has no clusters",
-}  # fmt: skip
-"""Keys of ``[class-attrs-all]`` that are not used."""
+DRAWN = {"border-color": _FOLLOWS, "bg-color": _FOLLOWS}
+"""Keys of ``[class-attrs-...]`` about how a box is drawn."""
 
-BOXES: dict[str, tuple[tuple[str, ...], str]] = {
-    **dict.fromkeys(
-        ("roi-top-offset", "roi-bottom-offset", "detected-min-w", "detected-min-h",
-         "detected-max-w", "detected-max-h"),
-        (("0",), "boxes are dropped by their place or size; a profile drops none"),
-    ),
-    "threshold": ((), "the old name of pre-cluster-threshold; write that"),
-}  # fmt: skip
-"""Keys of ``[class-attrs-all]`` that change nothing only while they are 0."""
+HIDES = ("roi-top-offset", "roi-bottom-offset", "detected-min-w", "detected-min-h",
+         "detected-max-w", "detected-max-h")  # fmt: skip
+"""Keys of ``[class-attrs-...]`` that drop boxes by place or size after everything else."""
+
+INTEGERS = frozenset(
+    ("network-mode", "network-type", "cluster-mode", "model-color-format", "scaling-filter",
+     "scaling-compute-hw", "process-mode", "network-input-order", "num-detected-classes", "topk",
+     "maintain-aspect-ratio", "symmetric-padding", "is-classifier", "input-tensor-from-meta",
+     "group-threshold", "minBoxes", *HIDES)
+)  # fmt: skip
+"""Keys that Gst-nvinfer reads as whole numbers."""

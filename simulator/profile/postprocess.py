@@ -52,6 +52,11 @@ class Nms(Section):
     )
     top_k_before: Literal["model", "all"] | Positive = "model"
     top_k_after: Literal["model", "all"] | Positive = "model"
+    class_top_k_after: Literal["model", "all"] | Positive = Field(
+        "model",
+        description="how many boxes of each class come out, the best of them; top_k_after "
+        "then counts those of the image",
+    )
 
 
 class Unletterbox(Section):

@@ -300,3 +300,21 @@ def test_import_of_what_cannot_be(here, capsys):
 
     assert main(["profiles", "import", "notes.txt"]) == 2
     assert "unknown format; these can be imported" in capsys.readouterr().err
+
+
+def test_import_of_every_stack_of_a_file(here, capsys, check):
+    """Of three stacks one cannot be imported: two files are written, and one line says why."""
+    steps = ["{type: resize, size: 32}", "{type: flip}", "{type: auto_resize}"]
+    models = "".join(
+        f"  - name: net\n    launchers: [{{framework: onnx_runtime, adapter: a}}]\n"
+        f"    datasets: [{{name: d, preprocessing: [{step}]}}]\n"
+        for step in steps
+    )
+    (here / "zoo.yml").write_text(f"models:\n{models}")
+
+    assert main(["profiles", "import", "zoo.yml", "--all", "--out", "made"]) == 2
+    printed = capsys.readouterr()
+    assert sorted(p.name for p in (here / "made").iterdir()) == ["zoo_1.yaml", "zoo_3.yaml"]
+    assert "net (onnx_runtime)" in printed.out
+    assert "--entry 2, net (onnx_runtime): zoo.yml:7: models.1" in printed.err
+    assert check("made/zoo_1.yaml")[0] == 0

@@ -75,7 +75,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
         (
             "kind: squash",
             "kind: short_side_crop",
-            "geometry: short_side is for kind short_side_crop",
+            "geometry: short_side is for kind short_side_crop or squash_crop",
             -1,
         ),
         (

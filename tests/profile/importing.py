@@ -112,6 +112,48 @@ models:
 """
 
 
+YOLO = """\
+description: Ultralytics YOLO11n model trained on coco.yaml
+author: Ultralytics
+version: 8.3.0
+stride: 32
+task: detect
+batch: 1
+imgsz:
+- 640
+- 480
+names:
+  0: person
+  1: bicycle
+args:
+  batch: 1
+  half: false
+  int8: false
+  dynamic: false
+  nms: false
+channels: 3
+"""
+
+RKNN = """\
+models:
+  name: yolov5s
+  platform: onnx
+  model_file_path: ./yolov5s.onnx
+  subgraphs:
+    input_size_list:
+      - 1,3,640,640
+  quantize: true
+  dataset: ./dataset.txt
+  configs:
+    quantized_dtype: asymmetric_quantized-8
+    mean_values: [123.675, 116.28, 103.53]
+    std_values: [58.395, 58.395, 58.395]
+    quant_img_RGB2BGR: false
+    quantized_algorithm: normal
+    quantized_method: layer
+"""
+
+
 def checker(steps, reader="pillow_imread", launcher="{framework: openvino, adapter: x}"):
     """One model with these preprocessing steps, a line each."""
     lines = "".join(f"          - {{{step}}}\n" for step in steps)

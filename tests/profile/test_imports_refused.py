@@ -53,9 +53,15 @@ def test_timm(imports, change, problem):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        ({"image_processor_type": "LevitImageProcessor"}, ": image_processor_type=Levit"),
+        ({"image_processor_type": "CLIPTokenizer"}, ": image_processor_type=CLIPTokenizer: not an"),
         (
-            {"image_processor_type": "DetrImageProcessor"},
-            ": image_processor_type=Detr",
+            {"image_processor_type": "NewImageProcessor", "size": 256},
+            ": size=256: both sides, or the short one? write",
+        ),
+        (
+            {"image_processor_type": "NewImageProcessor", "do_center_crop": None},
+            ": do_center_crop: not written",
         ),
         ({"image_processor_type": 3}, ": image_processor_type=3: text expected"),
         ({"image_processor_type": None}, ": image_processor_type: not written; it selects"),
@@ -70,7 +76,8 @@ def test_timm(imports, change, problem):
         ({"do_resize": "yes"}, ": do_resize=yes: true or false expected"),
         ({"do_center_crop": False}, ': size={"shortest_edge": 224}: the size of the network\'s'),
         ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, ": size="),
-        ({"size": {"height": 256, "width": 256}}, ": crop_size="),
+        ({"size": {"height": 256, "width": 200}}, ": crop_size="),
+        ({"size": {"height": 200, "width": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 0}}, ": size="),
         ({"size": None}, ": size: not written"),
@@ -95,6 +102,8 @@ RESIZE = "type: resize, size: 256, aspect_ratio_scale: greater"
     [
         ([RESIZE], ":9: models.0.datasets.0.preprocessing.0.aspect_ratio_scale=greater: the size"),
         (["type: crop, size: 2"], ":9: models.0.datasets.0.preprocessing.0.type=crop: a profile"),
+        (["type: resize, dst_height: 8, dst_width: 9", "type: crop, size: 4"],
+         ":9: models.0.datasets.0.preprocessing.0.dst_width=9: a crop after a resize to two sizes"),
         (["type: crop, central_fraction: 0.875", RESIZE],
          ":9: models.0.datasets.0.preprocessing.0.central_fraction=0.875: it crops the image"),
         ([RESIZE, "type: crop, size: 300"],
@@ -134,18 +143,18 @@ def test_accuracy_checker(imports, steps, problem):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("framework: onnx_runtime", "framework: caffe", ":4: models.0.launchers.0.framework=caffe"),
         ("adapter: x", "device: GPU", ":6: models.0.launchers.0.device=GPU: only"),
-        ("adapter: x", "inputs: [{name: a, type: CONST_INPUT, value: 1}]",
+        ("adapter: x", "inputs: [{name: a, type: LSTM_INPUT, value: 1}]",
          ":6: models.0.launchers.0.inputs="),
         ("adapter: x", "inputs: [{name: a, type: INPUT, precision: U8}]",
          ":6: models.0.launchers.0.inputs="),
         ("reader: pillow_imread", "reader: numpy_reader", ":9: models.0.datasets.0.reader=numpy"),
         ("reader: pillow_imread", "reader: {type: opencv_imread, reading_flag: gray}",
          ":9: models.0.datasets.0.reader.reading_flag=gray: a profile's images are in color"),
-        ("        metrics:", "        postprocessing: [{type: nms, overlap: 0.5}]\n        batch:",
-         ":24: models.0.datasets.0.postprocessing="),
-        ("models:", "global_definitions: {}\nmodels:", ":1: global_definitions="),
+        ("reader: pillow_imread", "reader: {type: wav_reader, mono: 1}",
+         ":9: models.0.datasets.0.reader.type=wav_reader: not a reader of color images"),
+        ("models:\n", "evaluations: []\nmodels:\n", ":1: evaluations: several networks"),
+        ("models:", "globals: {}\nmodels:", ":1: globals="),
         ("models:\n", "models: []\nother:\n", ":1: models=[]: a list of mappings expected"),
     ],
 )  # fmt: skip
@@ -159,16 +168,15 @@ def test_the_rest_of_accuracy_checker(imports, old, new, problem):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("topk=-1", "topk=300", ":26: [class-attrs-all] topk=300: it limits the boxes of each"),
-        ("[class-attrs-all]", "[class-attrs-0]", ":24: [class-attrs-0] nms-iou-threshold=0.45"),
-        ("cluster-mode=2", "cluster-mode=3", ":16: cluster-mode=3: a profile cannot"),
-        ("cluster-mode=2\n", "", ": cluster-mode: not written"),
+        ("topk=-1", "topk=0", ":26: [class-attrs-all] topk=0: no box of any class comes out"),
+        ("topk=-1", "topks=9", ":26: [class-attrs-all] topks=9: unknown key, which may change a "
+         "pixel; did you mean topk?"),
+        ("topk=-1", "minBoxes=0.5", ":26: [class-attrs-all] minBoxes=0.5: a whole number"),
+        ("cluster-mode=2", "cluster-mode=5", ":16: cluster-mode=5: a profile cannot"),
         ("process-mode=1", "process-mode=2", ":14: process-mode=2: it runs on the boxes"),
-        ("network-mode=2", "network-mode=1", ":10: network-mode=1: INT8 needs a quantizer"),
-        ("network-mode=2", "network-mode=2 # FP16", ":10: network-mode=2 # FP16: a profile"),
-        ("network-mode=2", "network-mode=1\nint8-calib-file=c", ":11: int8-calib-file=c: a"),
-        ("model-color-format=0", "model-color-format=2", ":5: model-color-format=2: a profile"),
-        ("gpu-id=0", "scaling-filter=2", ":2: scaling-filter=2: a profile cannot express this"),
+        ("network-mode=2", "network-mode=2# FP16", ":10: network-mode=2#: a profile"),
+        ("model-color-format=0", "model-color-format=2", ":5: model-color-format=2: a gray image"),
+        ("gpu-id=0", "scaling-compute-hw=2\nscaling-filter=2", ":3: scaling-filter=2: a profile"),
         ("gpu-id=0", "mean-file=mean.ppm", ":2: mean-file=mean.ppm: a mean for every pixel"),
         ("gpu-id=0", "input-tensor-from-meta=1", ":2: input-tensor-from-meta=1: Gst"),
         ("gpu-id=0", "maintain-aspect-ratios=1", ":2: maintain-aspect-ratios=1: unknown key, "
@@ -180,7 +188,6 @@ def test_the_rest_of_accuracy_checker(imports, old, new, problem):
         ("gpu-id=0", "offsets=1;2", ":2: offsets=1;2: three numbers separated by ;"),
         ("infer-dims=3;640;640", "infer-dims=1;640;640", ":19: infer-dims=1;640;640: 3"),
         ("maintain-aspect-ratio=1", "maintain-aspect-ratio=2", ":17: maintain-aspect-ratio=2: 0"),
-        ("[class-attrs-all]", "[other]", ":24: [other] nms-iou-threshold=0.45: Gst"),
     ],
 )  # fmt: skip
 def test_deepstream(imports, old, new, problem):
@@ -190,10 +197,17 @@ def test_deepstream(imports, old, new, problem):
 
 
 def test_all_problems_come_at_once(imports):
-    text = DEEPSTREAM.replace("topk=-1", "topk=9").replace("process-mode=1", "process-mode=2")
-    text = text.replace("gpu-id=0", "no-such-key=1").replace("cluster-mode=2", "cluster-mode=0")
+    text = DEEPSTREAM.replace("topk=-1", "topk=0").replace("model-color-format=0", "offsets=1")
+    text = text.replace("gpu-id=0", "ofsets=1").replace("cluster-mode=2", "cluster-mode=9")
 
     assert len(imports.refused(text, "c.txt")) == 4
+
+
+def test_one_line_where_nothing_else_matters(imports):
+    """A secondary network is refused for that alone, whatever else stands in the file."""
+    text = DEEPSTREAM.replace("process-mode=1", "process-mode=2\noffsets=1")
+
+    assert len(imports.refused(text, "c.txt")) == 1
 
 
 @pytest.mark.parametrize(
@@ -212,10 +226,17 @@ def test_all_problems_come_at_once(imports):
         ("a.yml", "models: &a [*a]\n", ":1: an anchor that contains itself"),
         ("a.yml", "models: 1\nmodels: 2\n", ":2: models: given twice"),
         ("a.yml", "models:\n" + "  - {}\n" * 20_000, ": the document is larger than 100,000 bytes"),
-        ("a.yml", "property:\n  gpu-id: 0\n", ": DeepStream's YAML is not supported; write"),
+        ("a.yml", "evaluations: []\n", ":1: evaluations: several networks run by a script"),
+        ("a.yml", "property: 1\n", ":1: property=1: keys and values expected"),
+        ("a.txt", "infer_config {\n}\n", ": a configuration of Gst-nvinferserver (Triton); only"),
+        (
+            "a.txt",
+            "[primary-gie]\nconfig-file=c.txt\n",
+            ": a configuration of deepstream-app; import the file that it names: c.txt",
+        ),
         ("a.txt", "", ": unknown format; these can be imported"),
         ("a.txt", "a=1\n[property]\n", ":1: a [group] expected first, got a=1"),
-        ("a.txt", "[property]\n\x1b[31m=1\n", ":2: "),
+        ("a.txt", "[property]\n\x1b[31m\n", ":2: "),
         ("a.bin", b"x" * 5_000_000, ": at most 4,000,000 bytes"),
     ],
 )

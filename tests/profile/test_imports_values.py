@@ -8,16 +8,29 @@ import cv2
 import numpy as np
 import pytest
 import yaml
-from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, Importer, changed, checker, written
+from importing import (
+    CHECKER,
+    CLIP,
+    DEEPSTREAM,
+    RESNET,
+    RKNN,
+    YOLO,
+    Importer,
+    changed,
+    checker,
+    written,
+)
 from PIL import Image
 
-from simulator.importers import FORMATS, convert
+from simulator.importers import FORMATS, convert, entries
 
 NAMES = {
     "deepstream": (DEEPSTREAM, "config_infer.txt"),
     "accuracy_checker": (CHECKER, "accuracy-check.yml"),
     "huggingface": (CLIP, "preprocessor_config.json"),
     "timm": (RESNET, "config.json"),
+    "ultralytics": (YOLO, "metadata.yaml"),
+    "rknn": (RKNN, "model_config.yml"),
 }
 
 
@@ -47,7 +60,7 @@ def test_every_written_value_has_an_origin(imports, format):
     body = imports.text(document, name).split("\nextends: ")[1].split("\nevidence:")[0]
 
     fields = [line for line in body.splitlines() if line.startswith("  ")]
-    assert len(fields) > 5
+    assert len(fields) >= 3
     assert all("  # " in line for line in fields)
 
 
@@ -59,6 +72,10 @@ def test_no_key_of_the_document_is_lost(imports, format):
 
     if format == "deepstream":
         keys = {line.split("=")[0] for line in document.splitlines() if line[:1].isalpha()}
+    elif format in ("ultralytics", "rknn"):
+        keys = {line.split(":")[0].strip() for line in document.splitlines() if line[:1] != "-"}
+        keys -= {"args", "configs", "models", "subgraphs", "0", "1", "- 1,3,640,640"}
+        keys -= {"input_size_list", "batch"} | ({"name"} if format == "rknn" else set())
     elif format == "accuracy_checker":
         keys = {"framework", "model", "adapter", "reader", "use_pillow", "aspect_ratio_scale",
                 "size", "interpolation", "mean", "std", "metrics", "name"}  # fmt: skip
@@ -219,6 +236,57 @@ def test_mobilevit_flips_and_does_not_normalize(imports):
     assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
 
 
+RT_DETR = {
+    "do_convert_annotations": True, "do_normalize": False, "do_pad": False, "do_rescale": True,
+    "do_resize": True, "format": "coco_detection", "image_mean": [0.485, 0.456, 0.406],
+    "image_processor_type": "RTDetrImageProcessor", "image_std": [0.229, 0.224, 0.225],
+    "resample": 2, "rescale_factor": 0.00392156862745098, "size": {"height": 40, "width": 32},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["RTDetr", "Segformer", "Sam2", "NobodyKnows"])
+def test_a_plain_processor_of_any_name(imports, name):
+    """A squash by Pillow's bilinear, divided by 255; RT-DETR's do_normalize is false."""
+    document = changed(RT_DETR, image_processor_type=f"{name}ImageProcessor", do_pad=None)
+    profile = imports.profile(document, "preprocessor_config.json")
+
+    assert written(profile, "geometry") == {"kind": "squash"}
+    assert (profile.spec.resize.backend, profile.spec.resize.interpolation) == (
+        "pillow", "bilinear",
+    )  # fmt: skip
+    assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
+
+
+def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):
+    made = imports.text(changed(RT_DETR, do_pad=True), "preprocessor_config.json")
+
+    assert "do_pad=true: every image has the size of the largest" in made
+
+
+def test_hugging_face_squash_and_crop_tensor(imports):
+    """PIL to 31 x 31 whatever the shape; center_crop starts at (31 - 24) // 2."""
+    document = changed(
+        CLIP, size={"height": 31, "width": 31}, crop_size={"height": 24, "width": 24}
+    )
+    image = photo(50, 37)
+
+    tensor = imports.tensor(imports.profile(document, "p.json"), image, 24)
+
+    small = Image.fromarray(image).resize((31, 31), Image.Resampling.BICUBIC)
+    cut = np.asarray(small, np.float64)[3:27, 3:27] / 255
+    wanted = (cut - CLIP["image_mean"]) / CLIP["image_std"]
+    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=1e-5)
+
+
+def test_the_image_processor_of_a_processor(imports):
+    """processor_config.json of Transformers 5 holds the image processor's keys one level down."""
+    nested = {"image_processor": CLIP, "processor_class": "CLIPProcessor"}
+
+    assert written(imports.profile(nested, "processor_config.json"), "geometry") == written(
+        imports.profile(CLIP, "preprocessor_config.json"), "geometry"
+    )
+
+
 def test_hugging_face_tensor(imports):
     """The crop starts at (37 - 32) // 2 = 2 and (35 - 32) // 2 = 1; torchvision's at 2 and 2."""
     image = photo(53, 50)
@@ -343,78 +411,57 @@ def test_one_of_several_models(imports):
     two = CHECKER + CHECKER.partition("\n")[2].replace("onnx_runtime", "openvino")
 
     (problem,) = imports.refused(two, "a.yml")
-    assert "choose one with entry: 1 resnet-50-pytorch, 2 resnet-50-pytorch" in problem
+    assert "the file has 2 stacks; give one, or --all" in problem
+    assert "--entry 1: resnet-50-pytorch (onnx_runtime)" in problem
+    assert "--entry 2: resnet-50-pytorch (openvino)" in problem
     profile = imports.profile(two, "a.yml", entry=2)
     assert profile.spec.runtime.backend == "openvino"
     assert not profile.spec.runtime.model_extra
-    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 models"]
+    assert imports.refused(two, "a.yml", entry=3) == [": entry 3: the file has 2 stacks"]
 
 
-def test_deepstream_values(imports):
-    """y = net-scale-factor * (x - offsets): std is 1 / 0.0039215697906911373."""
-    profile = imports.profile(DEEPSTREAM, "config_infer.txt")
-    spec = profile.spec
+def test_launchers_and_data_sets_are_stacks_too(imports):
+    """Two launchers and two data sets of a model are four stacks, in the order of the file."""
+    document = CHECKER.replace(
+        "      - framework: onnx_runtime",
+        "      - framework: caffe\n      - framework: onnx_runtime",
+    )
+    document += "      - {name: other, preprocessing: [{type: resize, size: 64}]}\n"
+    labels = entries(imports.file(document, "a.yml"))
 
-    assert written(profile, "geometry") == {
-        "kind": "letterbox", "rounding": "floor", "position": "center", "value": 0,
-    }  # fmt: skip
-    assert spec.resize.interpolation == "nearest"
-    assert spec.color.order == "rgb"
-    assert spec.normalize.mean == [0, 0, 0]
-    assert spec.normalize.std == pytest.approx([254.999924360331] * 3, rel=1e-14)
-    assert (spec.runtime.backend, spec.precision.compute) == ("tensorrt", "fp16")
-    nms = spec.postprocess.nms
-    assert (nms.kind, nms.iou_threshold, nms.score_threshold) == ("greedy", 0.45, 0.25)
-    assert (nms.class_aware, nms.top_k_after) == (True, "all")
-    assert {spec.evidence[s].kind for s in ("color", "resize")} == {"assumed"}
-
-
-def test_deepstream_classifier(imports):
-    """ImageNet's offsets, BGR, bilinear on a GPU's cubic; no padding, no boxes."""
-    text = """\
-[property]
-net-scale-factor=0.01735207357279195
-offsets=103.53;116.28;123.675;
-model-color-format=1
-network-mode=0
-network-type=1
-scaling-compute-hw=1
-scaling-filter=2
-classifier-threshold=0.51
-symmetric-padding=1
-"""
-    profile = imports.profile(text, "c.txt")
-
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert written(profile, "precision") == {"storage": "fp32", "compute": "fp32"}
-    assert (profile.spec.resize.interpolation, profile.spec.color.order) == ("bicubic", "bgr")
-    assert profile.spec.normalize.mean == [103.53, 116.28, 123.675]
-    assert profile.spec.normalize.std == pytest.approx([57.63] * 3, rel=1e-6)
-    assert profile.spec.postprocess.nms.kind == "model"
-    made = imports.text(text, "c.txt")
-    assert "#   classifier-threshold=0.51: hides answers below it" in made
+    assert labels == [
+        "resnet-50-pytorch (caffe, imagenet_1000_classes)", "resnet-50-pytorch (caffe, other)",
+        "resnet-50-pytorch (onnx_runtime, imagenet_1000_classes)",
+        "resnet-50-pytorch (onnx_runtime, other)",
+    ]  # fmt: skip
+    assert imports.profile(document, "a.yml", entry=4).spec.geometry.kind == "squash"
+    caffe = imports.profile(document, "a.yml", entry=1)
+    assert caffe.spec.evidence["runtime"].kind == "assumed"
+    assert caffe.spec.runtime.backend == "onnxruntime"
+    assert "# launchers.1=onnx_runtime: another entry".replace("# ", "#   ") in imports.text(
+        document, "a.yml", entry=1
+    )
 
 
-def test_deepstream_thresholds_by_default(imports):
-    """DEFAULT_PRE_CLUSTER_THRESHOLD 0.2, DEFAULT_NMS_IOU_THRESHOLD 0.3, DEFAULT_TOP_K -1."""
-    text = DEEPSTREAM.partition("\n[class-attrs-all]")[0]
-    nms = imports.profile(text, "c.txt").spec.postprocess.nms
+def test_what_comes_after_the_network_is_set_aside(imports):
+    after = "        postprocessing: [{type: nms, overlap: 0.5}, {type: resize_prediction_boxes}]\n"
+    made = imports.text(CHECKER + after, "a.yml")
+    profile = imports.profile(CHECKER + after, "a.yml")
 
-    assert (nms.score_threshold, nms.iou_threshold) == (0.2, 0.3)
+    assert 'postprocessing {"type": "nms", "overlap": 0.5}: after the network' in made
+    assert profile.spec.evidence["postprocess"].source.endswith("set aside: nms")
 
 
-def test_deepstream_letterbox_tensor(imports):
-    """get_converted_buffer: 32 * 37 / 50 = 23.7 columns, cut to 23; (32 - 23) / 2 = 4, black."""
+def test_squash_and_crop_tensor(imports):
+    """cv2.resize to 31 x 31 whatever the shape; OpenCV's crop starts at (31 - 24) // 2."""
     image = photo(50, 37)
-    text = DEEPSTREAM.replace("network-mode=2", "network-mode=0\nscaling-filter=1")
-    profile = imports.profile(text, "c.txt", base="pillow_fp32")
+    steps = ["type: resize, size: 31", "type: crop, size: 24"]
+    profile = imports.profile(checker(steps, reader="opencv_imread"), "a.yml")
 
-    tensor = imports.tensor(profile, image, 32)
+    tensor = imports.tensor(profile, image, 24)
 
-    inside = cv2.resize(image, (23, 32), interpolation=cv2.INTER_LINEAR) * 0.0039215697906911373
-    wanted = np.zeros((32, 32, 3))
-    wanted[:, 4:27] = inside
-    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=1e-6)
+    wanted = cv2.resize(image[..., ::-1], (31, 31), interpolation=cv2.INTER_LINEAR)[3:27, 3:27]
+    np.testing.assert_array_equal(tensor, wanted.transpose(2, 0, 1).astype(np.float32))
 
 
 def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):
@@ -433,14 +480,6 @@ def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):
     assert written(profile, "resize") == {
         "backend": "pillow", "interpolation": "bicubic", "domain": "rgb",
     }  # fmt: skip
-
-
-def test_deepstream_keeps_the_color_of_its_base(imports):
-    text = DEEPSTREAM.replace("network-mode=2", "network-mode=0")
-    profile = imports.profile(text, "c.txt", base="nv12_fp32")
-
-    assert profile.spec.color.format == "nv12"
-    assert "nv12 is nv12_fp32's" in profile.spec.evidence["color"].source
 
 
 def test_the_page_shows_what_is_made(imports):

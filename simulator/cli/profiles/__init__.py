@@ -38,15 +38,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--out", metavar="FILE", help="default: NAME.yaml")
     imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
     imported.add_argument(
-        "file", help="a configuration of DeepStream, OpenVINO, Hugging Face or timm"
+        "file",
+        help="of DeepStream, Accuracy Checker, Hugging Face, timm, Ultralytics or RKNN-Toolkit2",
     )
     imported.add_argument("--format", metavar="FORMAT", help="default: detected from the file")
     imported.add_argument("--name", help="name of the profile; default: from the file's name")
     imported.add_argument("--base", metavar="PROFILE", help="a profile that fills in the rest")
+    which = imported.add_mutually_exclusive_group()
+    which.add_argument("--entry", type=int, metavar="N", help="which of the file's stacks, from 1")
+    which.add_argument("--all", action="store_true", help="one profile for each of its stacks")
     imported.add_argument(
-        "--entry", type=int, metavar="N", help="which of the file's models, from 1"
+        "--out", metavar="FILE", help="default: standard output; with --all a folder, default: ."
     )
-    imported.add_argument("--out", metavar="FILE", help="default: standard output")
     check = verbs.add_parser("check", help="check that a profile is valid and runs here")
     check.add_argument("path")
     check.add_argument("--model", metavar="CARD", help="a model card; default: the built-in model")
@@ -144,6 +147,8 @@ def _import(options: argparse.Namespace) -> int:
     from simulator.importers import convert
     from simulator.profile.text import write_new
 
+    if options.all:
+        return _import_all(options)
     made = convert(
         Path(options.file), options.format, options.name, options.base, entry=options.entry
     )
@@ -152,4 +157,32 @@ def _import(options: argparse.Namespace) -> int:
         return cli.PASS
     write_new(Path(options.out), made)
     print(f"{options.out}: review it, then: simulate profiles check {options.out}")
+    return cli.PASS
+
+
+def _import_all(options: argparse.Namespace) -> int:
+    """Write a profile for each stack of a file; those that cannot be imported are named last."""
+    from pathlib import Path
+
+    from simulator.errors import ProfileError
+    from simulator.importers import convert, entries
+    from simulator.importers.formats import stem
+    from simulator.profile.text import write_new
+
+    path, folder = Path(options.file), Path(options.out or ".")
+    problems: list[str] = []
+    offered = entries(path, options.format)
+    start = options.name or stem(path)
+    for entry, label in enumerate(offered, 1):
+        name = f"{start}_{entry}" if len(offered) > 1 else start
+        try:
+            made = convert(path, options.format, name, options.base, entry=entry)
+        except ProfileError as error:
+            problems += [f"--entry {entry}, {label}: {line}" for line in error.problems]
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        write_new(folder / f"{name}.yaml", made)
+        print(f"{folder / f'{name}.yaml'}: {label}")
+    if problems:
+        raise ProfileError(problems)
     return cli.PASS

@@ -35,7 +35,7 @@ class ImageInput(CardInput):
 class CardGeometry(Section):
     """How images were brought to the network's size in training; see :class:`Geometry`."""
 
-    kind: Literal["short_side_crop", "squash", "letterbox"]
+    kind: Literal["short_side_crop", "squash_crop", "squash", "letterbox"]
     rounding: Literal["torchvision", "dali", "floor"] = "torchvision"
     short_side: Pixels | None = None
     position: Literal["center", "top_left"] = "center"
@@ -43,8 +43,8 @@ class CardGeometry(Section):
 
     @model_validator(mode="after")
     def _short_side(self) -> CardGeometry:
-        if (self.kind == "short_side_crop") != (self.short_side is not None):
-            raise ValueError("short_side is for kind short_side_crop, which needs it")
+        if (self.kind in ("short_side_crop", "squash_crop")) != (self.short_side is not None):
+            raise ValueError("short_side is for kind short_side_crop or squash_crop, and needed")
         return self
 
 

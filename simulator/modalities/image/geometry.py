@@ -31,7 +31,7 @@ class Placement:
         network_height: rows of the network's input.
         network_width: columns of the network's input.
         centered: whether the padding is split between both ends.
-        factor: the scale of both sides before rounding; None where they differ (``squash``).
+        factor: the scale of both sides before rounding; None where they differ (``squash...``).
         dropped: rows and columns that the stack cut off the end of the image before the resize,
             because its chroma is subsampled; not counted in ``height`` and ``width``.
         orientation: the EXIF orientation that the decoder applied, 1 to 8; 1 if it applied none.
@@ -80,6 +80,7 @@ class Geometry:
 
     Attributes:
         kind: ``short_side_crop``: scale the short side to ``short_side``, crop the center;
+            ``squash_crop``: scale both sides to ``short_side``, crop the center;
             ``squash``: scale both sides to the network's size;
             ``letterbox``: scale the long side to fit, pad the rest with ``value``.
         height: rows that the network takes.
@@ -88,7 +89,7 @@ class Geometry:
             starts at int(round((size - crop) / 2)), ties to even (torchvision
             ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
             both round down.
-        short_side: pixels, for ``short_side_crop``.
+        short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
         value: gray level of the padding, for ``letterbox``.
     """
@@ -122,6 +123,8 @@ class Geometry:
     def _resized(self, height: int, width: int) -> tuple[int, int]:
         if self.kind == "squash":
             return self.height, self.width
+        if self.kind == "squash_crop":
+            return self.short_side, self.short_side
         fraction = _SIZE_ROUNDING[self.rounding]
         if self.kind == "short_side_crop":
             short, long = sorted((height, width))
@@ -172,7 +175,7 @@ class Geometry:
         return Placement(*image, *resampled, top, left, *network, centered, self._factor(*image))
 
     def _factor(self, height: int, width: int) -> Fraction | None:
-        if self.kind == "squash":
+        if self.kind in ("squash", "squash_crop"):
             return None
         if self.kind == "short_side_crop":
             return Fraction(self.short_side, min(height, width))
@@ -180,7 +183,7 @@ class Geometry:
 
     def _start(self, rows: int, columns: int) -> tuple[int, int]:
         """The first row and column of a resampled image in the network's input."""
-        if self.kind == "short_side_crop":
+        if self.kind in ("short_side_crop", "squash_crop"):
             offset = _OFFSET_ROUNDING[self.rounding]
             return -offset((rows - self.height) / 2), -offset((columns - self.width) / 2)
         if self.kind == "letterbox" and self.position == "center":

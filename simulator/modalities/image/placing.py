@@ -73,7 +73,7 @@ def postprocess(profile: Profile, card: ImageCard) -> Postprocess:
     """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
     asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
     neutral = {}
-    if geometry.kind == "squash":
+    if geometry.kind in ("squash", "squash_crop"):
         neutral["scale"] = "resized"
     if geometry.kind != "letterbox" or geometry.position != "center":
         neutral["offset"] = "integer"

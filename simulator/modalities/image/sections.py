@@ -84,11 +84,13 @@ class Resize(OpenSection):
 class Geometry(Section):
     """How an image of any size becomes the network's size."""
 
-    kind: Literal["model", "short_side_crop", "squash", "letterbox"]
+    kind: Literal["model", "short_side_crop", "squash_crop", "squash", "letterbox"]
     rounding: Literal["model", "torchvision", "dali", "floor"] | None = Field(
         None, description="how fractions of a pixel are rounded"
     )
-    short_side: Positive | None = Field(None, description="pixels; kind short_side_crop only")
+    short_side: Positive | None = Field(
+        None, description="pixels; kinds short_side_crop and squash_crop only"
+    )
     position: Literal["center", "top_left"] | None = Field(None, description="kind letterbox only")
     value: Annotated[int, Field(ge=0, le=255)] | None = Field(
         None, description="the padding's gray level; kind letterbox only"
@@ -99,6 +101,7 @@ class Geometry(Section):
         wanted = {
             "model": {"rounding"},
             "short_side_crop": {"rounding", "short_side"},
+            "squash_crop": {"rounding", "short_side"},
             "squash": set(),
             "letterbox": {"rounding", "position", "value"},
         }[self.kind]

@@ -73,4 +73,5 @@ _NEUTRAL: dict[type[Section], dict[str, object]] = {
     BoxOffset: {"anchors": 0, "corners": 0, "extent": 0},
     BoxRounding: {"mode": "none", "at": "network"},
     Unletterbox: {"scale": "resized", "offset": "integer"},
+    Nms: {"class_top_k_after": "all"},
 }

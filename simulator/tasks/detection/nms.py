@@ -40,7 +40,16 @@ def suppress(
         left = np.concatenate([new for _, new in parts])
         order = np.lexsort((kept, -left))
         kept, left = kept[order], left[order]
+    if rule.class_top_k_after is not None:
+        best = _best_of_each(classes[kept], rule.class_top_k_after)
+        kept, left = kept[best], left[best]
     return kept[: rule.top_k_after], left[: rule.top_k_after]
+
+
+def _best_of_each(classes: NDArray[np.int64], limit: int) -> Indices:
+    """Return the places of the first *limit* boxes of each class, in their order."""
+    places = [np.flatnonzero(classes == one)[:limit] for one in np.unique(classes)]
+    return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
 
 def _one_group(boxes: Floats, scores: Floats, rule: Suppression) -> tuple[Indices, Floats]:

@@ -30,6 +30,7 @@ class Suppression:
         score_threshold: only larger scores are kept.
         top_k_before: how many boxes of an image go in, None for all.
         top_k_after: how many boxes of an image come out, None for all.
+        class_top_k_after: how many boxes of each class come out, None for all.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Suppression:
     score_threshold: float
     top_k_before: int | None
     top_k_after: int | None
+    class_top_k_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,11 @@ def _suppression(nms: dict[str, Any]) -> Suppression:
         offset=0 if kind == "none" else nms["offset"],
         sigma=nms["sigma"] if kind == "soft_gaussian" else 0.0,
         score_threshold=nms["score_threshold"],
-        top_k_before=None if nms["top_k_before"] == "all" else nms["top_k_before"],
-        top_k_after=None if nms["top_k_after"] == "all" else nms["top_k_after"],
+        top_k_before=_limit(nms["top_k_before"]),
+        top_k_after=_limit(nms["top_k_after"]),
+        class_top_k_after=_limit(nms["class_top_k_after"]),
     )
+
+
+def _limit(written: int | str) -> int | None:
+    return None if written == "all" else int(written)

@@ -170,7 +170,8 @@ def test_a_profile_replaces_what_it_names_and_nothing_else():
     asked = {
         "box_offset": {"anchors": 1}, "box_rounding": {"mode": "floor", "at": "image"},
         "box_precision": "fp16", "exp_clamp": 2.0, "unletterbox": {"scale": "ratio"},
-        "nms": {"kind": "greedy", "iou_threshold": 0.3, "top_k_after": 7, "offset": 1},
+        "nms": {"kind": "greedy", "iou_threshold": 0.3, "top_k_after": 7, "offset": 1,
+                "class_top_k_after": 3},
     }  # fmt: skip
     got = settings(ANCHORS, (8, 16), asked, box_offset={"corners": 1})
     assert (got.anchor_offset, got.corner_offset, got.extent_offset) == (1, 1, 0)
@@ -179,6 +180,8 @@ def test_a_profile_replaces_what_it_names_and_nothing_else():
     nms = got.nms
     assert (nms.kind, nms.iou_threshold, nms.offset) == ("greedy", 0.3, 1)
     assert (nms.top_k_before, nms.top_k_after, nms.class_aware) == (None, 7, True)
+    assert nms.class_top_k_after == 3
+    assert settings(ANCHORS, (8, 16), {}).nms.class_top_k_after is None
 
 
 def test_what_the_head_has_no_use_for_makes_no_difference():

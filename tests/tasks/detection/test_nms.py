@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,22 @@ def test_top_k_before_and_after():
     scores, classes = np.array([0.9, 0.8, 0.7, 0.6]), np.arange(4)
     assert suppress(boxes, scores, classes, rule(k=(3, None)))[0].tolist() == [0, 1, 2]
     assert suppress(boxes, scores, classes, rule(k=(3, 2)))[0].tolist() == [0, 1]
+
+
+@given(ITEMS, st.sampled_from(["none", "greedy"]), st.integers(1, 3), st.integers(1, 4))
+def test_top_k_of_each_class(items, kind, each, of_all):
+    """Gst-nvinfer's topk: of what NMS left, a class keeps its best; then the image's limit."""
+    boxes, scores, classes = arrays(items)
+    left = suppress(boxes, scores, classes, rule(kind))[0].tolist()
+    wanted, seen = [], {}
+    for i in left:
+        seen[classes[i]] = seen.get(classes[i], 0) + 1
+        if seen[classes[i]] <= each:
+            wanted.append(i)
+
+    limited = replace(rule(kind, k=(None, of_all)), class_top_k_after=each)
+
+    assert suppress(boxes, scores, classes, limited)[0].tolist() == wanted[:of_all]
 
 
 def test_no_boxes_are_no_boxes():

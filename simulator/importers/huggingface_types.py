@@ -1,0 +1,70 @@
+"""Processors of Hugging Face Transformers: what is not written in their files, by their class.
+
+Source: huggingface/transformers 5, ``models/*/image_processing_*.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """An image processor.
+
+    Attributes:
+        crops: ``do_center_crop`` where the file does not say; None: it has changed.
+        square: whether a ``size`` that is one number is both sides, or the short side; None: the
+            file must say which.
+    """
+
+    crops: bool | None
+    square: bool | None
+
+
+TYPES = {
+    "ViT": Type(False, True), "Siglip": Type(False, False), "Beit": Type(None, True),
+    "CLIP": Type(True, False), "Bit": Type(True, False), "DeiT": Type(True, True),
+    "MobileNetV1": Type(True, False), "MobileNetV2": Type(True, False),
+    "MobileViT": Type(True, False), "ConvNext": Type(False, False),
+    "EfficientNet": Type(False, True),
+}  # fmt: skip
+PLAIN = Type(None, None)
+"""Any other processor: what its file says, where that is a squash, a crop and a normalization."""
+
+HIDDEN = {
+    "Levit": "it resizes to 256 / 224 of size",
+    "Perceiver": "it crops before it resizes",
+    "DepthPro": "it resizes after it has normalized",
+    "DINOv3ViT": "it resizes after it has rescaled",
+    "LayoutLMv2": "it reverses the channels, and says so nowhere",
+    "Owlv2": "it pads to a square before it resizes",
+    "VitPose": "it cuts persons out by their boxes",
+    "ImageGPT": "its network takes indices of colors",
+    "TimmWrapper": "its steps are in timm's own file; import that",
+    **dict.fromkeys(("VideoMAE", "Vivit", "VideoLlava", "Tvp"), "it takes videos"),
+}
+"""Processors whose steps are others than their files' keys say (``models/*`` of the sources)."""
+
+TO_BATCH = ("Detr", "ConditionalDetr", "DeformableDetr", "RTDetr", "Yolos", "GroundingDino")
+"""Processors whose ``do_pad`` pads to the largest image of a batch."""
+
+SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
+
+_LAYOUT = "the axes of the tensor are the model card's: input.layout"
+ASIDE = {
+    "image_processor_type": "which class it is", "feature_extractor_type": "which class it is",
+    "processor_class": "which class it is", "_processor_class": "which class it is",
+    "auto_map": "where the class is found", "_valid_processor_keys": "a list of arguments",
+    "data_format": _LAYOUT, "input_data_format": _LAYOUT, "return_tensors": _LAYOUT,
+    "disable_grouping": "how images are batched", "device": "where torchvision works",
+    "do_reduce_labels": "of the label maps, not of the image: the data card's",
+    "reduce_labels": "of the label maps, not of the image: the data card's",
+    "do_convert_rgb": "every decoder here gives RGB",
+    "format": "of the annotations: the data card's",
+    "do_convert_annotations": "of the annotations: the data card's",
+    "mask_size": "of the masks that are given besides", "ignore_index": "of the label maps",
+    "mask_pad_size": "of the masks that are given besides", "num_labels": "of the label maps",
+    "num_channels": "every image has 3 channels here", "name_or_path": "where the file comes from",
+}  # fmt: skip
+"""Keys that change no pixel of the network's input."""

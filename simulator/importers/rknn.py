@@ -1,0 +1,93 @@
+"""Rockchip RKNN-Toolkit2: ``model_config.yml`` of ``rknn.api.rknn_convert``.
+
+Sources: airockchip/rknn-toolkit2, ``doc`` ("RKNN Toolkit API Reference": ``rknn.config``, its
+values and defaults; mean and std are per channel, in the order of the network's input) and
+``rknn_convert``'s own example.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from simulator.importers import values
+from simulator.importers.draft import Draft, Keys, together
+from simulator.profile.document import Document
+
+_MODEL = "the network itself; the model card names an ONNX file"
+_TOP = {"platform": _MODEL, "model_file_path": _MODEL, "pt_file_path": _MODEL,
+        "dataset": "images for calibration; a profile names its own"}  # fmt: skip
+_CONFIGS = {"optimization_level": "how operators are merged", "target_platform": "which chip",
+            "custom_string": "text", "compress_weight": "how weights are stored"}  # fmt: skip
+_METHODS = {"channel": "per_channel", "layer": "per_tensor"}
+
+
+def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the YAML document."""
+    if entry not in (None, 1):
+        draft.problems.append(f"{path}: entry {entry}: the file has only one network")
+    top = Keys(draft, found.values, lambda key: found.where((key,)))
+    written: dict[str, Any] = top.need("models", values.mapping, {}, "it names the network")
+    top.rest(named=("models",))
+    if draft.problems:
+        return
+    keys = Keys(draft, written, lambda key: found.where(("models", key)), "models.")
+    draft.name = keys.take("name", values.text, "")
+    graphs: dict[str, Any] = keys.take("subgraphs", values.mapping, {})
+    if graphs:
+        draft.card.append(f"input and outputs (models.subgraphs={values.show(graphs)})")
+    given: dict[str, Any] = keys.take("configs", values.mapping, {})
+    place = ("models", "configs")
+    configs = Keys(draft, given, lambda key: found.where((*place, key)), "models.configs.")
+    mean = configs.take("mean_values", _channels, [Fraction(0)] * 3)
+    std = configs.take("std_values", _channels, [Fraction(1)] * 3)
+    if min(std) <= 0:
+        configs.refuse("std_values", "numbers above 0 expected: pixels are divided by them")
+    defaults = {"mean": "0 is the default", "std": "1 is the default"}
+    draft.normalize(mean, std, lambda key: configs.origin(f"{key}_values", defaults[key]))
+    if configs.take("quant_img_RGB2BGR", values.boolean, False):
+        draft.write("color", "order", "bgr", configs.origin("quant_img_RGB2BGR"))
+    _precision(keys, configs)
+    keys.aside(_TOP)
+    configs.aside(_CONFIGS)
+    keys.rest(_TOP, named=("name", "configs", "subgraphs"))
+    configs.rest(_CONFIGS)
+
+
+def _channels(value: Any) -> list[Fraction]:
+    """Check three numbers, or a list of one such list: one per input of the network."""
+    inner = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(inner, list) and len(inner) == 1:
+        inner = inner[0]
+    return values.three(inner)
+
+
+def _precision(keys: Keys, configs: Keys) -> None:
+    draft, base = keys.draft, keys.draft.base
+    if not keys.take("quantize", values.boolean, False):
+        draft.whole.add("precision")
+        origin = keys.origin("quantize", "false is the default")
+        draft.write("precision", "storage", "fp16", f"{origin}; the NPU computes in FP16 then")
+        draft.write("precision", "compute", "fp32", "sums are FP32")
+        draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
+        draft.claim("precision", "emulated", "RKNN's own cast to FP16 is not run here")
+        configs.aside(dict.fromkeys(configs.values, "of quantization, and quantize is not true"))
+        return
+    dtype = configs.choice(
+        "quantized_dtype", dict.fromkeys(("asymmetric_quantized-8", "w8a8"), 8), 8
+    )
+    configs.choice("quantized_algorithm", {"normal": "minmax"}, "minmax")
+    weights = configs.choice("quantized_method", _METHODS, "per_channel")
+    if base.spec.precision.quantizer is None or not dtype:
+        keys.refuse(
+            "quantize", f"{base.name} has no quantizer; import with an INT8 profile as base"
+        )
+        return
+    quantizer = base.spec.precision.quantizer.model_dump(exclude_none=True, mode="json")
+    said = [configs.origin("quantized_dtype", "asymmetric_quantized-8 is the default"),
+            configs.origin("quantized_algorithm", "normal is the default"),
+            configs.origin("quantized_method", "channel is the default")]  # fmt: skip
+    draft.write("precision", "quantizer", {**quantizer, "weights": weights}, together(*said))
+    source = f"RKNN's quantizer, as {base.name} rebuilds it: MinMax, INT8 activations"
+    draft.claim("precision", "emulated", source)

@@ -1,0 +1,111 @@
+"""Ultralytics: ``metadata.yaml``, which its exporters write beside a model.
+
+Sources, of ultralytics/ultralytics: ``engine/exporter.py`` (``self.metadata``), ``data/augment.py``
+(``LetterBox``: cv2.INTER_LINEAR, 114, sides rounded, the smaller half of the padding above and to
+the left; ``classify_transforms``: torchvision's Resize and CenterCrop), ``engine/predictor.py``
+(BGR to RGB, / 255), ``utils/ops.py`` (``scale_boxes``), ``utils/patches.py`` (``imread``).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from simulator.importers import values
+from simulator.importers.draft import Draft, Keys
+from simulator.profile.document import Document
+
+_TASKS = {"detect": "detection", "segment": "detection", "obb": "other", "pose": "other",
+          "classify": "classification", "semantic": "segmentation"}  # fmt: skip
+_TEXT = "says nothing about pixels"
+_MODEL = "the network itself; the model card names an ONNX file"
+_ASIDE = {
+    **dict.fromkeys(("description", "author", "date", "version", "license", "docs"), _TEXT),
+    "names": "the classes: the model card's labels", "stride": _MODEL, "end2end": _MODEL,
+    "kpt_shape": _MODEL, "kpt_names": _MODEL, "batch": "samples run one at a time",
+    "head": _MODEL, "model_name": _MODEL,
+}  # fmt: skip
+
+
+def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the YAML document."""
+    if entry not in (None, 1):
+        draft.problems.append(f"{path}: entry {entry}: the file has only one network")
+    keys = Keys(draft, found.values, lambda key: found.where((key,)))
+    task = keys.choice("task", _TASKS, "detection")
+    draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
+    size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
+    if keys.take("channels", values.whole, 3) != 3:
+        keys.refuse("channels", "a profile's images are in color")
+    draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({keys.origin('imgsz')})")
+    _arguments(keys, found)
+    draft.whole |= {"decode", "color", "resize", "geometry"}
+    draft.write("color", "format", "rgb", "OpenCV's BGR is reversed")
+    draft.write("color", "order", "rgb", "OpenCV's BGR is reversed")
+    draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
+    draft.write("decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation")
+    draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
+    if task == "classification":
+        _crop(keys, size)
+    else:
+        _letterbox(draft)
+    divisor = [Fraction(255)] * 3
+    draft.normalize([Fraction(0)] * 3, divisor, lambda _: "predictor.py: im /= 255")
+    keys.aside(_ASIDE)
+    keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
+
+
+def _sides(value: Any) -> tuple[int, int]:
+    both = value if isinstance(value, list) else [value, value]
+    if len(both) != 2:
+        raise ValueError("height and width expected")
+    return values.pixels(both[0]), values.pixels(both[1])
+
+
+def _arguments(keys: Keys, found: Document) -> None:
+    """Take ``args``, the export's own arguments."""
+    draft = keys.draft
+    given: dict[str, Any] = keys.take("args", values.mapping, {})
+    inner = Keys(draft, given, lambda key: found.where(("args", key)), "args.")
+    if inner.take("dynamic", values.boolean, False):
+        inner.refuse("dynamic", "the size of the network's input varies by image; a card has one")
+    if inner.take("int8", values.boolean, False) and draft.base.spec.precision.compute != "int8":
+        why = "the exporter calibrated by itself; import with an INT8 profile as the base"
+        inner.refuse("int8", f"{why}, for example --base ort_int8")
+    if inner.take("half", values.boolean, False) and draft.base.spec.precision.storage == "fp32":
+        draft.whole.add("precision")
+        draft.write("precision", "storage", "fp16", inner.origin("half"))
+        draft.write("precision", "compute", "fp32", "sums are FP32")
+        draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
+        draft.claim("precision", "emulated", "the exporter's own cast to FP16 is not run here")
+    inner.aside(dict.fromkeys(given, "of the export; the network is the card's ONNX file"))
+    inner.rest()
+
+
+def _letterbox(draft: Draft) -> None:
+    draft.write("resize", "backend", "opencv", "LetterBox: cv2.resize")
+    draft.write("resize", "interpolation", "bilinear", "LetterBox: cv2.INTER_LINEAR")
+    draft.write("resize", "domain", "rgb", "the decoder gives no YUV")
+    draft.claim("resize", "native", "ultralytics/data/augment.py LetterBox: cv2.INTER_LINEAR")
+    draft.write("geometry", "kind", "letterbox", "LetterBox, auto=False for an exported model")
+    draft.write("geometry", "rounding", "dali", "round(side * r); halves go up here")
+    draft.write("geometry", "position", "center", "LetterBox: center=True; round(half - 0.1)")
+    draft.write("geometry", "value", 114, "LetterBox: padding_value=114")
+    draft.claim("geometry", "emulated", "ultralytics/data/augment.py LetterBox")
+    back = {"scale": "ratio", "offset": "integer"}
+    draft.write("postprocess", "unletterbox", back, "ops.scale_boxes: gain, and round(half - 0.1)")
+
+
+def _crop(keys: Keys, size: tuple[int, int]) -> None:
+    draft = keys.draft
+    if size[0] != size[1]:
+        keys.refuse("imgsz", "classify_transforms resizes to two sizes; a profile has one")
+    draft.write("resize", "backend", "pillow", "classify_transforms: torchvision on a PIL image")
+    draft.write("resize", "interpolation", "bilinear", "classify_transforms: BILINEAR")
+    draft.write("resize", "domain", "rgb", "PIL images are RGB")
+    draft.claim("resize", "native", "torchvision.transforms.Resize on a PIL image")
+    draft.write("geometry", "kind", "short_side_crop", "classify_transforms: Resize, CenterCrop")
+    draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
+    draft.write("geometry", "short_side", max(size[0], 1), keys.origin("imgsz"))
+    draft.claim("geometry", "emulated", "ultralytics/data/augment.py classify_transforms")

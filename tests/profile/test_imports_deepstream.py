@@ -1,0 +1,221 @@
+"""DeepStream: what a Gst-nvinfer configuration becomes, by NVIDIA's own arithmetic."""
+
+import cv2
+import numpy as np
+import pytest
+from importing import DEEPSTREAM, Importer, written
+
+from simulator.profile.implementations import choose
+
+PROPERTY, _, ATTRIBUTES = DEEPSTREAM.partition("\n[class-attrs-all]\n")
+
+
+@pytest.fixture
+def imports(tmp_path):
+    return Importer(tmp_path)
+
+
+def photo(rows, columns, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
+
+
+def clustered(mode, *attributes, **more):
+    """The sample with a cluster-mode, keys of [class-attrs-all], and other groups."""
+    lines = [f"[class-attrs-all]\n{chr(10).join(attributes)}"]
+    lines += [f"[{name.replace('_', '-')}]\n{body}" for name, body in more.items()]
+    return PROPERTY.replace("cluster-mode=2", f"cluster-mode={mode}") + "\n" + "\n".join(lines)
+
+
+def test_deepstream_values(imports):
+    """y = net-scale-factor * (x - offsets): std is 1 / 0.0039215697906911373."""
+    profile = imports.profile(DEEPSTREAM, "config_infer.txt")
+    spec = profile.spec
+
+    assert written(profile, "geometry") == {
+        "kind": "letterbox", "rounding": "floor", "position": "center", "value": 0,
+    }  # fmt: skip
+    assert spec.resize.interpolation == "nearest"
+    assert spec.color.order == "rgb"
+    assert spec.normalize.mean == [0, 0, 0]
+    assert spec.normalize.std == pytest.approx([254.999924360331] * 3, rel=1e-14)
+    assert (spec.color.format, spec.runtime.backend) == ("nv12", "onnxruntime")
+    assert written(profile, "precision") == {
+        "storage": "fp16", "compute": "fp32", "cast": {"backend": "onnxconverter"},
+    }  # fmt: skip
+    nms = spec.postprocess.nms
+    assert (nms.kind, nms.iou_threshold, nms.score_threshold) == ("greedy", 0.45, 0.25)
+    assert (nms.class_aware, nms.top_k_after, nms.class_top_k_after) == (True, "all", "all")
+    assert {spec.evidence[s].kind for s in ("color", "resize")} == {"assumed"}
+    assert spec.evidence["postprocess"].kind == "emulated"
+
+
+def test_deepstream_classifier(imports):
+    """ImageNet's offsets, BGR, bilinear on a GPU's cubic; no padding, no boxes."""
+    text = """\
+[property]
+net-scale-factor=0.01735207357279195
+offsets=103.53;116.28;123.675;
+model-color-format=1
+network-mode=0
+network-type=1
+scaling-compute-hw=1
+scaling-filter=2
+classifier-threshold=0.51
+symmetric-padding=1
+"""
+    profile = imports.profile(text, "c.txt")
+
+    assert written(profile, "geometry") == {"kind": "squash"}
+    assert (profile.spec.precision.storage, profile.spec.precision.compute) == ("fp32", "fp32")
+    assert (profile.spec.resize.interpolation, profile.spec.color.order) == ("bicubic", "bgr")
+    assert profile.spec.normalize.mean == [103.53, 116.28, 123.675]
+    assert profile.spec.normalize.std == pytest.approx([57.63] * 3, rel=1e-6)
+    assert profile.spec.postprocess.nms.kind == "model"
+    made = imports.text(text, "c.txt")
+    assert "#   classifier-threshold=0.51: hides answers below it" in made
+
+
+def test_deepstream_thresholds_by_default(imports):
+    """DEFAULT_PRE_CLUSTER_THRESHOLD 0.2, DEFAULT_NMS_IOU_THRESHOLD 0.3, DEFAULT_TOP_K -1."""
+    text = DEEPSTREAM.partition("\n[class-attrs-all]")[0]
+    nms = imports.profile(text, "c.txt").spec.postprocess.nms
+
+    assert (nms.score_threshold, nms.iou_threshold) == (0.2, 0.3)
+
+
+def test_deepstream_letterbox_tensor(imports):
+    """get_converted_buffer: 32 * 37 / 50 = 23.7 columns, cut to 23; (32 - 23) / 2 = 4, black."""
+    image = photo(50, 37)
+    text = DEEPSTREAM.replace("network-mode=2", "network-mode=0\nscaling-filter=1")
+    profile = imports.profile(text, "c.txt", base="pillow_fp32")
+
+    tensor = imports.tensor(profile, image, 32)
+
+    inside = cv2.resize(image, (23, 32), interpolation=cv2.INTER_LINEAR) * 0.0039215697906911373
+    wanted = np.zeros((32, 32, 3))
+    wanted[:, 4:27] = inside
+    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=1e-6)
+
+
+def test_deepstream_keeps_the_color_and_the_runtime_of_its_base(imports):
+    profile = imports.profile(DEEPSTREAM, "c.txt", base="tensorrt_fp16")
+
+    assert (profile.spec.color.format, profile.spec.runtime.backend) == ("rgb", "tensorrt")
+    assert profile.spec.precision.compute == "fp16"
+    assert "rgb is tensorrt_fp16's" in profile.spec.evidence["color"].source
+
+
+def yaml_form(text):
+    """A GKeyFile as NVIDIA's YAML: [group] as group:, key=value as key: value."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            lines.append(f"{line[1:-1]}:")
+        elif "=" in line and not line.startswith("#"):
+            lines.append("  {}: {}".format(*line.split("=", 1)))
+    return "\n".join(lines)
+
+
+def test_the_yaml_form_says_the_same(imports):
+    """NVIDIA writes each sample twice; only the first line, with the file's name, differs."""
+    text = DEEPSTREAM.replace("batch-size=1", "offsets=1;2.5;3\nfilter-out-class-ids=1;2")
+
+    one = imports.text(text, "c.txt", name="n").splitlines()
+    other = imports.text(yaml_form(text), "c.yml", name="n").splitlines()
+
+    assert one[1:] == other[1:]
+
+
+def test_a_whole_number_ends_at_the_first_space(imports):
+    """g_key_file_get_integer: strtol, and what follows may be a space."""
+    text = DEEPSTREAM.replace("network-type=0", "network-type=1 # no boxes")
+
+    assert imports.profile(text, "c.txt").spec.postprocess.nms.kind == "model"
+
+
+@pytest.mark.parametrize(
+    ("mode", "attributes", "nms", "evidence"),
+    [
+        ("2", ["topk=20", "nms-iou-threshold=0.5"],
+         {"kind": "greedy", "iou_threshold": 0.5, "class_top_k_after": 20}, "emulated"),
+        ("2", ["post-cluster-threshold=0.4"], {"score_threshold": 0.4}, "emulated"),
+        ("4", ["topk=300", "nms-iou-threshold=0.45"],
+         {"kind": "none", "class_top_k_after": 300}, "emulated"),
+        ("0", ["topk=20", "eps=0.2"], {"kind": "none", "class_top_k_after": "model"}, "emulated"),
+        ("0", ["group-threshold=1"], {"kind": "model", "score_threshold": 0.2}, "assumed"),
+        ("1", ["topk=20"], {"kind": "none", "class_top_k_after": 20}, "emulated"),
+        ("1", ["minBoxes=3", "eps=0.7"], {"kind": "model", "score_threshold": 0.2}, "assumed"),
+        ("3", ["nms-iou-threshold=0.5"], {"kind": "greedy", "iou_threshold": 0.5}, "emulated"),
+        ("3", ["minBoxes=3"], {"kind": "greedy", "iou_threshold": 0.3}, "assumed"),
+        ("2", ["pre-cluster-threshold=0.3", "threshold=0.7"], {"score_threshold": 0.7}, "emulated"),
+        ("2", ["detected-min-w=20"], {"kind": "greedy"}, "assumed"),
+        ("2", ["detected-min-w=0", "bg-color=0;0;0;1"], {"kind": "greedy"}, "emulated"),
+    ],
+)  # fmt: skip
+def test_clustering(imports, mode, attributes, nms, evidence):
+    """DEFAULT_GROUP_THRESHOLD and DEFAULT_MIN_BOXES are 0: then nothing is joined."""
+    text = clustered(mode, *attributes)
+    profile = imports.profile(text, "c.txt")
+
+    assert {key: getattr(profile.spec.postprocess.nms, key) for key in nms} == nms
+    assert profile.spec.evidence["postprocess"].kind == evidence
+    made = imports.text(text, "c.txt")
+    assert all(f"{line.split('=')[0]}=" in made for line in attributes)
+
+
+def test_what_is_not_followed_is_named(imports):
+    text = clustered("1", "minBoxes=3", class_attrs_0="pre-cluster-threshold=0.4\ntopk=-1")
+    text = text.replace("gpu-id=0", "filter-out-class-ids=1;2")
+    source = imports.profile(text, "c.txt").spec.evidence["postprocess"].source
+
+    assert "cluster-mode=1 (DBSCAN) with minBoxes, the model card's NMS runs" in source
+    assert "filter-out-class-ids" in source
+    assert "[class-attrs-0] pre-cluster-threshold=0.4" in source
+
+
+def test_groups_of_every_class_that_agree_are_those_of_all(imports):
+    text = clustered("2", "topk=9", class_attrs_0="topk=5", class_attrs_1="topk=5")
+    profile = imports.profile(text.replace("classes=80", "classes=2"), "c.txt")
+
+    assert profile.spec.postprocess.nms.class_top_k_after == 5
+    assert profile.spec.evidence["postprocess"].kind == "emulated"
+
+
+def test_int8_is_calibrated_here(imports):
+    """TensorRT's table cannot be read: the quantizer of ort_int8 runs, and that is assumed."""
+    text = DEEPSTREAM.replace("network-mode=2", "network-mode=1\nint8-calib-file=cal.bin")
+    profile = imports.profile(text, "c.txt")
+
+    assert profile.spec.precision.compute == "int8"
+    assert choose(profile)["quantize"].backend.name == "onnxruntime"
+    assert profile.spec.evidence["precision"].kind == "assumed"
+    assert "int8-calib-file=cal.bin: TensorRT's calibration" in imports.text(text, "c.txt")
+
+
+def test_models_of_other_kinds(imports):
+    """UFF, Caffe, TLT and engine keys name the network, which is the card's; dims stand there."""
+    keys = (
+        "uff-input-dims=3;544;960;0\nuff-input-order=0\ntlt-model-key=k\nproto-file=p\nenable-dla=1"
+    )
+    made = imports.text(DEEPSTREAM.replace("infer-dims=3;640;640", keys), "c.txt")
+
+    assert "#   input: height: 544, width: 960 (from config_infer: uff-input-dims" in made
+
+
+def test_a_segmenter(imports):
+    """Its masks are mapped back as boxes are; groups about boxes have no effect."""
+    text = DEEPSTREAM.replace("network-type=0", "network-type=2\nsegmentation-threshold=0.5")
+    profile = imports.profile(text, "c.txt")
+
+    assert profile.spec.postprocess.nms.kind == "model"
+    assert profile.spec.postprocess.unletterbox.scale == "resized"
+    made = imports.text(text, "c.txt")
+    assert "[class-attrs-all] topk=-1: about boxes, but this is not a detector" in made
+    assert "task: segmentation" in made
+
+
+def test_what_gst_nvinfer_passes_over(imports):
+    made = imports.text(DEEPSTREAM.replace("gpu-id=0", "my-note=1") + "[tests]\nlong=1\n", "c.txt")
+
+    assert "my-note=1: Gst-nvinfer does not know this key and passes it over" in made
+    assert "[tests] long=1: Gst-nvinfer has no such group" in made

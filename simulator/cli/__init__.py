@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name == "run":
         lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
+        root(parser)
     command.arguments(parser)
     try:
         return int(command.run(parser.parse_args(arguments)))
@@ -68,3 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASS
+
+
+def root(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``simulate`` itself."""
+    from importlib.metadata import version
+
+    from simulator.cli import completion
+
+    add = parser.add_argument
+    add("--version", action="version", version=f"simulate {version('pipeline-simulator')}")
+    add(
+        "--print-completion", action=completion.Print, choices=completion.SHELLS, metavar="SHELL",
+        help='for bash: eval "$(simulate --print-completion bash)"; also zsh and fish',
+    )  # fmt: skip

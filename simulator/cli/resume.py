@@ -15,7 +15,7 @@ from simulator.cli import common
 from simulator.errors import RunError
 
 EXPERIMENTS = {
-    "run": "simulator.experiments.compare:simulate",
+    "run": "simulator.experiments.compare:compare",
     "explain": "simulator.experiments.explain:explain",
     "sweep": "simulator.experiments.sweep:sweep",
     "worst": "simulator.experiments.worst:worst",

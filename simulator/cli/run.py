@@ -32,10 +32,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare one pair and print the result."""
     from simulator.cli.progress import Bar
-    from simulator.experiments.compare import simulate
+    from simulator.experiments.compare import compare
 
     with Bar(options.explain_plan) as bar:
-        result = simulate(
+        result = compare(
             options.train,
             options.deploy,
             model=options.model,

@@ -12,6 +12,7 @@ from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
 from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES, summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
@@ -24,7 +25,8 @@ from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.store import RunWriter
 
 
-def simulate(
+@explicit()
+def compare(
     train: str,
     deploy: str,
     *,
@@ -50,6 +52,15 @@ def simulate(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> result = compare("pillow_fp32", "opencv_fp32", limit=4)
+        >>> result.summary.flips.count, result.passed
+        (0, True)
+        >>> result.records().column_names[:2]
+        ['sample', 'side']
+        >>> result.report.name
+        'report.html'
     """
     job = Job("run", model, options)
     rules = [gate.parse(rule) for rule in fail_on]

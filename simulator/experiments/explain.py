@@ -16,6 +16,7 @@ from simulator.analysis.attribute import Game, Subset
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
@@ -33,6 +34,7 @@ TOGETHER = ("precision", "runtime")
 """Axes that are swapped together where a mixture cannot run with one of them alone."""
 
 
+@explicit()
 def explain(
     train: str,
     deploy: str,
@@ -56,6 +58,14 @@ def explain(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> box = ["deploy.resize=pil-box"]
+        >>> result = explain("pillow_fp32", "nv12_fp32", overrides=box, limit=4)
+        >>> result.summary.axes
+        ['color', 'resize']
+        >>> list(result.summary.blame["flip_rate"].shapley)
+        ['color', 'resize']
     """
     job = Job("explain", model, options)
     pair = pair_of(train, deploy, overrides)

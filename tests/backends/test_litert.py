@@ -16,7 +16,7 @@ from shared_data import shared
 
 from backends.litert import interpreter as litert_interpreter
 from backends.litert.tensor import Tensor
-from simulator import registry, simulate
+from simulator import compare, registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ProfileError, Unsupported
 from simulator.profile.implementations import choose
@@ -311,7 +311,7 @@ def test_a_card_brings_a_program_or_a_file(files, tmp_path, cache, data, made):
     own = {"torch_export": kept.name} if made else {"tflite": {"fp32": kept.name}}
     overrides = [] if made else ["deploy.runtime.exporter=null"]
 
-    summary = simulate(
+    summary = compare(
         "pillow_fp32",
         "litert_fp32",
         model=tiny.card(folder, **own),

@@ -34,10 +34,12 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.experiments.compare import compare
 
+    deploy, pixels = common.deployment(options)
     with Bar(options.explain_plan) as bar:
         result = compare(
             options.train,
-            options.deploy,
+            deploy,
+            pixels=pixels,
             model=options.model,
             overrides=options.overrides,
             fail_on=options.fail_on,

@@ -10,7 +10,14 @@ from typing import Unpack
 from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
-from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.common import (
+    Pixels,
+    manifest,
+    pair_of,
+    refuse_missing,
+    run_and_keep,
+    unasked_notices,
+)
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
@@ -31,6 +38,7 @@ def compare(
     deploy: str,
     *,
     model: str | Path | None = None,
+    pixels: Pixels = "own",
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     strict: bool = False,
@@ -42,6 +50,8 @@ def compare(
         train: the training stack: a profile's path, or a built-in name.
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
+        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
+            geometry, normalize) of the training stack; only the rest is that of *deploy*.
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule that holds fails the gate.
         strict: a difference between the profile and the settings in force is an error.
@@ -64,11 +74,12 @@ def compare(
     """
     job = Job("run", model, options)
     rules = [gate.parse(rule) for rule in fail_on]
-    sides = pair_of(train, deploy, overrides)
+    sides = pair_of(train, deploy, overrides, pixels)
     refuse_missing(sides.values())
     folder = job.folder("", sides)
     job.refuse_taken(folder)
     with job.session() as session:
+        session.notes += unasked_notices(sides)
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
@@ -79,7 +90,12 @@ def compare(
         start = manifest(stacks, session, overrides) | {
             "shared_stages": merged.shared(),
             "request": job.request(
-                train=train, deploy=deploy, overrides=overrides, fail_on=fail_on, strict=strict
+                train=train,
+                deploy=deploy,
+                pixels=pixels,
+                overrides=overrides,
+                fail_on=fail_on,
+                strict=strict,
             ),
         }
         with watch.opened, job.writer(folder, start, session) as run:

@@ -14,7 +14,14 @@ import pyarrow as pa
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.common import (
+    Pixels,
+    manifest,
+    pair_of,
+    refuse_missing,
+    run_and_keep,
+    unasked_notices,
+)
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Variant, answers
@@ -40,6 +47,7 @@ def explain(
     deploy: str,
     *,
     model: str | Path | None = None,
+    pixels: Pixels = "own",
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> Result[ExplainSummary]:
@@ -49,6 +57,8 @@ def explain(
         train: the training stack: a profile's path, or a built-in name.
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
+        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
+            geometry, normalize) of the training stack; only the rest is that of *deploy*.
         overrides: ``STACK.KEY=VALUE``, with STACK ``train`` or ``deploy``.
         options: see :class:`simulator.Options`.
 
@@ -68,17 +78,18 @@ def explain(
         ['color', 'resize']
     """
     job = Job("explain", model, options)
-    pair = pair_of(train, deploy, overrides)
+    pair = pair_of(train, deploy, overrides, pixels)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
+        session.notes += unasked_notices(pair)
         variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
         whole = session.plan(stacks)
         start = manifest(stacks, session, overrides) | {
-            "request": job.request(train=train, deploy=deploy, overrides=overrides)
+            "request": job.request(train=train, deploy=deploy, pixels=pixels, overrides=overrides)
         }
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]

@@ -78,7 +78,8 @@ def test_it_needs_no_pytorch(tmp_path):
         "import sys; sys.modules.update(dict.fromkeys(['torch', 'onnxscript']))\n"
         "from pathlib import Path\n"
         "from backends import efficientnet_lite as it\n"
-        "it.EfficientNetLite0.also = (type(it.net)('absent', distribution='absent', extra='demo'),)\n"
+        "absent = type(it.net)('absent', distribution='absent', extra='demo')\n"
+        "it.EfficientNetLite0.also = (absent,)\n"
         "it.EfficientNetLite0({}).export(Path(sys.argv[1]))"
     )
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": "run the bundle of an audit again, and say what changed and why",
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
+    "runs": "list runs with their gates, or write an index page of them",
     "model": "propose a model card for an ONNX file, and check a card",
     "profiles": "list, show, create, import and check profiles",
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",

@@ -270,7 +270,10 @@ def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) ->
         for deploy in spec.deploy:
             rules = [one.rule for one in ongoing.rules(model, deploy)]
             request = alone.request(
-                **ongoing.pair(deploy), fail_on=[rule.text for rule in rules], strict=False
+                **ongoing.pair(deploy),
+                pixels="own",
+                fail_on=[rule.text for rule in rules],
+                strict=False,
             )
             wanted.append(
                 Wanted(

@@ -13,9 +13,9 @@ DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
 
-# Tests read their files as UTF-8, whatever the locale.
+# Tests read their files as UTF-8, whatever the locale; a file of tests stays in one of two processes.
 test: install browser
-	PYTHONUTF8=1 $(BIN)/python -m pytest
+	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: install
 	$(BIN)/ruff check .

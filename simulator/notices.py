@@ -19,6 +19,8 @@ class Kind(StrEnum):
     """A runtime leaves out the casts by which a graph rounds on purpose."""
     COLOR_MISMATCH = "color_mismatch"
     """A color converter assumes another matrix or range than the pixels have."""
+    UNASKED = "unasked"
+    """Axes differ that the deployment profile only inherits."""
     CALIBRATION = "calibration"
     """INT8 was calibrated on few images, or on images that are also evaluated."""
     MODEL = "model"

@@ -90,12 +90,12 @@ def test_bccd(size, rows, tmp_path):
 
 def test_ceil_mode_does_not_fit():
     """At 320x416 the pool's larger map no longer fits the FPN, which names the Add."""
-    from simulator import simulate
+    from simulator import compare
     from simulator.errors import ModelError
 
     shared("models")
     with pytest.raises(ModelError, match=r"ceil_mode ceil breaks .*Add, node name: /Add\)"):
-        simulate(
+        compare(
             "pillow_fp32",
             "pillow_fp32",
             model=CARDS / "bccd_retinanet_320x416.yaml",
@@ -134,11 +134,11 @@ def test_coco(model, figures, tmp_path):
     FastestDet's AP50 is 0.32150, half a digit from what was measured. Its bilinear figure is left
     out: no setting found gives it.
     """
-    from simulator import simulate
+    from simulator import compare
 
     shared("models")
     sides = [f"{side}.resize=opencv-bilinear" for side in ("train", "deploy")]
-    summary = simulate(
+    summary = compare(
         "pillow_fp32",
         "pillow_fp32",
         model=CARDS / f"{model}.yaml",

@@ -262,11 +262,11 @@ def train(network, images):
 
 @pytest.mark.parametrize(("mine", "overrides"), CASES)
 def test_same_answers(mine, overrides, network, images, train, tmp_path):
-    from simulator import simulate
+    from simulator import compare
 
     folder, found = images
     expected = {"train": train, "deploy": answers(mine, network, found)}
-    summary = simulate(
+    summary = compare(
         "pillow_fp32", "pillow_fp32", overrides=overrides, data=folder, out=tmp_path / "run"
     ).summary
     records = pq.read_table(tmp_path / "run" / "records.parquet").to_pylist()

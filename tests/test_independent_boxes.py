@@ -249,7 +249,7 @@ def images(net):
 @pytest.mark.parametrize(("net", "mine", "settings"), CASES)
 def test_same_boxes(net, mine, settings, networks, tmp_path):
     """Boxes and scores are equal bit for bit; mAP, AP50, AP75 to 1e-12; flips are the same."""
-    from simulator import simulate
+    from simulator import compare
 
     session, files, train = networks(net)
     deploy = answers(net, session, files, *mine)
@@ -260,7 +260,7 @@ def test_same_boxes(net, mine, settings, networks, tmp_path):
     (tmp_path / "data.yaml").write_text(yaml.safe_dump({**given, "split": "twenty.txt"}))
 
     every = TRAIN[net]
-    summary = simulate(
+    summary = compare(
         "pillow_fp32",
         "pillow_fp32",
         model=CARDS / f"{net.card}.yaml",

@@ -107,14 +107,14 @@ def answered():
 @pytest.mark.parametrize(("mine", "setting"), CASES)
 def test_same_masks(mine, setting, answered, tmp_path):
     """Every confusion matrix is equal, mIoU to 1e-12, and so are the changed pixels."""
-    from simulator import simulate
+    from simulator import compare
 
     given = yaml.safe_load((CARDS / "coco_masks.yaml").read_text())
     for key in ("images", "annotations", "classes"):
         given[key] = str((CARDS / given[key]).resolve())
     (tmp_path / "twenty.txt").write_text("\n".join(answered) + "\n")
     (tmp_path / "data.yaml").write_text(yaml.safe_dump({**given, "split": "twenty.txt"}))
-    summary = simulate(
+    summary = compare(
         "pillow_fp32",
         "pillow_fp32",
         model=CARDS / "deeplabv3_257.yaml",

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("users_cache")]
 
 def test_rknn_runs_the_built_in_model_through_its_own_numpy(tmp_path):
     """Twenty images through Rockchip's simulator, INT8, in numpy 1.26."""
-    summary = simulator.simulate("pillow_fp32", "rknn_int8", limit=20, out=tmp_path).summary
+    summary = simulator.compare("pillow_fp32", "rknn_int8", limit=20, out=tmp_path).summary
 
     assert summary["samples"] == 20
     assert summary["flips"]["count"] <= 3
@@ -25,7 +25,7 @@ def test_tflite_runtime_gives_what_litert_gives(tmp_path):
         " kernels: %s, graph_optimization_level: null}"
     )
     flips = [
-        simulator.simulate(
+        simulator.compare(
             "pillow_fp32", "pillow_fp32", limit=20, out=tmp_path / f"{name}-{kernels}",
             overrides=[runtime % (name, kernels)],
         ).summary["flips"]["count"]

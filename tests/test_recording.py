@@ -33,7 +33,7 @@ def write(folder, card, kind="outputs", file="dump.npz", **fields):
 
 
 def compare(card, data, manifest, out, *more, side=RECORDED):
-    return simulator.simulate(
+    return simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=out,
         overrides=[side.format(manifest), *more],
     ).summary  # fmt: skip
@@ -244,7 +244,7 @@ def test_the_path_starts_at_the_profile(cache, tmp_path, card, data):
         "runtime: {backend: recorded, recording: recording.yaml, graph_optimization_level: null}\n"
     )
 
-    result = simulator.simulate(
+    result = simulator.compare(
         "pillow_fp32", str(profile), model=card, data=data, out=tmp_path / "run"
     )
 

@@ -61,13 +61,13 @@ def linked(folder: Path, files: list[Path], count: int) -> Path:
     return folder
 
 
-def simulate(folder: Path, deploy: str, overrides: list[str]) -> int:
+def compare(folder: Path, deploy: str, overrides: list[str]) -> int:
     """Run the product, and return the number of flips."""
-    from simulator import simulate
+    from simulator import compare
 
     settings = {"overrides": overrides, "workers": THREADS, "overwrite": True}
     out = folder.with_name("run")
-    result = simulate("pillow_fp32", deploy, data=folder, out=out, **settings)
+    result = compare("pillow_fp32", deploy, data=folder, out=out, **settings)
     return int(result.summary["flips"]["count"])
 
 
@@ -82,7 +82,7 @@ def peak_of(folder: Path) -> int:
     """Peak memory in KiB of one simulation in this process."""
     import resource
 
-    simulate(folder, "opencv_fp32", [])
+    compare(folder, "opencv_fp32", [])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -119,7 +119,7 @@ def speed(folder: Path, rounds: int) -> list[tuple[str, ...]]:
         for _ in range(rounds + 1):
             start = time.perf_counter()
             with watched() as seen:
-                found = simulate(folder, profile, overrides)
+                found = compare(folder, profile, overrides)
             middle = time.perf_counter()
             expected, seconds = by_hand.flips(model, folder, THREADS, train, deploy)
             assert found == expected, f"{found} flips against {expected}: not the same work"

@@ -46,13 +46,13 @@ def main() -> None:
 
 def race(name, folder, card, overrides, script, model, rounds) -> list[tuple[str, ...]]:
     """Race a script that does everything twice, of images that nobody has annotated."""
-    from simulator import simulate
+    from simulator import compare
 
     whole, loop = [], []
     for _ in range(rounds + 1):
         start = time.perf_counter()
         with bench.watched() as seen:
-            summary = simulate(
+            summary = compare(
                 "pillow_fp32",
                 "pillow_fp32",
                 model=ROOT / "tests" / "cards" / f"{card}.yaml",

@@ -100,7 +100,7 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
 
 def pair_by_pair(suite: str, folder: Path, home: Path) -> tuple[str, ...]:
     """Race a sweep against one ``simulate`` after another; INT8 artifacts are made before."""
-    from simulator import simulate
+    from simulator import compare
     from simulator.experiments.sweep import sweep
     from simulator.profile.suite import load_suite
 
@@ -110,7 +110,7 @@ def pair_by_pair(suite: str, folder: Path, home: Path) -> tuple[str, ...]:
 
     def pairs() -> None:
         for column, option, changes in options:
-            simulate(
+            compare(
                 "pillow_fp32", "pillow_fp32", overrides=[f"deploy.{c}" for c in changes],
                 out=home / "pairs" / suite / column / option, **settings,
             )  # fmt: skip

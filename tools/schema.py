@@ -1,9 +1,10 @@
-"""Write ``profiles/schema.json``, by which editors complete and check profile documents.
+"""Write the schemas in ``profiles/``, by which editors complete and check our documents.
 
-  python tools/schema.py           write it
-  python tools/schema.py --check   exit 1 if it is not current
+  python tools/schema.py           write them
+  python tools/schema.py --check   exit 1 if one of them is not current
 
-What is in it: :mod:`simulator.profile.json_schema`.
+What is in them: :mod:`simulator.profile.json_schema` for profiles, and ``document_schemas.py`` for
+model cards, data cards, audits and suites.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import json
 import sys
 from pathlib import Path
 
+from document_schemas import schemas
+
 from simulator.profile.json_schema import document_schema
 
-TARGET = Path(__file__).parent.parent / "profiles" / "schema.json"
-
-
+FOLDER = Path(__file__).parent.parent / "profiles"
 WIDTH = 100
 
 
@@ -36,17 +37,18 @@ def text_of(schema: object, depth: int = 0) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = text_of(document_schema()) + "\n"
-    if arguments == ["--check"]:
-        current = TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text
-        if not current:
-            print(f"{TARGET} is not current; run: python tools/schema.py", file=sys.stderr)
-        return 0 if current else 1
-    if arguments:
+    if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    wrong = 0
+    for name, schema in {"schema.json": document_schema(), **schemas()}.items():
+        target, text = FOLDER / name, text_of(schema) + "\n"
+        if not arguments:
+            target.write_text(text, encoding="utf-8")
+        elif not target.is_file() or target.read_text(encoding="utf-8") != text:
+            print(f"{target} is not current; run: python tools/schema.py", file=sys.stderr)
+            wrong = 1
+    return wrong
 
 
 if __name__ == "__main__":

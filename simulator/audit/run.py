@@ -18,6 +18,7 @@ from simulator.conditions.condition import under
 from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.experiments.pairs import Wanted, is_complete, refuse_changed, run_pairs
 from simulator.experiments.session import Session, Silent
 from simulator.experiments.summary import vocabulary
@@ -47,6 +48,7 @@ IN_DOCUMENT = ("data", "limit", "seed")
 """Options that an audit's document says."""
 
 
+@explicit(*IN_DOCUMENT)
 def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSummary]:
     """Run an audit.
 
@@ -60,6 +62,20 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> document = '''
+        ... schema: 1
+        ... name: first
+        ... summary: May the built-in model go to OpenCV?
+        ... train: pillow_fp32
+        ... deploy: {box: opencv_fp32}
+        ... limit: 4
+        ... rules: [{fail_on: flip_rate > 50%, because: an example}]
+        ... '''
+        >>> size = Path("audit.yaml").write_text(document)
+        >>> audit("audit.yaml").passed
+        True
     """
     job = Job("audit", None, options)
     refuse_document_options(options)
@@ -264,6 +280,7 @@ def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) ->
             rules = [one.rule for one in ongoing.rules(model, deploy)]
             request = alone.request(
                 **ongoing.pair(deploy),
+                pixels="own",
                 fail_on=[rule.text for rule in rules],
                 strict=False,
                 quick=True,

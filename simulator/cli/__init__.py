@@ -32,6 +32,8 @@ COMMANDS = {
     "gate": "list the figures of a run, and apply rules to them; runs nothing",
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
+    "runs": "list runs with their gates, or write an index page of them",
+    "model": "propose a model card for an ONNX file, and check a card",
     "profiles": "list, show, create, import and check profiles",
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
@@ -85,6 +87,7 @@ def _run(arguments: list[str]) -> int:
     if name == "run":
         lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
+        root(parser)
     command.arguments(parser)
     return int(command.run(parser.parse_args(arguments)))
 
@@ -158,3 +161,17 @@ def _terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def root(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``simulate`` itself."""
+    from importlib.metadata import version
+
+    from simulator.cli import completion
+
+    add = parser.add_argument
+    add("--version", action="version", version=f"simulate {version('pipeline-simulator')}")
+    add(
+        "--print-completion", action=completion.Print, choices=completion.SHELLS, metavar="SHELL",
+        help='for bash: eval "$(simulate --print-completion bash)"; also zsh and fish',
+    )  # fmt: skip

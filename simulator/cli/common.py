@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from simulator import cli
 
@@ -26,11 +26,24 @@ def pair(parser: argparse.ArgumentParser) -> None:
     """Add the two stacks and their overrides."""
     add = parser.add_argument
     add("--train", required=True, metavar="PROFILE", help="the training stack: a path or a name")
-    add("--deploy", required=True, metavar="PROFILE", help="the deployment stack, likewise")
+    deploy = parser.add_mutually_exclusive_group(required=True)
+    deploy.add_argument("--deploy", metavar="PROFILE", help="the deployment stack, likewise")
+    deploy.add_argument(
+        "--deploy-runtime", metavar="PROFILE",
+        help="likewise, but with the pixels of the training stack: only graph, precision, runtime "
+        "and postprocessing are this profile's",
+    )  # fmt: skip
     add(
         "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
         help="override one field of one stack, e.g. deploy.resize.interpolation=nearest",
     )  # fmt: skip
+
+
+def deployment(options: argparse.Namespace) -> tuple[str, Literal["own", "train"]]:
+    """Return the deployment profile of a pair, and whose pixels it takes."""
+    if options.deploy_runtime is not None:
+        return options.deploy_runtime, "train"
+    return options.deploy, "own"
 
 
 def stacks(parser: argparse.ArgumentParser) -> None:

@@ -33,10 +33,12 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.experiments.explain import explain
 
+    deploy, pixels = common.deployment(options)
     with Bar(options.explain_plan) as bar:
         result = explain(
             options.train,
-            options.deploy,
+            deploy,
+            pixels=pixels,
             overrides=options.overrides,
             model=options.model,
             **common.shared(options, bar),

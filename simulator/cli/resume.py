@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simulator.results.store import Report
 
 EXPERIMENTS = {
-    "run": "simulator.experiments.compare:simulate",
+    "run": "simulator.experiments.compare:compare",
     "explain": "simulator.experiments.explain:explain",
     "sweep": "simulator.experiments.sweep:sweep",
     "worst": "simulator.experiments.worst:worst",

@@ -33,12 +33,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare one pair and print the result."""
     from simulator.cli.progress import Bar
-    from simulator.experiments.compare import simulate
+    from simulator.experiments.compare import compare
 
+    deploy, pixels = common.deployment(options)
     with Bar(options.explain_plan) as bar:
-        result = simulate(
+        result = compare(
             options.train,
-            options.deploy,
+            deploy,
+            pixels=pixels,
             model=options.model,
             overrides=options.overrides,
             fail_on=options.fail_on,

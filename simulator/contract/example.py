@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import ClassVar
 
 from simulator.contract.backend import Options
+from simulator.contract.library import Library
 
 
 class ExampleModel(ABC):
@@ -14,9 +16,12 @@ class ExampleModel(ABC):
     def __init__(self, options: Options) -> None:
         self.options = options
 
+    also: ClassVar[tuple[Library, ...]] = ()
+    """Libraries that it can do without; what it writes depends on which are installed."""
+
     @abstractmethod
     def export(self, folder: Path) -> None:
-        """Write ``model.onnx``, ``model.pt2`` (torch.export) and ``model.yaml`` (the card)."""
+        """Write ``model.onnx`` and ``model.yaml`` (the card), and what else the card names."""
 
 
 class ExampleImages(ABC):

@@ -18,7 +18,7 @@ def model_card() -> Path:
     """
     backend = _only(Stage.EXAMPLE_MODEL)
     model: ExampleModel = backend.of(Stage.EXAMPLE_MODEL)[0].make({})
-    versions = "-".join(str(library.version) for library in backend.libraries)
+    versions = "-".join(str(library.version) for library in (*backend.libraries, *model.also))
     return cache.entry(f"example/{backend.name}-{versions}", model.export) / "model.yaml"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated as Checked
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,10 @@ class IndexMaskSpec(AnnotatedSpec):
 
     classes: str | None = None
     ignore: Value | None = None
-    train_ids: Checked[TrainIds | None, BeforeValidator(_train_ids)] = None
+    train_ids: Checked[
+        TrainIds | None,
+        BeforeValidator(_train_ids, json_schema_input_type=Literal["cityscapes"] | TrainIds | None),
+    ] = None
     image_suffix: str | None = None
     mask_suffix: str = ".png"
 

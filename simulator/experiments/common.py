@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from simulator import machine, registry
 from simulator.contract import Stage
 from simulator.data.folder import Item
-from simulator.errors import MissingLibrary, ProfileError, UserError
+from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.notices import Kind, Notice
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
@@ -22,19 +23,45 @@ from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
+from simulator.profile.pixels import unasked, with_pixels_of
 from simulator.results.store import Rows, RunWriter
 from simulator.tasks.task import Task
 from simulator.typed import plain
 
+Pixels = Literal["own", "train"]
+"""Whose pixel part a deployment stack has."""
 TRAIN = "train"
 """The name, in records, of the stack that the others are compared with."""
 COMBINED = "combined"
 """The name of the column that holds a suite's ``combined`` option, and of that option."""
 
 
-def pair_of(train: str, deploy: str, overrides: Sequence[str]) -> dict[str, Chosen]:
-    """Load both sides of a pair; see :func:`stacks_of`."""
-    return stacks_of(dict(zip(SIDES, (train, deploy), strict=True)), overrides)
+def pair_of(
+    train: str, deploy: str, overrides: Sequence[str], pixels: Pixels = "own"
+) -> dict[str, Chosen]:
+    """Load both sides of a pair; see :func:`stacks_of`.
+
+    Args:
+        train: the training stack.
+        deploy: the deployment stack.
+        overrides: ``STACK.KEY=VALUE``.
+        pixels: ``train``: the pixel part of *deploy* is that of *train*.
+
+    Raises:
+        UserError: see :func:`stacks_of`; or *pixels* is neither ``own`` nor ``train``.
+    """
+    if pixels not in get_args(Pixels):
+        raise UserError(f"pixels: {unknown('value', pixels, get_args(Pixels))}")
+    pair = stacks_of(dict(zip(SIDES, (train, deploy), strict=True)), overrides)
+    if pixels == TRAIN:
+        pair["deploy"] = with_pixels_of(pair["train"][0], pair["deploy"][0])
+    return pair
+
+
+def unasked_notices(pair: Mapping[str, Chosen]) -> list[Notice]:
+    """Return a notice if pixel axes differ that nobody asked for."""
+    text = unasked(pair["train"], pair["deploy"])
+    return [] if text is None else [Notice(Kind.UNASKED, text, ("deploy",))]
 
 
 def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[str, Chosen]:

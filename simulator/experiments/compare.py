@@ -10,8 +10,16 @@ from typing import Unpack
 from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
-from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.common import (
+    Pixels,
+    manifest,
+    pair_of,
+    refuse_missing,
+    run_and_keep,
+    unasked_notices,
+)
 from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES, summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
@@ -24,11 +32,13 @@ from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.store import RunWriter
 
 
-def simulate(
+@explicit()
+def compare(
     train: str,
     deploy: str,
     *,
     model: str | Path | None = None,
+    pixels: Pixels = "own",
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
@@ -42,6 +52,8 @@ def simulate(
         train: the training stack: a profile's path, or a built-in name.
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
+        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
+            geometry, normalize) of the training stack; only the rest is that of *deploy*.
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule that holds fails the gate.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
@@ -54,14 +66,24 @@ def simulate(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> result = compare("pillow_fp32", "opencv_fp32", limit=4)
+        >>> result.summary.flips.count, result.passed
+        (0, True)
+        >>> result.records().column_names[:2]
+        ['sample', 'side']
+        >>> result.report.name
+        'report.html'
     """
     job = Job("run", model, options)
     rules = [gate.parse(rule) for rule in fail_on]
-    sides = pair_of(train, deploy, overrides)
+    sides = pair_of(train, deploy, overrides, pixels)
     refuse_missing(sides.values())
     folder = job.folder("", sides)
     job.refuse_taken(folder)
     with job.session() as session:
+        session.notes += unasked_notices(sides)
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
@@ -74,6 +96,7 @@ def simulate(
             "request": job.request(
                 train=train,
                 deploy=deploy,
+                pixels=pixels,
                 overrides=overrides,
                 fail_on=fail_on,
                 strict=strict,

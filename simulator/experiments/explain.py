@@ -15,8 +15,16 @@ from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
-from simulator.experiments.common import manifest, pair_of, refuse_missing, run_and_keep
+from simulator.experiments.common import (
+    Pixels,
+    manifest,
+    pair_of,
+    refuse_missing,
+    run_and_keep,
+    unasked_notices,
+)
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
@@ -33,11 +41,13 @@ from simulator.tasks.score import flip_rate
 BLAME = "blame.parquet"
 
 
+@explicit()
 def explain(
     train: str,
     deploy: str,
     *,
     model: str | Path | None = None,
+    pixels: Pixels = "own",
     overrides: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> Result[ExplainSummary]:
@@ -47,6 +57,8 @@ def explain(
         train: the training stack: a profile's path, or a built-in name.
         deploy: the deployment stack, likewise.
         model: a model card; the built-in model by default.
+        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
+            geometry, normalize) of the training stack; only the rest is that of *deploy*.
         overrides: ``STACK.KEY=VALUE``, with STACK ``train`` or ``deploy``.
         options: see :class:`simulator.Options`.
 
@@ -56,19 +68,28 @@ def explain(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> box = ["deploy.resize=pil-box"]
+        >>> result = explain("pillow_fp32", "nv12_fp32", overrides=box, limit=4)
+        >>> result.summary.axes
+        ['color', 'resize']
+        >>> list(result.summary.blame["flip_rate"].shapley)
+        ['color', 'resize']
     """
     job = Job("explain", model, options)
-    pair = pair_of(train, deploy, overrides)
+    pair = pair_of(train, deploy, overrides, pixels)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
+        session.notes += unasked_notices(pair)
         variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
         whole = session.plan(stacks)
         start = manifest(stacks, session, overrides) | {
-            "request": job.request(train=train, deploy=deploy, overrides=overrides)
+            "request": job.request(train=train, deploy=deploy, pixels=pixels, overrides=overrides)
         }
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
+from urllib.parse import quote
+
+import pyarrow as pa
 
 from simulator.analysis import gate
 from simulator.conditions.condition import under
@@ -18,6 +23,7 @@ from simulator.profile.load import find
 from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
+from simulator.results.read import read_run
 from simulator.results.shared import Gate, Summary
 from simulator.results.store import Report, RunWriter, check_free
 
@@ -57,11 +63,18 @@ class Options(TypedDict, total=False):
     executor: str
 
 
+DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
+    "seed": 0,
+    "overwrite": False,
+    "resume": False,
+    "trial": 0,
+    "executor": "local",
+}
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result(Generic[R_co]):
     """The result of a run.
 
@@ -77,6 +90,50 @@ class Result(Generic[R_co]):
     def passed(self) -> bool:
         """Whether no gate rule failed."""
         return self.summary.gate.passed
+
+    @property
+    def report(self) -> Path:
+        """The HTML report of the run; written on first use.
+
+        Raises:
+            RunError: the run folder is gone.
+        """
+        from simulator.report import page
+        from simulator.report.words import PAGE
+
+        place = self.folder / PAGE
+        return place if place.is_file() else page.write(self.folder)
+
+    def records(self) -> pa.Table:
+        """Return what was kept of each sample and stack: one row for each.
+
+        ``records().to_pandas()`` needs pandas. The columns are those of
+        :func:`simulator.results.store.schema`.
+
+        Raises:
+            RunError: the run folder is gone, or it is an audit: its runs in ``pairs/`` have them.
+        """
+        return read_run(self.folder)[2]
+
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else "FAILED"
+        return f"<Result of {self.summary.command}: gate {verdict}, {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: each figure of the summary that is one number, and the report."""
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
+            for name, value in self._figures().items()
+        )
+        link = quote(os.path.relpath(self.report))
+        return f'<table>{rows}</table><p><a href="{link}">report</a></p>'
+
+    def _figures(self) -> dict[str, str | int | float]:
+        verdict = {"gate": "passed" if self.passed else "FAILED"}
+        found = self.summary.model_dump(by_alias=True)
+        hidden = ("schema", "seconds", "workers")
+        plain = {k: v for k, v in found.items() if isinstance(v, str | int | float)}
+        return verdict | {k: v for k, v in plain.items() if k not in hidden}
 
 
 def judged(

@@ -20,6 +20,7 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
@@ -31,6 +32,7 @@ from simulator.results.suites import Column, OptionFigures, SweepSummary, System
 from simulator.statistics.bootstrap import Resamples
 
 
+@explicit()
 def sweep(
     suite: str,
     *,
@@ -52,6 +54,11 @@ def sweep(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> (result,) = sweep("robustmq-s", limit=2)
+        >>> list(result.summary.columns)
+        ['resize', 'decode']
     """
     loaded = load_suite(suite)
     against = train or loaded.spec.train

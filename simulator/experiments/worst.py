@@ -14,6 +14,7 @@ from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.notices import Notice, merged
 from simulator.pipeline.stack import Chosen
@@ -36,6 +37,7 @@ Picks = tuple[tuple[str, str], ...]
 """(column, option) in the order in which they were combined."""
 
 
+@explicit()
 def worst(
     suite: str,
     *,
@@ -61,8 +63,10 @@ def worst(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Source:
-        SysNoise, section 4.4 and Figure 3 (step-by-step combination).
+    Example:
+        >>> result = worst("robustmq-s", limit=2)
+        >>> result.summary.path[0].added    # nothing loses more, on two images
+        'resize/pil-bilinear'
     """
     job = Job("worst", model, options)
     loaded = load_suite(suite)

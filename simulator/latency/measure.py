@@ -10,6 +10,7 @@ from typing import Unpack
 from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.latency import job as timing
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import FixedRounds
@@ -23,6 +24,7 @@ ROUNDS = 5
 """The smallest number of rounds; a ratio's interval and the spread are computed over rounds."""
 
 
+@explicit()
 def latency(
     profiles: Sequence[str] = (),
     *,
@@ -63,6 +65,11 @@ def latency(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> result = latency(["pillow_fp32", "opencv_fp32"], queries=20)
+        >>> list(result.summary.stacks)
+        ['pillow_fp32', 'opencv_fp32']
     """
     if queries < 1:
         raise UserError(f"--queries must be at least 1, got {queries}")

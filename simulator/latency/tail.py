@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack, cast
 
 from simulator.errors import UserError
 from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.latency import job as timing
 from simulator.latency import summary
@@ -30,6 +31,7 @@ MINUTES = 60.0
 """Minutes after which ``auto`` does not begin another round."""
 
 
+@explicit()
 def tail(
     profiles: Sequence[str] = (),
     *,
@@ -69,6 +71,11 @@ def tail(
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
+
+    Example:
+        >>> result = tail(["pillow_fp32"], rounds=3, deadlines_ms=[1000.0], limit=4)
+        >>> list(result.summary.tail), result.records().num_rows
+        (['deploy'], 4)
 
     Source:
         Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.

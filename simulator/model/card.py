@@ -73,6 +73,22 @@ class Card:
         return file
 
 
+def load(path: str | Path) -> Card:
+    """Load a model card.
+
+    Args:
+        path: the YAML document.
+
+    Raises:
+        ModelError: the card cannot be read, is not valid, or names a missing file.
+
+    Example:
+        >>> load("model.yaml").task.name    # beside the card: the model.onnx that it names
+        'classification'
+    """
+    return Card(Path(path))
+
+
 def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseModel]:
     """Validate a card and its ``output``, whose schema belongs to the task.
 

@@ -116,6 +116,10 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
 
     Raises:
         ProfileError: it lists every problem found.
+
+    Example:
+        >>> load("pillow_fp32", ["resize.interpolation=bilinear"]).spec.resize.interpolation
+        'bilinear'
     """
     values, origins = _merged(find(reference), ())
     for override in overrides:

@@ -9,6 +9,7 @@ from tail_cases import IMAGES, MS, answered, labelled, latencies, one_side
 
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
+from simulator.latency import quality as late_quality
 from simulator.latency import tail_figures as analysis
 from simulator.latency.stopping import Rule
 from simulator.latency.tail_figures import better, convergence, tail, thresholds
@@ -85,7 +86,7 @@ def test_judging_many_rounds_is_judging_each(quality, monkeypatch):
     }
 
     for batch in (1, 7, 10**6):
-        monkeypatch.setattr("simulator.latency.quality.BATCH", batch)
+        monkeypatch.setattr(late_quality, "BATCH", batch)
         monkeypatch.setattr(analysis, "BATCH", batch)
         for name, values in quality.each(late).items():
             assert values == pytest.approx(alone[name])

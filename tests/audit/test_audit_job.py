@@ -50,7 +50,7 @@ def test_a_pair_is_what_simulate_alone_would_have_left(card, data, cache, tmp_pa
 
     result = audit(path, out=tmp_path / "out")
 
-    alone = simulator.simulate(
+    alone = simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "alone",
         quick=True, overrides=['deploy.color.order="bgr"'], fail_on=["flip_rate > 50%"],
     )  # fmt: skip

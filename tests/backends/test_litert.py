@@ -16,7 +16,7 @@ from shared_data import shared
 
 from backends.litert import interpreter as litert_interpreter
 from backends.litert.tensor import Tensor
-from simulator import registry, simulate
+from simulator import compare, registry
 from simulator.contract import Stage
 from simulator.errors import MissingLibrary, ModelError, ProfileError, Unsupported
 from simulator.profile.implementations import choose
@@ -311,7 +311,7 @@ def test_a_card_brings_a_program_or_a_file(files, tmp_path, cache, data, made):
     own = {"torch_export": kept.name} if made else {"tflite": {"fp32": kept.name}}
     overrides = [] if made else ["deploy.runtime.exporter=null"]
 
-    summary = simulate(
+    summary = compare(
         "pillow_fp32",
         "litert_fp32",
         model=tiny.card(folder, **own),
@@ -343,7 +343,7 @@ def only_tflite(files, tmp_path):
 
 def test_a_card_of_tflite_files_alone_runs(only_tflite, tmp_path, cache, data):
     """The colours are told as their labels say, by both stacks."""
-    summary = simulate(
+    summary = compare(
         OWN,
         OWN,
         model=only_tflite,
@@ -369,7 +369,7 @@ def test_what_a_card_of_tflite_files_alone_cannot_is_said(
     only_tflite, tmp_path, cache, data, profile, overrides, says
 ):
     with pytest.raises(ModelError, match=says):
-        simulate(
+        compare(
             profile, profile, model=only_tflite, data=data, out=tmp_path / "run",
             overrides=overrides,
         )  # fmt: skip

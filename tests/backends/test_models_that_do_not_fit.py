@@ -26,7 +26,7 @@ EYE = {"w": np.eye(3, dtype=np.float32)}
 @pytest.fixture
 def run(cache, tmp_path, data):
     def once(runtime, model):
-        return simulator.simulate(
+        return simulator.compare(
             "pillow_fp32", "pillow_fp32", model=tiny.card(tmp_path / "card", model), data=data,
             out=tmp_path / "run",
             overrides=[f"{side}.runtime={RUNTIMES[runtime]}" for side in ("train", "deploy")],

@@ -270,7 +270,7 @@ HOME = """
 import sys
 import simulator
 same, (card, data, out) = ("pillow_fp32", "pillow_fp32"), sys.argv[1:]
-simulator.simulate(*same, model=card, data=data, out=out)
+simulator.compare(*same, model=card, data=data, out=out)
 """
 
 

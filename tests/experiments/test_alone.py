@@ -3,7 +3,7 @@
 import tiny
 import tiny_tasks
 
-from simulator import simulate
+from simulator import compare
 from simulator.report.verdict import line
 
 AXES = {"color": ["color.order=bgr"], "resize": ["resize=pil-nearest"],
@@ -11,7 +11,7 @@ AXES = {"color": ["color.order=bgr"], "resize": ["resize=pil-nearest"],
 
 
 def run(card, data, out, changes, **options):
-    return simulate(
+    return compare(
         "pillow_fp32", "pillow_fp32", overrides=[f"deploy.{one}" for one in changes], model=card,
         data=data, out=out, **options,
     ).summary  # fmt: skip
@@ -69,7 +69,7 @@ def test_a_quick_run_leaves_it_out(card, data, tmp_path):
 
 
 def test_precision_and_runtime_are_swapped_alone_or_together_or_say_why_not(card, data, tmp_path):
-    found = simulate("pillow_fp32", "openvino_int8", model=card, data=data, out=tmp_path / "run")
+    found = compare("pillow_fp32", "openvino_int8", model=card, data=data, out=tmp_path / "run")
 
     known = by_axes(found.summary)
     assert all(one.why or one.samples == found.summary.samples for one in known.values())

@@ -107,7 +107,7 @@ def test_the_samples_are_told(card, data, tmp_path):
 def test_answers_are_those_of_a_comparison(card, data, tmp_path):
     """The untimed pass keeps the records that every job keeps, but for the times."""
     run = timed("latency", model=card, data=data, out=tmp_path / "run")
-    pair = simulator.simulate(
+    pair = simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "pair"
     )
     mine, theirs = (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from PIL import Image
 
-from simulator import simulate
+from simulator import compare
 from simulator.errors import SampleError
 from simulator.experiments import feature_maps, gallery
 from simulator.experiments.pixels import thumbnail
@@ -28,7 +28,7 @@ ORANGE = [213, 94, 0]
 def run(card, data, cache, tmp_path):
     def run_with(*overrides, **options):
         given = {"model": card, "data": data, "out": tmp_path / "run", **options}
-        return simulate("pillow_fp32", "pillow_fp32", overrides=overrides, **given)
+        return compare("pillow_fp32", "pillow_fp32", overrides=overrides, **given)
 
     return run_with
 

@@ -37,7 +37,7 @@ def jobs(card, cache, tmp_path):
         "overrides": ["deploy.color.order=bgr"],
     }
     calls = {
-        "run": lambda **options: simulator.simulate(**pair, model=card, **options),
+        "run": lambda **options: simulator.compare(**pair, model=card, **options),
         "explain": lambda **options: explain(**pair, model=card, **options),
         "sweep": lambda **options: sweep(str(suite), models=[card], **options)[0],
         "worst": lambda **options: worst(str(suite), model=card, **options),
@@ -145,7 +145,7 @@ def test_an_interrupted_job_is_asked_again(jobs, command, data, tmp_path, capsys
 
 
 def test_help_says_what_the_options_are():
-    assert "simulator.Options" in pydoc.render_doc(simulator.simulate)
+    assert "simulator.Options" in pydoc.render_doc(simulator.compare)
     page = pydoc.plain(pydoc.render_doc(simulator.Options))
     assert [f"{name}: " in page for name in simulator.Options.__annotations__].count(False) == 0
 

@@ -5,7 +5,7 @@ import pytest
 import tiny
 from onnx import helper
 
-from simulator import simulate
+from simulator import compare
 from simulator.errors import UserError
 from simulator.model.passes.pooling import output_sizes
 from simulator.notices import Kind
@@ -15,7 +15,7 @@ from simulator.notices import Kind
 def run(card, data, cache, tmp_path):
     def run_with(*overrides, **options):
         given = {"model": card, "data": data, "out": tmp_path / "run", **options}
-        return simulate("pillow_fp32", "pillow_fp32", overrides=overrides, **given).summary
+        return compare("pillow_fp32", "pillow_fp32", overrides=overrides, **given).summary
 
     return run_with
 

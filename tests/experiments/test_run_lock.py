@@ -12,7 +12,7 @@ import pytest
 
 from simulator import cli
 from simulator.errors import RunError
-from simulator.experiments.compare import simulate
+from simulator.experiments.compare import compare
 from simulator.experiments.session import Silent
 from simulator.results.lock import LOCK, Lock
 
@@ -124,7 +124,7 @@ class Stops(Silent):
 def test_parts_of_another_run_are_left_out(card, data, cache, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        simulate("pillow_fp32", "opencv_fp32", model=card, data=data, out=folder, progress=Stops())
+        compare("pillow_fp32", "opencv_fp32", model=card, data=data, out=folder, progress=Stops())
     (part,) = (folder / "parts").iterdir()
     part.with_name("0123456789ab-000000003.parquet").write_bytes(part.read_bytes())
 

@@ -129,7 +129,7 @@ def test_a_real_network_in_time_has_the_quality_of_a_comparison(name, images, tm
     found = tail(
         ["pillow_fp32"], **inputs, rounds=2, deadlines_ms=[0.001, 600_000], out=tmp_path / "run"
     ).summary
-    pair = simulator.simulate("pillow_fp32", "pillow_fp32", **inputs, out=tmp_path / "pair").summary
+    pair = simulator.compare("pillow_fp32", "pillow_fp32", **inputs, out=tmp_path / "pair").summary
 
     quality = pair["train"]["metric"][found["metric"]]
     assert found["tail"]["deploy"]["quality"] == pytest.approx(quality)

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 
 from simulator import cli
-from simulator.experiments.compare import simulate
+from simulator.experiments.compare import compare
 from simulator.experiments.explain import explain
 from simulator.experiments.session import Silent
 from simulator.experiments.sweep import sweep
@@ -50,7 +50,7 @@ def given(request, cache, tmp_path):
 
 def test_a_perfect_network_scores_one_and_equal_stacks_never_flip(given, tmp_path):
     task, inputs = given
-    found = simulate(*SAME, **inputs, out=tmp_path / "run").summary
+    found = compare(*SAME, **inputs, out=tmp_path / "run").summary
 
     assert found["task"] == task and found["metric"] == HEADLINE[task]
     assert found["train"]["metric"][HEADLINE[task]] == 1
@@ -61,7 +61,7 @@ def test_a_perfect_network_scores_one_and_equal_stacks_never_flip(given, tmp_pat
 def test_a_loss_is_counted_and_drawn(given, tmp_path):
     """Of three classes one keeps its score of 1, two have 0."""
     task, inputs = given
-    run = simulate(*SAME, **inputs, overrides=[BGR], out=tmp_path / "run")
+    run = compare(*SAME, **inputs, overrides=[BGR], out=tmp_path / "run")
     found = run.summary
 
     assert found["delta"][HEADLINE[task]]["value"] == pytest.approx(-2 / 3)
@@ -76,7 +76,7 @@ def test_a_loss_is_counted_and_drawn(given, tmp_path):
 def test_an_axis_of_the_task_is_swapped_alone(given, tmp_path):
     """No score is above 1, so every square is lost."""
     task, inputs = given
-    found = simulate(*SAME, **inputs, overrides=[POST[task]], out=tmp_path / "run").summary
+    found = compare(*SAME, **inputs, overrides=[POST[task]], out=tmp_path / "run").summary
 
     (axis,) = found["axes"]
     assert axis["axis"] == {"detection": "nms", "segmentation": "logits_upsample"}[task]
@@ -89,7 +89,7 @@ def test_an_axis_of_the_task_is_swapped_alone(given, tmp_path):
 
 def test_records_have_the_columns_of_the_task(given, tmp_path):
     task, inputs = given
-    run = simulate(*SAME, **inputs, out=tmp_path / "run")
+    run = compare(*SAME, **inputs, out=tmp_path / "run")
     rows = pq.read_table(run.folder / "records.parquet").to_pylist()
 
     assert len(rows) == 8
@@ -142,9 +142,9 @@ def test_a_run_is_resumed_after_what_it_has(task, cache, tmp_path, capsys):
         "data": tiny_tasks.data(tmp_path / "data", task, copies=20),
         "overrides": [BGR],
     }
-    whole = simulate(*SAME, **inputs, out=tmp_path / "whole").summary
+    whole = compare(*SAME, **inputs, out=tmp_path / "whole").summary
     with pytest.raises(KeyboardInterrupt):
-        simulate(*SAME, **inputs, out=tmp_path / "run", progress=StopsAt())
+        compare(*SAME, **inputs, out=tmp_path / "run", progress=StopsAt())
 
     assert cli.main(["resume", str(tmp_path / "run")]) == 0
 
@@ -172,7 +172,7 @@ def test_a_gate_on_the_headline(given, tmp_path, capsys):
 def test_images_that_nobody_has_annotated_flip_all_the_same(given, tmp_path):
     task, inputs = given
     images = tmp_path / "data" / "images"
-    found = simulate(
+    found = compare(
         *SAME, model=inputs["model"], data=images, overrides=[BGR], out=tmp_path / "run"
     ).summary
 
@@ -230,7 +230,7 @@ def test_a_mask_of_another_size_costs_its_sample(cache, tmp_path):
     data = tiny_tasks.data(tmp_path / "data", "segmentation")
     Image.new("L", (63, 64)).save(tmp_path / "data" / "masks" / "00b.png")
 
-    found = simulate(*SAME, model=model, data=data, out=tmp_path / "run").summary
+    found = compare(*SAME, model=model, data=data, out=tmp_path / "run").summary
 
     assert (found["samples"], found["skipped"]) == (3, 1)
     (skip,) = found["skipped_samples"]
@@ -242,7 +242,7 @@ def test_annotations_that_name_missing_images_are_told(cache, tmp_path):
     model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
     (tmp_path / "data" / "images" / "00c.jpg").unlink()
 
-    found = simulate(*SAME, model=model, data=data, out=tmp_path / "run").summary
+    found = compare(*SAME, model=model, data=data, out=tmp_path / "run").summary
 
     assert found["samples"] == 3
     assert any("00c.jpg" in warning for warning in map(str, found["warnings"]))
@@ -267,7 +267,7 @@ def test_answers_about_a_turned_image_are_turned_back(cache, tmp_path):
     path = tmp_path / "data" / "images" / "00a.jpg"
     path.write_bytes(tiny.encoded(pixels, quality=95, exif=exif))
 
-    run = simulate(
+    run = compare(
         *SAME, model=model, data=path.parent, out=tmp_path / "run",
         overrides=["deploy.decode.exif=apply", "train.decode.exif=ignore"],
     )  # fmt: skip
@@ -290,7 +290,7 @@ def test_a_mask_of_an_image_whose_odd_row_was_dropped_has_it_all_the_same(cache,
         "{backend: itu, matrix: bt601, range: full, chroma_upsampling: nearest}}"
     )
 
-    found = simulate(*SAME, model=model, data=images, overrides=[nv12], out=tmp_path / "r").summary
+    found = compare(*SAME, model=model, data=images, overrides=[nv12], out=tmp_path / "r").summary
 
     assert found["flips"]["units"] == 63 * 64 and found["skipped"] == 0
     assert 64 <= found["flips"]["count"] < 4 * 64
@@ -303,7 +303,7 @@ def test_annotations_about_an_image_of_another_size_cost_their_sample(cache, tmp
     document["images"][0] |= {"width": 65}
     path.write_text(json.dumps(document))
 
-    found = simulate(*SAME, model=model, data=data, out=tmp_path / "run").summary
+    found = compare(*SAME, model=model, data=data, out=tmp_path / "run").summary
 
     (skip,) = found["skipped_samples"]
     assert skip["why"] == "truth: the annotations say 65x64 pixels, and the file has 64x64"
@@ -312,7 +312,7 @@ def test_annotations_about_an_image_of_another_size_cost_their_sample(cache, tmp
 @pytest.mark.parametrize("rule", ["deploy.AP red < 50%", "flips.mean_iou < 90%"])
 def test_a_gate_on_one_class(rule, cache, tmp_path):
     model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
-    found = simulate(*SAME, model=model, data=data, fail_on=[rule], out=tmp_path / "run").summary
+    found = compare(*SAME, model=model, data=data, fail_on=[rule], out=tmp_path / "run").summary
 
     assert found["gate"]["passed"]
 
@@ -349,7 +349,7 @@ def test_outputs_of_a_detector_are_replayed(cache, tmp_path):
         "graph_optimization_level: null}"
     )
 
-    found = simulate(*SAME, model=model, data=data, overrides=[recorded], out=tmp_path / "run")
+    found = compare(*SAME, model=model, data=data, overrides=[recorded], out=tmp_path / "run")
 
     assert found.summary["flips"]["count"] == 0 and found.summary["deploy"]["metric"]["mAP"] == 1
     assert found.summary["deploy"]["effective"]["device"] == "Board 7"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timed_runs import StopsAt
 
-from simulator import simulate
+from simulator import compare
 from simulator.experiments.common import notify, pair_of, watching
 from simulator.experiments.compare import differing
 from simulator.experiments.gallery import IMAGES
@@ -47,7 +47,7 @@ def task(request, card, many, tmp_path):
 
 
 def run(card, data, out, *overrides, **options):
-    return simulate(
+    return compare(
         "pillow_fp32", "pillow_fp32", overrides=overrides or OVERRIDES, model=card, data=data,
         out=out, **options,
     )  # fmt: skip

@@ -122,7 +122,7 @@ def test_it_answers_on_the_built_in_images(tmp_path, name):
 
     The runtimes' own profiles are run in test_shipped_runtimes.py.
     """
-    summary = simulator.simulate("pillow_fp32", name, limit=2, out=tmp_path / "run").summary
+    summary = simulator.compare("pillow_fp32", name, limit=2, out=tmp_path / "run").summary
 
     assert summary["samples"] == 2
     assert summary["controls"]["self"]["bit_equal"]

@@ -52,6 +52,11 @@ def test_resize_takes_the_papers_short_names():
     assert wrong({"resize": "opencv-aera"}) == [".resize"]
 
 
+@pytest.mark.parametrize("section", ["decode", "resize", "runtime"])
+def test_a_backend_that_is_not_there_is_underlined(section):
+    assert wrong({section: {"backend": "opencvv"}}) == [f".{section}.backend"]
+
+
 def test_unknown_keys_are_underlined():
     assert SCHEMA["additionalProperties"] is False
     assert not [n for n, section in SCHEMA["$defs"].items() if section["additionalProperties"]]

@@ -13,6 +13,8 @@ from simulator.profile.load import builtin_names, load
 from simulator.profile.modality import places, sections
 from simulator.profile.resolved import resolved
 
+ROOT = Path(__file__).parents[2]
+
 OFF = re.compile(r"^( *)# ( *[a-z]\w*:)", re.MULTILINE)
 """A field that is commented out; words begin otherwise."""
 
@@ -149,3 +151,12 @@ def test_origins_are_the_lines_of_the_files(tmp_path):
     assert origins["threads: 1"].endswith(f"pillow_fp32.yaml:{line}")
     assert origins["# idct: islow"] == "implied by pillow"
     assert origins["# postprocess:"] == "as the model has it"
+
+
+def test_the_first_line_leads_editors_to_the_schema(tmp_path):
+    inside = template.document("mine", "pillow_fp32", ROOT / "profiles" / "mine.yaml")
+    outside = template.document("mine", "pillow_fp32", tmp_path / "mine.yaml")
+
+    mark = "# yaml-language-server: $schema="
+    assert inside.startswith(f"{mark}schema.json\n")
+    assert outside.startswith(f"{mark}{ROOT / 'profiles' / 'schema.json'}\n")

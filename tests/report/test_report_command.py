@@ -15,7 +15,7 @@ from made_pairs import pair
 from simulator import cli
 from simulator.cli import common
 from simulator.errors import RunError
-from simulator.experiments.compare import simulate
+from simulator.experiments.compare import compare
 from simulator.experiments.session import Silent
 from simulator.report import page
 
@@ -222,12 +222,12 @@ class Stops(Silent):
 def test_a_run_that_replaces_another_takes_its_report_away(card, data, cache, tmp_path):
     out = tmp_path / "run"
     inputs = {"model": card, "data": data, "out": out}
-    simulate("pillow_fp32", "pillow_fp32", **inputs)
+    compare("pillow_fp32", "pillow_fp32", **inputs)
     common.report(out)
     assert (out / "report.html").is_file()
 
     with pytest.raises(KeyboardInterrupt):
-        simulate("pillow_fp32", "pillow_fp32", **inputs, overwrite=True, progress=Stops())
+        compare("pillow_fp32", "pillow_fp32", **inputs, overwrite=True, progress=Stops())
 
     assert not (out / "report.html").exists()
     with pytest.raises(RunError, match="the run is interrupted, not complete"):
@@ -237,7 +237,7 @@ def test_a_run_that_replaces_another_takes_its_report_away(card, data, cache, tm
 def test_a_run_that_was_resumed_has_a_report(card, data, cache, tmp_path, said):
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        simulate(
+        compare(
             "pillow_fp32", "pillow_fp32", model=card, data=data, out=out, progress=Stops(),
             overrides=[BGR[1]],
         )  # fmt: skip

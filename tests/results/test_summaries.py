@@ -40,7 +40,7 @@ def content(path):
 @pytest.fixture
 def pair(card, data, cache, tmp_path):
     """A finished run of a pair, whose two stacks differ in one axis."""
-    return simulator.simulate(
+    return simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
         overrides=["deploy.color.order=bgr"], fail_on=["flip_rate > 1%"],
     )  # fmt: skip
@@ -175,7 +175,7 @@ def test_every_number_of_a_run_can_be_named_by_a_rule_before_it(task, card, data
     """The names that a task promises are those that its comparison gives."""
     if task != "classification":
         card, data = tiny_tasks.card(tmp_path / "m", task), tiny_tasks.data(tmp_path / "d", task)
-    found = simulator.simulate(
+    found = simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
         overrides=["deploy.color.order=bgr"],
     )  # fmt: skip

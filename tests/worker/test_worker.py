@@ -181,7 +181,7 @@ def test_a_run_goes_on_without_the_sample_that_crashed_the_worker(fragile, tmp_p
     (data / "red" / "unlucky.jpg").write_bytes(tiny.encoded(tiny.picture((220, 30, 40), (9, 13))))
     lucky = "{backend: fragile, exif: ignore, idct: islow}"
 
-    result = simulator.simulate(
+    result = simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run",
         overrides=[f"deploy.decode={lucky}"],
     )  # fmt: skip
@@ -195,7 +195,7 @@ def test_a_run_goes_on_without_the_sample_that_crashed_the_worker(fragile, tmp_p
 def test_a_stack_in_workers_gives_the_bits_of_one_in_this_process(cache, tmp_path, card, data):
     def digests(name):
         out = tmp_path / name
-        simulator.simulate("pillow_fp32", "opencv_fp32", model=card, data=data, out=out)
+        simulator.compare("pillow_fp32", "opencv_fp32", model=card, data=data, out=out)
         import pyarrow.parquet as pq
 
         return pq.read_table(out / "records.parquet").column("digest").to_pylist()

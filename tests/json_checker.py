@@ -80,6 +80,11 @@ def items(value, rule, schema, root, where):
     return [e for n, v in found for e in errors(v, rule, root, f"{where}.{n}")]
 
 
+def prefix_items(value, rule, schema, root, where):
+    found = enumerate(zip(value, rule, strict=False)) if isinstance(value, list) else ()
+    return [e for n, (v, one) in found for e in errors(v, one, root, f"{where}.{n}")]
+
+
 def numeric(holds):
     return check(lambda v, rule: not is_of(v, "number") or holds(v, rule))
 
@@ -110,4 +115,5 @@ CHECKS = {
     "additionalProperties": additional,
     "propertyNames": property_names,
     "items": items,
+    "prefixItems": prefix_items,
 }

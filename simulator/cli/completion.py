@@ -1,0 +1,115 @@
+"""Shell completion: what bash, zsh or fish needs to complete commands, options and names."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from simulator import cli
+
+SHELLS = ("bash", "zsh", "fish")
+KINDS = {
+    "file": ("FILE", "PATH", "CARD", "AUDIT", "BUNDLE", "[STACK=]FILE", "file", "path", "bundle"),
+    "folder": ("DIR", "RUN"),
+    "profile": ("PROFILE", "NEAREST"),
+    "suite": ("SUITE",),
+}
+"""What an option or argument takes, by the name that its help gives it."""
+WORDS = {
+    "bash": """{name}() {{
+  compgen -W "{words}" -- "$1"
+  compgen -f -- "$1"
+}}""",
+    "zsh": """{name}() {{
+  _alternative 'names:name:({words})' 'files:file:_files'
+}}""",
+    "fish": """function {name}
+  printf '%s\\n' {words}
+  __fish_complete_path (commandline -ct)
+end""",
+}
+"""For each shell, a function that completes one of our names, or a file."""
+
+
+class Print(argparse.Action):
+    """``--print-completion SHELL``: print the script, and nothing else is done."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Print it and exit."""
+        print(script(values))
+        parser.exit()
+
+
+def script(shell: str) -> str:
+    """Return the completion script of a shell: ``bash``, ``zsh`` or ``fish``."""
+    import shtab
+
+    return str(shtab.complete(_whole(), shell=shell))
+
+
+def _whole() -> argparse.ArgumentParser:
+    """One parser with every command, as ``simulate`` itself never needs it."""
+    parser = argparse.ArgumentParser(prog="simulate")
+    cli.root(parser)
+    importlib.import_module("simulator.cli.run").arguments(parser)
+    commands = parser.add_subparsers(dest="command")
+    for name, text in cli.COMMANDS.items():
+        one = commands.add_parser(name, help=text, description=text)
+        importlib.import_module(f"simulator.cli.{name}").arguments(one)
+    kinds = _kinds()
+    for path, action in _actions(parser, ()):
+        if found := _kind(path, action, kinds):
+            action.complete = found  # type: ignore[attr-defined]
+    return parser
+
+
+def _actions(
+    parser: argparse.ArgumentParser, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], argparse.Action]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from _actions(inner, (*path, name))
+        else:
+            yield path, action
+
+
+def _kinds() -> dict[str, Any]:
+    import shtab
+
+    from simulator import registry
+    from simulator.profile import load
+    from simulator.profile.suite import builtin_suites
+
+    return {
+        "file": shtab.FILE,
+        "folder": shtab.DIRECTORY,
+        "profile": _named("_simulate_profiles", load.names()),
+        "suite": _named("_simulate_suites", builtin_suites()),
+        "backend": _named("_simulate_backends", registry.entry_points()),
+    }
+
+
+def _kind(path: tuple[str, ...], action: argparse.Action, kinds: dict[str, Any]) -> Any:
+    """Return what completes the value of an option, by what its help calls it."""
+    word = action.metavar if isinstance(action.metavar, str) else action.dest
+    if path[:1] == ("backends",) and word == "NAME":
+        return kinds["backend"]
+    if path in (("profiles", "show"), ("profiles", "diff")) and not action.option_strings:
+        return kinds["profile"]
+    return next((kinds[kind] for kind, words in KINDS.items() if word in words), None)
+
+
+def _named(name: str, words: Iterable[str]) -> dict[str, Any]:
+    """Return how each shell completes one of *words*, or a file."""
+    joined = " ".join(words)
+    scripts = {shell: text.format(name=name, words=joined) for shell, text in WORDS.items()}
+    return {"bash": name, "zsh": name, "fish": f"({name})", "preamble": scripts}

@@ -1,0 +1,46 @@
+"""List runs: what each asked, its gate, and when it began.
+
+simulate runs [DIR]          a table, the newest first
+simulate runs [DIR] --html   write DIR/index.html: each question with the history of its gate
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simulator import cli
+from simulator.cli import common
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folder", nargs="?", default="runs", metavar="DIR", help="default: runs")
+    parser.add_argument("--html", action="store_true", help="write DIR/index.html instead")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the runs."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    from simulator.errors import RunError
+    from simulator.experiments.runs import index, listed
+
+    folder = Path(options.folder)
+    found = listed(folder)
+    if options.html:
+        place = folder / "index.html"
+        try:
+            place.write_text(index(found, folder), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
+        print(f"index: {place}")
+        return cli.PASS
+    table = Table("run", "question", "gate", "begun", box=SIMPLE_HEAD, pad_edge=False)
+    for one in found:
+        name = str(one.folder.relative_to(folder))
+        table.add_row(*map(escape, (name, one.question, one.verdict, one.created)))
+    common.console().print(table, highlight=False)
+    return cli.PASS

@@ -1,0 +1,73 @@
+"""The pixel part of a stack: everything between a sample's file and the network's input."""
+
+from __future__ import annotations
+
+from simulator.errors import UserError
+from simulator.profile.axes import differing, is_of_front_end, refuse_mixed, refuse_recorded
+from simulator.profile.implementations import Choices, choose
+from simulator.profile.load import Profile
+from simulator.profile.modality import front_axes, places
+
+Chosen = tuple[Profile, Choices]
+SUFFIX = "+pixels_of_train"
+
+
+def with_pixels_of(train: Profile, deploy: Profile) -> Chosen:
+    """Return *deploy* with the pixel part of *train*: a deployment of the runtime only.
+
+    Its evidence and the places of its values are those of the profile that each section is from.
+
+    Raises:
+        ProfileError: the mixed stack cannot run, or one of the stacks replays a recording.
+        UserError: a field of the pixel part of *deploy* is overridden.
+    """
+    refuse_recorded(train, deploy)
+    refuse_mixed(train, deploy)
+    taken = _sections(deploy.spec.modality)
+    lost = [one for one in deploy.overrides if one.partition("=")[0].split(".")[0] in taken]
+    if lost:
+        raise UserError(
+            f"--set deploy.{lost[0]}: the pixels are those of the training stack; use --deploy "
+            "for a stack with pixels of its own"
+        )
+    evidence = {k: v for k, v in deploy.spec.evidence.items() if k not in taken}
+    evidence |= {k: v for k, v in train.spec.evidence.items() if k in taken}
+    update = {section: getattr(train.spec, section) for section in taken} | {"evidence": evidence}
+    origins = {k: v for k, v in deploy.origins.items() if not taken & set(k[:2])}
+    origins |= {k: v for k, v in train.origins.items() if taken & set(k[:2])}
+    spec = deploy.spec.model_copy(update=update).settled()
+    mixed = Profile(f"{deploy.name}{SUFFIX}", spec, origins, deploy.overrides)
+    return mixed, choose(mixed)
+
+
+def unasked(train: Chosen, deploy: Chosen) -> str | None:
+    """Say which pixel axes differ though *deploy* only inherits its pixels; None if none does.
+
+    A profile for a runtime extends some stack, whose pixels need not be those of the training.
+    """
+    profile = deploy[0]
+    own = profile.where(()).rpartition(":")[0]
+    names = places(profile.spec.modality)
+    found = [
+        axis
+        for axis in differing(train, deploy)
+        if is_of_front_end(axis, profile)
+        and not any(
+            origin.rpartition(":")[0] in (own, "")
+            for key, origin in profile.origins.items()
+            if key[: len(names[axis])] == names[axis]
+        )
+    ]
+    if not found:
+        return None
+    return (
+        f"{', '.join(found)} {'differs' if len(found) == 1 else 'differ'} from the training "
+        f"stack's, and {profile.name} does not set {'it' if len(found) == 1 else 'them'} but "
+        "inherits; to change the runtime only: --deploy-runtime in place of --deploy"
+    )
+
+
+def _sections(modality: str) -> set[str]:
+    """The sections of a profile that its pixel part is."""
+    known = places(modality)
+    return {str(known[axis][0]) for axis in front_axes(modality) if axis in known}

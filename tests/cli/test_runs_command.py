@@ -1,0 +1,66 @@
+"""`simulate runs`: the list and the index page."""
+
+import json
+
+import pytest
+import tiny
+
+from simulator import cli, compare
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run that passed, one that failed, one without rules, one interrupted, one damaged."""
+    home = tmp_path_factory.mktemp("runs")
+    inputs = {"model": tiny.card(home / "card"), "data": tiny.data(home / "images"), "workers": 1}
+    folder = home / "runs"
+    pair = ("pillow_fp32", "opencv_fp32")
+    compare(*pair, **inputs, out=folder / "a pass", fail_on=["flip_rate > 50%"])
+    compare(*pair, **inputs, out=folder / "fail", fail_on=["flip_rate >= 0%"])
+    compare(*pair, **inputs, out=folder / "below" / "bare")
+    stopped = folder / "stopped"
+    compare("pillow_fp32", "pillow_fp32", **inputs, out=stopped)
+    manifest = json.loads((stopped / "manifest.json").read_text())
+    (stopped / "manifest.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
+    (folder / "<odd>").mkdir()
+    (folder / "<odd>" / "manifest.json").write_text("{}")
+    return folder
+
+
+def told(capsys, *arguments):
+    code = cli.main(["runs", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def test_every_run_is_listed_with_its_gate(runs, capsys):
+    code, out, err = told(capsys, runs)
+
+    assert (code, err) == (0, "")
+    rows = {line.split("  ")[0].strip(): line for line in out.splitlines()[3:] if line.strip()}
+    gates = {"a pass": "passed", "fail": "FAILED", "below/bare": "no rules",
+             "stopped": "interrupted", "<odd>": "damaged"}  # fmt: skip
+    assert {name: gate in rows[name] for name, gate in gates.items()} == dict.fromkeys(gates, True)
+    assert "compare pillow_fp32 → opencv_fp32 model card data images" in rows["fail"]
+    assert list(rows)[-1] == "<odd>"
+
+
+def test_the_page_has_the_history_of_each_gate(runs, capsys):
+    (runs / "fail" / "report.html").write_text("")
+
+    code, out, _ = told(capsys, runs, "--html")
+
+    assert (code, out) == (0, f"index: {runs / 'index.html'}\n")
+    page = (runs / "index.html").read_text()
+    question = "<h2>compare pillow_fp32 → opencv_fp32 model card data images</h2>"
+    history = page.partition(question)[2].partition("</table>")[0]
+    assert [history.count(word) for word in (">passed<", ">FAILED<", ">no rules<")] == [1, 1, 1]
+    assert '<a href="fail/report.html">fail</a>' in history
+    assert "&lt;odd&gt;" in page
+    assert "<odd>" not in page
+
+
+def test_no_folder_is_one_line(tmp_path, capsys):
+    code, out, err = told(capsys, tmp_path / "absent")
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {tmp_path / 'absent'}: there is no such folder")

@@ -1,0 +1,66 @@
+"""The schemas of model cards, data cards, audits and suites, beside that of profiles."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from json_checker import errors
+
+ROOT = Path(__file__).parents[2]
+KINDS = ("model-card", "data-card", "audit", "suite")
+SCHEMAS = {
+    kind: json.loads((ROOT / "profiles" / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    for kind in KINDS
+}
+
+
+def wrong(kind, document):
+    return errors(document, SCHEMAS[kind], SCHEMAS[kind])
+
+
+def shown(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    found = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    return [one for one in found if isinstance(one, dict) and "schema" in one]
+
+
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [("model-card", "model-cards.md"), ("data-card", "data-cards.md"), ("audit", "audit.md"),
+     ("suite", "suites.md")],
+)  # fmt: skip
+def test_what_the_documents_show_is_green(kind, page):
+    documents = shown(page)
+
+    assert documents
+    assert [wrong(kind, document) for document in documents] == [[]] * len(documents)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_suite_is_green(path):
+    assert wrong("suite", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
+
+
+def card(**changed):
+    return shown("model-cards.md")[0] | changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        ("model-card", card(task="clasification")),
+        ("model-card", card(output={"kind": "logit"})),
+        ("model-card", card(task="detection")),
+        ("model-card", card(modle="m.onnx")),
+        ("model-card", card(input={"height": 1})),
+        ("data-card", shown("data-cards.md")[0] | {"format": "cocoo"}),
+        ("data-card", shown("data-cards.md")[0] | {"ignore": [255]}),
+        ("audit", shown("audit.md")[0] | {"rules": [{"fail_on": "flip_rate > 1%"}]}),
+        ("audit", shown("audit.md")[0] | {"deploy": {"box": {"profil": "x"}}}),
+        ("suite", shown("suites.md")[0] | {"colums": {}}),
+    ],
+)
+def test_mistakes_are_red(kind, document):
+    assert wrong(kind, document) != []

@@ -1,0 +1,112 @@
+"""The JSON Schemas of model cards, data cards, audits and suites, for :mod:`schema`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from simulator.audit.document import AuditSpec
+from simulator.data.format import FORMATS
+from simulator.modalities.modality import MODALITIES
+from simulator.model.card import DEFAULT
+from simulator.profile.json_schema import DIALECT, Schema
+from simulator.profile.suite import SuiteSpec
+from simulator.tasks.task import TASKS
+
+
+def schemas() -> dict[str, Schema]:
+    """Return every schema by the name of its file."""
+    return {
+        "model-card.schema.json": _headed("A model card", _model_card()),
+        "data-card.schema.json": _headed("A data card", _data_card()),
+        "audit.schema.json": _headed("An audit", _audit()),
+        "suite.schema.json": _headed("A suite", _plain(SuiteSpec.model_json_schema(by_alias=True))),
+    }
+
+
+def _model_card() -> Schema:
+    """The card of each modality; the task decides what ``output`` may have."""
+    cards = {name: MODALITIES[name].Card for name in MODALITIES.names}
+    outputs = {name: TASKS[name].Output for name in TASKS.names}
+    places, definitions = _together([*cards.values(), *outputs.values()])
+    any_kind = [{"if": _kind(name), "then": places[shape]} for name, shape in cards.items()]
+    given = {
+        name: {"then": {"properties": {"output": places[shape]}}} for name, shape in outputs.items()
+    }
+    by_task = [{"if": _is("task", name), **then} for name, then in given.items()]
+    return {
+        "type": "object",
+        "properties": {"task": {"enum": list(outputs)}},
+        "required": ["task"],
+        "allOf": [*any_kind, *by_task],
+        "$defs": definitions,
+    }
+
+
+def _kind(name: str) -> Schema:
+    """Whether the samples of a card are of a modality."""
+    named = {"properties": {"input": _is("kind", name)}, "required": ["input"]}
+    if name != DEFAULT:
+        return named
+    others = [{"properties": {"input": {"required": ["kind"]}}, "required": ["input"]}]
+    return {"anyOf": [named, {"not": others[0]}]}
+
+
+def _data_card() -> Schema:
+    """The card of each format of each task."""
+    known = {tuple(name.split(".")): FORMATS[name].Spec for name in FORMATS.names}
+    places, definitions = _together(list(dict.fromkeys(known.values())))
+    found = [
+        {"if": {"allOf": [_is("task", task), _is("format", word)]}, "then": places[shape]}
+        for (task, word), shape in known.items()
+    ]
+    names = [list(dict.fromkeys(pair[place] for pair in known)) for place in (0, 1)]
+    return {
+        "type": "object",
+        "properties": {"task": {"enum": names[0]}, "format": {"enum": names[1]}},
+        "required": ["task", "format"],
+        "allOf": found,
+        "$defs": definitions,
+    }
+
+
+def _audit() -> Schema:
+    """An audit's document, in which the name of a profile stands for a stack."""
+    schema = _plain(AuditSpec.model_json_schema(by_alias=True))
+    stack = schema["$defs"]["StackSpec"]
+    schema["$defs"]["StackSpec"] = {"anyOf": [{"type": "string"}, stack]}
+    return schema
+
+
+def _together(shapes: list[type[BaseModel]]) -> tuple[dict[type[BaseModel], Schema], Schema]:
+    """Return a reference for each shape, and the definitions of all of them."""
+    found, whole = models_json_schema([(shape, "validation") for shape in shapes], by_alias=True)
+    definitions: Schema = _plain(whole)["$defs"]
+    return {shape: found[shape, "validation"] for shape in shapes}, definitions
+
+
+def _is(key: str, value: str) -> Schema:
+    return {"properties": {key: {"const": value}}, "required": [key]}
+
+
+def _headed(title: str, schema: Schema) -> Schema:
+    return {"$schema": DIALECT, "title": f"{title} of pipeline-simulator", **schema}
+
+
+def _plain(node: Any) -> Any:
+    """Leave out what pydantic adds, and say ``oneOf`` in the words that every editor knows."""
+    if isinstance(node, list):
+        return [_plain(inner) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    found = {}
+    for key, inner in node.items():
+        if key in ("default", "discriminator") or (key == "title" and isinstance(inner, str)):
+            continue
+        if key in ("properties", "$defs"):
+            found[key] = {name: _plain(one) for name, one in inner.items()}
+        else:
+            found["anyOf" if key == "oneOf" else key] = _plain(inner)
+    return found

@@ -65,7 +65,7 @@ def compare(folder: Path, deploy: str, overrides: list[str]) -> int:
     """Run the product, and return the number of flips."""
     from simulator import compare
 
-    settings = {"overrides": overrides, "workers": THREADS, "overwrite": True}
+    settings = {"overrides": overrides, "workers": THREADS, "overwrite": True, "quick": True}
     out = folder.with_name("run")
     result = compare("pillow_fp32", deploy, data=folder, out=out, **settings)
     return int(result.summary["flips"]["count"])

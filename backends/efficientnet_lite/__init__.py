@@ -8,10 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
-import onnx
-
-from backends.efficientnet_lite import graph
-from backends.efficientnet_lite.weights import read
 from simulator.contract import Backend, ExampleModel, Library, Offer, Stage
 
 net = Library(
@@ -45,6 +41,11 @@ class EfficientNetLite0(ExampleModel):
 
     def export(self, folder: Path) -> None:
         """Write ``model.onnx`` and ``model.yaml``, and ``model.pt2`` if PyTorch is installed."""
+        import onnx
+
+        from backends.efficientnet_lite import graph
+        from backends.efficientnet_lite.weights import read
+
         file = weights.EfficientnetLite0ModelFile.get_model_file_path()
         onnx.save(graph.model(read(Path(file))), str(folder / "model.onnx"))
         card = CARD

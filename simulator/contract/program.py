@@ -132,7 +132,7 @@ def _checked(name: str, content: bytes) -> bytes:
         _refuse_pickled(name, json.loads(content))
     elif name.endswith(".json"):
         _walk(json.loads(content))
-    elif name.endswith(".pt"):
+    elif name.endswith(".pt") and content:  # empty where the program has no example inputs
         copy = io.BytesIO()
         _copied(io.BytesIO(content), copy, _SAVED, _unpicklable)
         return copy.getvalue()

@@ -152,7 +152,7 @@ def _latency(summary: PairSummary, console: Console) -> None:
     ]
     if not stages:
         return
-    title = f"Latency, ms p50 / p90 (wall clock, {summary.workers} samples in flight)"
+    title = f"Latency, ms p50 / p90, {summary.workers} in flight"
     shown = table(title, "", *latency, right=1)
     for stage in stages:
         cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for rows in latency.values()]

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.contract import Key, Painter, Panel
-from simulator.results.json_text import finite
 from simulator.results.store import schema
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.specimen import Specimen
@@ -133,7 +132,7 @@ def a_comparison_has_its_parts(subject: Specimen) -> None:
 def a_comparison_is_json(subject: Specimen) -> None:
     """A comparison goes into JSON and back, with truth, without, and where nothing changed."""
     for what, cases in _sets(subject).items():
-        found = finite(_compared(subject.task, cases))
+        found = _finite(_compared(subject.task, cases))
         try:
             back = json.loads(json.dumps(found, allow_nan=False))
         except (TypeError, ValueError) as error:
@@ -152,7 +151,7 @@ def reports_get_their_words(subject: Specimen) -> None:
     _texts(tuple(map(view.metric, task.metrics)), len(task.metrics), "metrics")
     _texts(tuple(map(view.kind, task.kinds)), len(task.kinds), "kinds of flips")
     for what, cases in _sets(subject).items():
-        found = finite(_compared(task, cases))
+        found = _finite(_compared(task, cases))
         summary = {"task": task.name, "unit": task.unit, "samples": len(cases), **found}
         lines = view.lines(_from_json(summary))
         expect(isinstance(lines, list), f"{what}: a list of lines expected, got {lines!r}")
@@ -165,7 +164,7 @@ def reports_get_their_words(subject: Specimen) -> None:
                 severity = task.severity(train, deploy)
                 fits = isinstance(severity, float) and isfinite(severity)
                 expect(fits, f"{what}: severity: a finite float expected, got {severity!r}")
-                flip = _from_json(finite(task.flip(train, deploy)))
+                flip = _from_json(_finite(task.flip(train, deploy)))
                 _has(flip, ("train", "deploy"), f"{what}: a flip")
                 for more in ({}, {"picture": "flips/01-a.png"}):
                     _texts(view.words({**flip, **more}), 3, f"{what}: words of a flip")
@@ -227,6 +226,15 @@ def _stored(task: Task, records: Sequence[Mapping[str, Any]]) -> list[dict[str, 
     pq.write_table(pa.Table.from_pylist(named, columns), file)
     read: list[dict[str, Any]] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()
     return read
+
+
+def _finite(value: Any) -> Any:
+    """A comparison with None for what is not finite; other values stay, whatever they are."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _from_json(value: Any) -> Any:

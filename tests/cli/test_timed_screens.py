@@ -292,7 +292,7 @@ def test_help_has_every_option_with_a_word_on_it(capsys, command):
 
     job = {"latency": latency, "tail": tail}[command]
     given = {*inspect.signature(job).parameters, *Options.__annotations__}
-    given -= {"options", "progress", "resume"}
+    given -= {"options", "progress", "resume", "report"}
     flags = {"profiles": "profile", "overrides": "set", "deadlines_ms": "deadline-ms"}
     wanted = {f"--{flags.get(name, name).replace('_', '-')}" for name in given}
     assert {flag for flag, _ in blocks} == wanted | {"--explain-plan", "--json"}

@@ -109,6 +109,8 @@ def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 def command(run: Run) -> str:
     """Return the command line that asks for the same again, for a POSIX shell."""
     arguments: dict[str, Any] = dict(run.manifest.request.arguments if run.manifest.request else {})
+    if arguments.pop("pixels", "own") == "train":
+        arguments = {"deploy-runtime" if k == "deploy" else k: v for k, v in arguments.items()}
     lines = [["simulate", *([] if run.command == "run" else [run.command])]]
     for name, value in arguments.items():
         flag = "--" + _FLAGS.get(name, name).replace("_", "-")

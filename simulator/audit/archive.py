@@ -9,8 +9,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 
+from simulator.closing import Closing
 from simulator.errors import RunError
 from simulator.files import LARGE, check_file
 
@@ -55,7 +55,7 @@ def write(place: Path, root: Path, names: Sequence[str], more: dict[str, bytes])
                     target.write(chunk)
 
 
-class Archive:
+class Archive(Closing):
     """A zip file whose list of members was checked; a context manager.
 
     Attributes:
@@ -133,15 +133,8 @@ class Archive:
         except _BROKEN as error:
             raise RunError(f"{self.path}: {name} is damaged: {_why(error)}") from error
 
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._packed.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,15 +50,15 @@ class AxesAlone:
 
     def see(self, walk: Walk) -> dict[str, Record]:
         """Return a sample's record for each axis; an axis that fails on it is left out."""
-        seen: dict[str, Record] = {}
+        if not self.chains:
+            return {}
+        train, context = walk.aside(self._name("")).prediction, walk.context
+        answers: dict[str, Any] = {}
         for axis in self.chains:
-            try:
-                pair = [walk.aside(self._name(one)).prediction for one in ("", axis)]
-                both = self.task.records(pair, walk.context.truth, walk.context.source)
-            except SampleError:
-                continue
-            seen[axis] = both[1]
-        return seen
+            with suppress(SampleError):
+                answers[axis] = walk.aside(self._name(axis)).prediction
+        records = self.task.records([train, *answers.values()], context.truth, context.source)
+        return dict(zip(answers, records[1:], strict=True))
 
     def figures(
         self,

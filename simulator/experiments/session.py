@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.closing import Closing
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.data import example
@@ -115,7 +115,7 @@ class Answers:
         return self.task.score(self.of(name), [item.truth for item in self.items])
 
 
-class Session:
+class Session(Closing):
     """One model and one data set, opened for any number of stacks; a context manager.
 
     Args:
@@ -275,15 +275,8 @@ class Session:
             )
         return done
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop hashing, and close every runtime."""
         self.digests.close()
         self.builder.close()
 

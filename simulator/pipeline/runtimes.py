@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 
+from simulator.closing import Closing
 from simulator.contract import MissingLibrary, Runtime
 from simulator.errors import ModelError, one_line
 from simulator.model.artifact import Artifact, digest
@@ -33,7 +33,7 @@ class _Slot:
     users: int = 0
 
 
-class RuntimePool:
+class RuntimePool(Closing):
     """Opens runtimes on first use and keeps the most recently used; a context manager.
 
     Args:
@@ -79,17 +79,6 @@ class RuntimePool:
         for slot in slots:
             if slot.runtime is not None:
                 slot.runtime.close()
-
-    def __enter__(self) -> RuntimePool:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __len__(self) -> int:
         return sum(slot.runtime is not None for slot in self._slots.values())

@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report import rules
-from simulator.report.words import differences, ends, no_effect, points, run_on, settings
+from simulator.report.words import differences, ends, named, no_effect, points, run_on, settings
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
-from simulator.results.shared import Profile, Summary
+from simulator.results.shared import Summary
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.tasks.task import TASKS
 from simulator.typed import plain
@@ -28,7 +28,7 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
         folder: where the run is.
         console: a terminal, or a file that gets plain text.
     """
-    train, deploy = (_name(summary[side]) for side in ("train", "deploy"))
+    train, deploy = (named(summary[side]) for side in ("train", "deploy"))
     console.print(
         f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary.model)}, "
         f"{run_on(summary)}",
@@ -42,10 +42,6 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
     _notes(summary, console)
     gate(summary, console)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
-
-
-def _name(side: Profile) -> str:
-    return f"{side.profile}{''.join(f' +{o}' for o in side.overrides)}"
 
 
 def table(title: str, *columns: str, right: int = 99) -> Table:

@@ -12,13 +12,14 @@ from simulator.report.words import (
     chance,
     count,
     interval,
+    named,
     points,
     share,
     title,
 )
 from simulator.results.audits import AuditSummary, ReplaySummary
 from simulator.results.pair import PairSummary
-from simulator.results.shared import Profile, Summary, Verdict
+from simulator.results.shared import Summary, Verdict
 from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
@@ -141,7 +142,7 @@ def _repair(summary: ExplainSummary, blame: Blame, name: str) -> str | None:
 
 def _sweep(summary: SweepSummary) -> _Told:
     name = title(summary.task, summary.metric)
-    trained = f"{name} on {_named(summary.train)}: {share(summary.trained, 2)}."
+    trained = f"{name} on {named(summary.train)}: {share(summary.trained, 2)}."
     options = {
         f"{column}/{option}": figures
         for column, found in summary.columns.items()
@@ -222,10 +223,6 @@ def _replay(summary: ReplaySummary) -> _Told:
     if summary.contradictions:
         lost.append(f"The bundle contradicts itself in {len(summary.contradictions)} places.")
     return _Told(lost)
-
-
-def _named(side: Profile) -> str:
-    return " +".join([side.profile, *side.overrides])
 
 
 _COMMANDS: dict[str, Callable[[Any], _Told]] = {

@@ -7,7 +7,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from simulator.results.pair import AxisEffect
-from simulator.results.shared import ConditionDescription, ModelSummary
+from simulator.results.shared import ConditionDescription, ModelSummary, Profile
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better
 from simulator.tasks.figures import Delta
@@ -64,6 +64,11 @@ def heading(task: str, metric: str) -> str:
     """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
     name = title(task, metric)
     return name[:1].upper() + name[1:] if name.islower() else name
+
+
+def named(side: Profile) -> str:
+    """Return a stack by its profile, with what was overridden."""
+    return " +".join([side.profile, *side.overrides])
 
 
 def count(number: int, what: str) -> str:

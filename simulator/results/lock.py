@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from simulator.closing import Closing
 from simulator.errors import RunError
 
 LOCK = "run.lock"
@@ -20,7 +20,7 @@ _MOST = 4096
 """Bytes that are read of a lock."""
 
 
-class Lock:
+class Lock(Closing):
     """The right to write into a folder, until it is released; a context manager.
 
     The kernel holds it, so that it ends with the process, however that ends. Beside it the file
@@ -53,24 +53,13 @@ class Lock:
             os.close(self._file)
             raise
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let others write; nothing happens the second time."""
         if self._file is None:
             return
         self._place.unlink(missing_ok=True)
         os.close(self._file)
         self._file = None
-
-    def __enter__(self) -> Lock:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
 
 
 @contextmanager

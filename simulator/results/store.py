@@ -120,7 +120,7 @@ class RunWriter:
             try:
                 self._begin(overwrite, resume)
             except BaseException:
-                self._lock.release()
+                self._lock.close()
                 raise
         except OSError as error:
             raise self._cannot(error) from error
@@ -173,7 +173,7 @@ class RunWriter:
                 self._report(self.folder)
             self._write_manifest("complete")
             _clean(self.folder)
-            self._lock.release()
+            self._lock.close()
         except OSError as error:
             raise self._cannot(error) from error
 
@@ -249,7 +249,7 @@ class RunWriter:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            self._lock.release()
+            self._lock.close()
             return
         try:
             self._flush()
@@ -258,7 +258,7 @@ class RunWriter:
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass
         finally:
-            self._lock.release()
+            self._lock.close()
 
 
 def write_part(table: pa.Table, place: Path) -> None:

@@ -10,10 +10,10 @@ from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
 from simulator.report.verdict import verdict
-from simulator.report.words import condition
+from simulator.report.words import condition, named
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
-from simulator.results.shared import Gate, Profile, Summary
+from simulator.results.shared import Gate, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
@@ -60,7 +60,7 @@ def _condition(summary: Summary) -> str:
 
 
 def _pair(summary: PairSummary) -> tuple[str, str]:
-    model, train, deploy = summary.model, _named(summary.train), _named(summary.deploy)
+    model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
     return (
         f"{model}: {train} → {deploy}",
         f"What does {model} lose when it moves from {train} to {deploy}?",
@@ -68,7 +68,7 @@ def _pair(summary: PairSummary) -> tuple[str, str]:
 
 
 def _explain(summary: ExplainSummary) -> tuple[str, str]:
-    model, train, deploy = summary.model, _named(summary.train), _named(summary.deploy)
+    model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
     return (
         f"{model}: {train} → {deploy}, axis by axis",
         f"Which of the {len(summary.axes)} differences between {train} and {deploy} costs what?",
@@ -123,10 +123,6 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "tail": _tail,
     "audit": _audit,
 }
-
-
-def _named(side: Profile) -> str:
-    return " +".join([side.profile, *side.overrides])
 
 
 def _gate(command: str, gate: Gate | AuditGate) -> tuple[Badge, list[str]]:

@@ -60,6 +60,11 @@ def title(task: str, metric: str) -> str:
     return "flip rate" if metric == "flip_rate" else TASKS[task].view().metric(metric)
 
 
+def better(metric: str) -> int:
+    """Return 1 where more of a metric is better, and -1 where less is: of answers that change."""
+    return -1 if metric == "flip_rate" else 1
+
+
 def heading(task: str, metric: str) -> str:
     """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
     name = title(task, metric)

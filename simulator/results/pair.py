@@ -24,6 +24,7 @@ class AxisSide(Typed):
     values: dict[str, Any] = Field(description="fields that the other stack says differently")
     evidence: str = Field(description="kind of evidence")
     source: str = Field(description="where that is known from")
+    claimed: bool = Field(description="whether the profile itself claims it")
 
 
 class AxisEffect(Typed):

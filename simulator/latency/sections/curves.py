@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER
+from simulator.report.colors import FAINT, band
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import (
-    FAINT,
     Look,
-    band,
     counting,
     figure,
     looks,

@@ -51,10 +51,11 @@ def worst(run: Run) -> Section | None:
         data = run.file(flip["picture"]) if flip.get("picture") else None
         if data is None:
             continue
-        if size + len(data) > PICTURES:
+        taken = -(-len(data) // 3) * 4
+        if size + taken > PICTURES:
             left += 1
         else:
-            size += len(data)
+            size += taken
             said = zip(view.titles[:2], view.words(flip), strict=False)
             pictures.append(Picture(data, f"{flip['sample']}: {', '.join(map(' '.join, said))}"))
     sample = run.summary["sample_unit"]

@@ -10,7 +10,7 @@ from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
 from simulator.report.verdict import verdict
-from simulator.report.words import condition, named
+from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Gate, Summary
@@ -21,6 +21,23 @@ _GATELESS = ("explain", "sweep", "worst")
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that is seen first.
+
+    Attributes:
+        name: of what.
+        value: the number, of both stacks where it has two.
+        more: a word on it.
+        kind: ``good`` or ``bad`` where it is that, and more than chance.
+    """
+
+    name: str
+    value: str
+    more: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """The first lines.
 
@@ -28,6 +45,7 @@ class Head:
         title: of the page.
         question: one sentence.
         answers: a sentence each, the first one the answer.
+        figures: what is seen first of a pair.
         gate: the verdict.
         rules: a sentence for each rule of the gate.
     """
@@ -35,6 +53,7 @@ class Head:
     title: str
     question: str
     answers: Sequence[str]
+    figures: Sequence[Figure]
     gate: Badge
     rules: Sequence[str]
 
@@ -45,7 +64,37 @@ def head(run: Run) -> Head:
     told = verdict(run.summary)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
     badge, rules = _gate(run.command, run.summary.gate)
-    return Head(name, f"{question}{_condition(run.summary)}", answers, badge, rules)
+    figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
+    return Head(name, f"{question}{_condition(run.summary)}", answers, figures, badge, rules)
+
+
+def _figures(summary: PairSummary) -> list[Figure]:
+    """Changed answers, the headline metric and the p90 latency, as far as they are known."""
+    flips, found = summary.flips, []
+    changed = f"{flips.count:,} of {flips.units:,}"
+    units = "answers" if summary.unit == "image" else f"{summary.unit}s"
+    if flips.units:
+        found.append(Figure(f"{units} changed", changed, share(flips.rate, 2)))
+    if delta := summary.delta.get(summary.metric):
+        metric = summary.metric
+        old, new = (share(side.metric[metric], 2) for side in (summary.train, summary.deploy))
+        name = title(summary.task, metric)
+        moved = f"{points(delta)} points"
+        found.append(Figure(name, f"{old} → {new}", moved, _kind(delta.value, delta.ci95)))
+    slow = [rows["total"].p90 for rows in (summary.latency_ms.train, summary.latency_ms.deploy)
+            if "total" in rows and rows["total"].p90 is not None]  # fmt: skip
+    if len(slow) == 2:
+        times = f"{slow[1] / slow[0]:.2f} times" if slow[0] else ""
+        found.append(Figure("p90 latency", f"{slow[0]:.2f} → {slow[1]:.2f} ms", times))
+    return found
+
+
+def _kind(value: float | None, ci95: Sequence[float | None] | None) -> str:
+    """Whether an effect is good or bad; neither where chance may explain it."""
+    known = [end for end in ci95 or () if end is not None]
+    if value is None or len(known) < 2 or known[0] <= 0 <= known[1]:
+        return ""
+    return "good" if value > 0 else "bad"
 
 
 def _next(words: str | None) -> list[str]:

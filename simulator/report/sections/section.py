@@ -83,6 +83,11 @@ class Table:
     numbers: int = 99
     marked: frozenset[int] = frozenset()
 
+    @property
+    def wordy(self) -> bool:
+        """Whether its rows stand one below the other on a phone: columns of words are too wide."""
+        return self.numbers >= len(self.head) > 2
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:

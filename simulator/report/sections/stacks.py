@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simulator.report.evidence import known
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, count, differences, no_effect, settings, share
@@ -11,7 +12,6 @@ from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
-UNCLAIMED = "not claimed"
 _LEFT = ("keep", "model")
 _MEANT_FOR_OTHERS = {"on_shape_change"}
 """Fields that say how others are taken; alone they say nothing."""
@@ -103,14 +103,13 @@ def _assumed(command: str, manifest: RunManifest) -> list[str]:
 
 
 def _alone(run: Run) -> list[str]:
-    """What each differing axis of a pair does to the network's input, swapped alone."""
+    """What each differing axis of a pair does to answers and to pixels, swapped alone."""
     if not isinstance(run.summary, PairSummary):
         return []
-    found = []
+    found: dict[str, list[str]] = {}
     for one in run.summary.alone:
-        axes = " with ".join(one.axes)
-        words = one.why or f"{one.changed:,} of {one.units:,} answers change"
-        found.append(f"{axes} swapped alone: {words}.")
+        answers = one.why or f"{one.changed:,} of {one.units:,} answers change"
+        found.setdefault(" with ".join(one.axes), []).append(answers)
     for entry in run.summary.axes:
         effect = entry.effect
         if effect is None:
@@ -121,8 +120,10 @@ def _alone(run: Run) -> list[str]:
             words = " change in ".join(no_effect(effect, run.summary.sample_unit))
         else:
             words = f"{share(effect.values_changed)} of values change, {differences(effect)}"
-        found.append(f"{entry.axis} swapped alone: {words}.")
-    return found
+        found.setdefault(entry.axis, []).append(words)
+    return [
+        f"{axes} swapped alone: {'; '.join(dict.fromkeys(words))}." for axes, words in found.items()
+    ]
 
 
 def _title(manifest: RunManifest, side: str) -> str:
@@ -137,8 +138,7 @@ def _axes(axes: Mapping[str, StackAxis]) -> Axes:
     for axis, one in axes.items():
         said = {key: value for key, value in one.values.items() if value not in _LEFT}
         words = "" if set(said) <= _MEANT_FOR_OTHERS else settings(said)
-        silent = one.evidence == "native" and not one.claimed
-        found[axis] = (words, UNCLAIMED if silent else one.evidence, one.source)
+        found[axis] = (words, known(one.evidence, one.claimed), one.source)
     return found
 
 

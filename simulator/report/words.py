@@ -119,7 +119,7 @@ def between(ci95: Sequence[float | None] | None) -> str:
 def points(effect: Effect | Delta | None) -> str:
     """Return an effect's value in points, with its sign; a dash where it is not known."""
     value = None if effect is None else effect.value
-    return "–" if value is None or isnan(value) else f"{100 * value:+.2f}"
+    return "–" if value is None or isnan(value) else f"{round(100 * value, 2) + 0.0:+.2f}"
 
 
 def is_significant(effect: AdjustedEffect) -> bool:

@@ -71,7 +71,7 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
         "chance may explain.",
         "Next: simulate explain, with the same options.",
     ]
-    assert found.gate == Badge("Failed", "bad")
+    assert found.gate == Badge("NOT OK", "bad")
     assert found.rules == ["flip_rate > 1%: failed; got 62.5 %"]
 
 
@@ -209,9 +209,11 @@ def test_steps_and_shares_of_a_real_run_sum_to_its_total(runs):
 @pytest.mark.parametrize("name", ["run", "explain"])
 def test_differing_axes_are_marked_and_every_stack_has_its_evidence(runs, name):
     section = stacks.stacks(reading.read(runs(name)[0]))
-    table, _ = section.tables
+    table, same, sources = section.tables
 
     marked = {table.rows[at][0] for at in table.marked}
+    assert {row[0] for row in table.rows} == marked == {row[0] for row in sources.rows}
+    assert not marked & {row[0] for row in same.rows} and same.folded and sources.folded
     assert marked == {"color", "resize"} | ({"decoder"} if name == "explain" else set())
     assert all(isinstance(cell[-1], Badge) for row in table.rows for cell in row[1:])
 

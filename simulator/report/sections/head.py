@@ -9,7 +9,7 @@ from typing import Any
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
-from simulator.report.verdict import verdict
+from simulator.report.verdict import WORDS, verdict
 from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
@@ -17,6 +17,7 @@ from simulator.results.shared import Gate, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
+_KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided"}
 _GATELESS = ("explain", "sweep", "worst")
 
 
@@ -46,7 +47,7 @@ class Head:
         question: one sentence.
         answers: a sentence each, the first one the answer.
         figures: what is seen first of a pair.
-        gate: the verdict.
+        gate: the verdict; None where there is no rule.
         rules: a sentence for each rule of the gate.
     """
 
@@ -54,7 +55,7 @@ class Head:
     question: str
     answers: Sequence[str]
     figures: Sequence[Figure]
-    gate: Badge
+    gate: Badge | None
     rules: Sequence[str]
 
 
@@ -63,7 +64,8 @@ def head(run: Run) -> Head:
     name, question = _COMMANDS[run.command](run.summary)
     told = verdict(run.summary)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
-    badge, rules = _gate(run.command, run.summary.gate)
+    rules = _gate(run.command, run.summary.gate)
+    badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
     figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
     return Head(name, f"{question}{_condition(run.summary)}", answers, figures, badge, rules)
 
@@ -174,17 +176,17 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
 }
 
 
-def _gate(command: str, gate: Gate | AuditGate) -> tuple[Badge, list[str]]:
-    rules = [
-        f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules
-    ]
-    if not rules:
+def _gate(command: str, gate: Gate | AuditGate) -> list[str]:
+    """A sentence for each rule; why there is none."""
+    if not gate.rules:
         if command == "audit":
-            return Badge("No gate", "none"), ["The document has no rules."]
+            return ["The document has no rules."]
         if command in _GATELESS:
-            return Badge("No gate", "none"), [f"simulate {command} measures, and judges nothing."]
-        return Badge("No gate", "none"), ["No rule was given: --fail-on makes a gate of this run."]
+            return [f"simulate {command} measures, and judges nothing."]
+        return ["No rule was given: --fail-on makes a gate of this run."]
     if command == "audit":
         failed = sum(rule.failed for rule in gate.rules)
-        rules = [f"{len(rules) - failed:,} of {len(rules):,} rules hold."]
-    return (Badge("Passed", "good") if gate.passed else Badge("Failed", "bad")), rules
+        return [f"{len(gate.rules) - failed:,} of {len(gate.rules):,} rules hold."]
+    return [
+        f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules
+    ]

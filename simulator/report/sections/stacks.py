@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from simulator.report.evidence import known
 from simulator.report.reading import Run
@@ -36,7 +36,6 @@ def stacks(run: Run) -> Section | None:
     differing = [
         axis for axis in names if any(one[axis].values != said[0][axis].values for one in said)
     ]
-    rows = [_row(axis, found) for axis in names if any(own[axis][0] for own in found.values())]
     sentences = []
     if len(sides) > 1:
         sentences.append(
@@ -51,27 +50,38 @@ def stacks(run: Run) -> Section | None:
         "What was compared, and how is it known that the stacks are like that?",
         sentences,
         notes=[*_alone(run), *_NOTES],
-        tables=[
-            Table(
-                ["axis", *(_title(manifest, side) for side in sides)],
-                rows,
-                "Every axis of the stacks; those that differ are marked"
-                if len(sides) > 1
-                else "Every axis of the stack",
-                marked=frozenset(at for at, row in enumerate(rows) if row[0] in differing),
-            ),
-            Table(
-                ["axis", "stack", "evidence", "source"],
-                [
-                    [axis, side, Badge(kind, kind.replace(" ", "-")), source]
-                    for axis in differing
-                    for side, own in found.items()
-                    for _, kind, source in [own[axis]]
-                ],
-                "How the axes that differ are known",
-            ),
-        ][: 2 if differing else 1],
+        tables=_tables(manifest, found, differing),
     )  # fmt: skip
+
+
+def _tables(
+    manifest: RunManifest, found: Mapping[str, Axes], differing: Sequence[str]
+) -> list[Table]:
+    """The axes that differ; folded, those that do not and how those that do are known."""
+    rows = {
+        axis: _row(axis, found)
+        for axis in next(iter(found.values()))
+        if any(own[axis][0] for own in found.values())
+    }
+    head = ["axis", *(_title(manifest, side) for side in found)]
+    same = [row for axis, row in rows.items() if axis not in differing]
+    if not differing:
+        return [Table(head, same, f"Every axis of the stack{'s' if len(found) > 1 else ''}")]
+    known: list[list[Cell]] = [
+        [axis, side, Badge(kind, kind.replace(" ", "-")), source]
+        for axis in differing
+        for side, own in found.items()
+        for _, kind, source in [own[axis]]
+    ]
+    other = [rows[axis] for axis in differing if axis in rows]
+    return [
+        Table(head, other, "The axes on which they differ", marked=frozenset(range(len(other)))),
+        *([Table(head, same, "The axes on which they agree", folded=True)] if same else []),
+        Table(
+            ["axis", "stack", "evidence", "source"], known,
+            "How the axes that differ are known", folded=True,
+        ),
+    ]  # fmt: skip
 
 
 _NOTES = (

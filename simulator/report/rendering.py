@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-LOOKS, PICTURES, RECORDS = 1_150_000, 350_000, 2_600_000
+LOOKS, PICTURES, RECORDS = 1_150_000, 450_000, 2_600_000
 """Bytes of looks in base64, of which worst flips take their part where they have pictures; and of
 compressed records. With plotly's 0.7 MB an ordinary page is under 2 MB, and one with very many
 records under 6 MB. What is more stays in the run.

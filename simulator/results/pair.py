@@ -76,6 +76,7 @@ class Flip(Typed):
 
     sample: str
     picture: str | None = Field(default=None, description="path below the run folder")
+    preview: str | None = Field(default=None, description="path of a small JPEG of the same")
 
 
 class SelfCheck(Typed):

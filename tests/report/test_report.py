@@ -284,7 +284,7 @@ def test_worst_flips_are_shown_with_what_changed(runs, name):
                "run, segmentation": r"pixels changed .+%, of these at boundaries .+%"}  # fmt: skip
     for picture in found.pictures:
         assert re.fullmatch(rf"00[ac]\.jpg: {changed[name]}", picture.words)
-        assert picture.data.startswith(b"\x89PNG")
+        assert picture.data.startswith(b"\xff\xd8")
 
 
 def in_a_shell(command):
@@ -359,7 +359,7 @@ def test_a_file_that_is_not_in_the_run_is_not_shown(tmp_path, name):
     place = folder / "summary.json"
     summary = json.loads(place.read_text())
     for flip in summary["worst_flips"]:
-        flip["picture"] = name
+        flip["preview"] = name
     place.write_text(json.dumps(summary))
 
     assert flips.worst(reading.read(folder)).pictures == []
@@ -372,8 +372,8 @@ def test_pictures_of_the_run_are_shown_up_to_a_budget(tmp_path, monkeypatch):
     folder = eight(tmp_path / "run")
     summary = json.loads((folder / "summary.json").read_text())
     for at, (flip, size) in enumerate(zip(summary["worst_flips"], (100, 400, 80), strict=False)):
-        flip["picture"] = f"{at}.png"
-        (folder / flip["picture"]).write_bytes(PNG + b"\0" * (size - len(PNG)))
+        flip["preview"] = f"{at}.png"
+        (folder / flip["preview"]).write_bytes(PNG + b"\0" * (size - len(PNG)))
     (folder / "summary.json").write_text(json.dumps(summary))
     monkeypatch.setattr(flips, "PICTURES", 270)
     found = flips.worst(reading.read(folder))
@@ -474,8 +474,8 @@ def test_a_page_is_under_its_size_whatever_is_too_large_for_it(tmp_path):
             (folder / one[key]).write_bytes(png(rng.integers(0, 256, (460, 460, 3), np.uint8)))
     summary = json.loads((folder / "summary.json").read_text())
     for at, flip in enumerate(summary["worst_flips"]):
-        flip["picture"] = f"{at}.png"
-        (folder / flip["picture"]).write_bytes(PNG + rng.bytes(1_200_000))
+        flip["preview"] = f"{at}.png"
+        (folder / flip["preview"]).write_bytes(PNG + rng.bytes(1_200_000))
     (folder / "summary.json").write_text(json.dumps(summary))
     written = page.write(folder)
 

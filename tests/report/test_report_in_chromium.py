@@ -99,7 +99,7 @@ def hostile(folder, name):
     (folder / "text.png").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(7)'/>")
     kinds = ["../../etc/passwd", "/etc/passwd", "link.png", "text.png", "x" * 4000, "a\0b"]
     for flip, picture in zip(summary["worst_flips"], kinds, strict=False):
-        flip["picture"] = picture
+        flip["preview"] = picture
     place.write_text(json.dumps(summary), encoding="utf-8")
     place = folder / "manifest.json"
     manifest = json.loads(place.read_text(encoding="utf-8"))

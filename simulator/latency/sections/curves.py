@@ -166,14 +166,14 @@ def _strip(summary: LatencySummary, known: Mapping[str, Look], top: float) -> di
     low, high = _frame(tail)
     shapes = []
     for words in summary["better"]:
-        look, end = known[words["stack"]], min(words["to_ms"] or high, high)
-        wide = end - max(low, words["from_ms"]) > 0.3 * (high - low)
+        look, end = known[words["stack"]], words["to_ms"] or 2 * high
+        wide = min(high, end) - max(low, words["from_ms"]) > 0.3 * (high - low)
         shapes.append({
             "type": "rect", "x0": words["from_ms"], "x1": end,
             "y0": -0.065 * top, "y1": -0.015 * top, "fillcolor": band(look.color),
             "line": {"color": look.color, "width": 1},
             "label": {"text": f"{text(words['stack'], 20)} is better" if wide else "",
-                      "font": {"size": 11}},
+                      "font": {"size": 11}, "textposition": "middle left"},
         })  # fmt: skip
     shapes += [upright(ms, name) for name, ms in _deadlines(tail).items()]
     return {"shapes": shapes}

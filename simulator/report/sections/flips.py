@@ -48,7 +48,7 @@ def worst(run: Run) -> Section | None:
     flips = [plain(flip) for flip in run.summary["worst_flips"]]
     pictures, size, left = [], 0, 0
     for flip in flips:
-        data = run.file(flip["picture"]) if flip.get("picture") else None
+        data = run.file(flip["preview"]) if flip.get("preview") else None
         if data is None:
             continue
         taken = -(-len(data) // 3) * 4

@@ -168,7 +168,7 @@ def _kept(run: Run) -> tuple[Sequence[Look], Sequence[View]]:
     entries = (run.summary.gallery or ()) if isinstance(run.summary, PairSummary) else ()
     kept: list[View] = []
     flips = run.summary.worst_flips if isinstance(run.summary, PairSummary) else ()
-    room = LOOKS - (PICTURES if any(flip.picture for flip in flips) else 0)
+    room = LOOKS - (PICTURES if any(flip.preview for flip in flips) else 0)
     for entry in entries:
         whole = _view(run, entry)
         view = whole if whole.bytes <= room else _view(run, entry, alone=False)

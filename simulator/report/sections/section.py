@@ -105,7 +105,7 @@ class Picture:
     """An image file of the run.
 
     Attributes:
-        data: its bytes, a PNG.
+        data: its bytes, a JPEG.
         words: what is seen.
     """
 

@@ -18,12 +18,13 @@ from command_lines import COMMANDS
 from made_pairs import blamed, effect, explained, pair
 from pyarrow import csv
 from pyarrow import parquet as pq
+from rich.console import Console
 from scipy import stats
 from test_looks_section import entry, png
 
 from simulator import cli
 from simulator.cache import VARIABLE
-from simulator.report import page, reading
+from simulator.report import page, reading, terminal
 from simulator.report.colors import BAD, CLEAR, EVEN, GOOD
 from simulator.report.sections import blame, flips, provenance, stacks, suites
 from simulator.report.sections.head import head
@@ -73,6 +74,28 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
     ]
     assert found.gate == Badge("NOT OK", "bad")
     assert found.rules == ["flip_rate > 1%: failed; got 62.5 %"]
+
+
+def test_the_figures_of_a_pair_are_seen_first_and_what_is_not_known_leaves_no_hole(tmp_path):
+    """Eight samples carry no p90, and chance may explain a loss of two answers of eight."""
+    found = head(reading.read(eight(tmp_path / "few"))).figures
+    n = 200
+    folder = pair(tmp_path / "many", [0] * n, [1] * 150 + [0] * 50, [0] * n)
+    many = head(reading.read(folder)).figures
+    unknown = head(reading.read(pair(tmp_path / "unlabelled", [0] * 4, [1] * 4))).figures
+
+    assert [(one.name, one.value, one.more, one.kind) for one in found] == [
+        ("answers changed", "5 of 8", "62.50%", ""),
+        ("top-1", "75.00% → 50.00%", "-25.00 points", ""),
+    ]
+    assert [(one.name, one.value, one.more, one.kind) for one in many] == [
+        ("answers changed", "150 of 200", "75.00%", ""),
+        ("top-1", "100.00% → 25.00%", "-75.00 points", "bad"),
+        ("p90 latency", "2.00 → 2.00 ms", "1.00 times", ""),
+    ]
+    assert [one.name for one in unknown] == ["answers changed"]
+    text = page.write(folder).read_text(encoding="utf-8")
+    assert text.index('class="tiles"') < text.index('id="stacks"')
 
 
 def test_flips_are_counted_by_class_and_kind(tmp_path):
@@ -216,6 +239,23 @@ def test_differing_axes_are_marked_and_every_stack_has_its_evidence(runs, name):
     assert not marked & {row[0] for row in same.rows} and same.folded and sources.folded
     assert marked == {"color", "resize"} | ({"decoder"} if name == "explain" else set())
     assert all(isinstance(cell[-1], Badge) for row in table.rows for cell in row[1:])
+
+
+def test_evidence_is_the_same_on_screen_and_page(runs):
+    """The profile says nothing of resize: Pillow ran, which says nothing of the device."""
+    run = reading.read(runs("run of another profile")[0])
+    _, _, sources = stacks.stacks(run).tables
+    page_says = {(axis, side): badge.word for axis, side, badge, _ in sources.rows}
+    with io.StringIO() as printed:
+        terminal.render(run.summary, "here", Console(file=printed, width=400))
+        screen = printed.getvalue()
+
+    for axis in run.summary.axes:
+        row = next(line for line in screen.splitlines() if line.split()[:1] == [axis.axis])
+        told = [page_says[axis.axis, side] for side in ("train", "deploy")]
+        at = row.index(f"({told[0]})")
+        assert f"({told[1]})" in row[at + 1 :]
+    assert "not claimed" in page_says.values()
 
 
 def test_what_is_assumed_is_seen(runs):

@@ -30,9 +30,10 @@ def stages(run: Run) -> Section | None:
     drawn = distributions.boxes(values, known)
     if drawn is None:
         return None
+    every = Latency().keys()
     figures = [
         key
-        for key in Latency().keys()
+        for key in every
         if any(one[key] is not None for of in rows.values() for one in of.values())
     ]
     cells = [

@@ -14,6 +14,7 @@ from simulator.contract import Color, Key, Painter, Panel, Rectangle
 _BYTES = 1_000_000
 _SIDE, _SIDE_OF_THREE = 640, 480
 """The longest side of an image, in pixels of the drawing, for up to two columns and for more."""
+_FOR_A_PAGE: dict[str, Any] = {"quality": 80, "subsampling": "4:4:4", "optimize": True}
 _NARROWEST = 160
 _GAP = 8
 _DASH = 4
@@ -25,10 +26,9 @@ class PillowPainter(Painter):
     """Draws on ``PIL.Image`` and shrinks the drawing until its PNG fits into 1 MB."""
 
     def _png(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
-        columns = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
+        columns = _columns(panels)
         longest = max(max(panel.image.shape) for panel in panels)
-        side = _SIDE if columns <= 2 else _SIDE_OF_THREE
-        scale = side / longest if longest > side else float(max(1, side // 2 // longest))
+        scale = _scale(panels, _SIDE if columns <= 2 else _SIDE_OF_THREE)
         while True:
             sheet = _sheet([_drawn(panel, scale) for panel in panels], panels, legend, columns)
             file = io.BytesIO()
@@ -37,6 +37,23 @@ class PillowPainter(Painter):
             if size <= _BYTES or scale * longest <= _NARROWEST:
                 return file.getvalue()
             scale *= 0.97 * math.sqrt(_BYTES / size)
+
+    def _jpeg(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
+        scale = _scale(panels, _SIDE_OF_THREE)
+        drawn = [_drawn(panel, scale) for panel in panels]
+        file = io.BytesIO()
+        _sheet(drawn, panels, legend, _columns(panels)).save(file, "JPEG", **_FOR_A_PAGE)
+        return file.getvalue()
+
+
+def _columns(panels: Sequence[Panel]) -> int:
+    return len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
+
+
+def _scale(panels: Sequence[Panel], side: int) -> float:
+    """What brings the longest image to *side* pixels, and small ones to half of it at most."""
+    longest = max(max(panel.image.shape) for panel in panels)
+    return side / longest if longest > side else float(max(1, side // 2 // longest))
 
 
 def _drawn(panel: Panel, scale: float) -> Any:

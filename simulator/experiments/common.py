@@ -175,7 +175,9 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
-                "axes": {axis: _axis(stack, axis) for axis in every},
+                "axes": {
+                    axis: axes.described(stack.profile, stack.choices, axis) for axis in every
+                },
             }
             for stack in stacks
         },
@@ -187,14 +189,6 @@ def _recordings(stack: Stack) -> dict[str, str]:
     chosen = stack.profile, stack.choices
     found = {stage: recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
     return {str(stage): one.digest for stage, one in found.items() if one}
-
-
-def _axis(stack: Stack, axis: str) -> dict[str, Any]:
-    """A stack's values on an axis, and the evidence for them."""
-    kind, source = axes.evidence(stack.profile, stack.choices, axis)
-    values = axes.flat(axes.value(stack.profile, stack.choices, axis))
-    claimed = axes.is_claimed(stack.profile, axis)
-    return {"values": values, "evidence": str(kind), "source": source, "claimed": claimed}
 
 
 def run_and_keep(

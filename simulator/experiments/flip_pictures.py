@@ -111,7 +111,7 @@ def draw(
     seen: Mapping[str, FlipSeen],
     run: RunWriter,
 ) -> None:
-    """Write a picture of each worst flip to the run, and its path into the flip's ``picture``.
+    """Write each worst flip to the run: a ``picture``, and a ``preview`` for the page.
 
     Args:
         session: for its task.
@@ -124,18 +124,21 @@ def draw(
         return
     session.show.say("drawing the worst flips")
 
-    def png(one: FlipSeen | None) -> bytes | None:
+    def both(one: FlipSeen | None) -> tuple[bytes, bytes] | None:
         if one is None:
             return None
-        return found.png(task.view().panels(task, one.images, one.before, one.after, one.truth))
+        panels = task.view().panels(task, one.images, one.before, one.after, one.truth)
+        return found.png(panels), found.jpeg(panels)
 
     with ThreadPoolExecutor(session.workers) as pool:
-        drawn = list(pool.map(png, [seen.get(flip["sample"]) for flip in flips]))
+        drawn = list(pool.map(both, [seen.get(flip["sample"]) for flip in flips]))
     for number, (flip, content) in enumerate(zip(flips, drawn, strict=True), start=1):
         if content is not None:
             stem = flip["sample"].rpartition("/")[2].rpartition(".")[0]
-            flip["picture"] = f"{PICTURES}/{number:02}-{stem}.png"
-            run.write_file(flip["picture"], content)
+            names = {"picture": f"{stem}.png", "preview": f"{stem}.jpg"}
+            flip |= {key: f"{PICTURES}/{number:02}-{name}" for key, name in names.items()}
+            for key, data in zip(names, content, strict=True):
+                run.write_file(flip[key], data)
 
 
 def painter() -> Painter | None:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from simulator.contract import U8
 
-LONGEST = 512
-"""The largest longer side of a thumbnail, in pixels."""
+LONGEST = 320
+"""The largest longer side of a thumbnail, in pixels: the width that the report gives it."""
 WINDOW = 320
 """Rows and columns that are shown of a larger tensor; it is cut, never resampled."""
 

@@ -143,11 +143,11 @@ def latency(
 
 def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"axis": axis, "effect": effect}
-    flats = [axes.flat(axes.value(s.profile, s.choices, axis)) for s in stacks]
-    for stack, own, other in zip(stacks, flats, reversed(flats), strict=True):
-        kind, source = axes.evidence(stack.profile, stack.choices, axis)
-        differs = {k: v for k, v in own.items() if k not in other or other[k] != v}
-        entry[stack.side] = {"values": differs, "evidence": str(kind), "source": source}
+    said = [axes.described(stack.profile, stack.choices, axis) for stack in stacks]
+    for stack, own, other in zip(stacks, said, reversed(said), strict=True):
+        known = other["values"]
+        differs = {k: v for k, v in own["values"].items() if k not in known or known[k] != v}
+        entry[stack.side] = own | {"values": differs}
     return entry
 
 

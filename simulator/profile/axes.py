@@ -113,6 +113,17 @@ def is_claimed(profile: Profile, axis: str) -> bool:
     return _place(profile, axis)[0] in claims(profile)
 
 
+def described(profile: Profile, choices: Choices, axis: str) -> dict[str, Any]:
+    """Return what a stack says on an axis, flat, and how that is known."""
+    kind, source = evidence(profile, choices, axis)
+    return {
+        "values": flat(value(profile, choices, axis)),
+        "evidence": str(kind),
+        "source": source,
+        "claimed": is_claimed(profile, axis),
+    }
+
+
 def refuse_recorded(*profiles: Profile) -> None:
     """Refuse profiles that replay a recording: their axes cannot be swapped one by one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -14,18 +15,17 @@ from pathlib import Path
 import jinja2
 import pyarrow as pa
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from simulator.errors import RunError, UserError, one_line
 from simulator.notices import Notice
+from simulator.report.colors import DARK, css
 from simulator.report.reading import Run, read
-from simulator.report.rendering import content, render
+from simulator.report.rendering import charts, content, render
 from simulator.report.rules import notes
 from simulator.report.sections.head import head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import PARTS, Section
 from simulator.report.sections.stacks import overview
-from simulator.report.sections.style import DARK
 from simulator.report.words import PAGE
 from simulator.results.audits import AuditSummary
 from simulator.results.shared import ModelSummary, Skipped
@@ -74,11 +74,15 @@ def write(folder: Path, out: Path | None = None) -> Path:
 def html(run: Run) -> str:
     """Return the page.
 
-    Scripts are allowed by their hashes alone, and connections not at all (Content Security
+    Plotly is in it compressed, where there is a figure, and the page inflates it. Scripts are
+    allowed by their hashes alone, and connections not at all (Content Security
     Policy, level 3): what a data set may call its files runs nowhere.
     """
     sections = sections_of(run)
-    scripts = [get_plotlyjs(), *map(content, ("page.js", "gallery.js"))]
+    scripts = [*map(content, ("page.js", "gallery.js"))]
+    packed = charts() if any(one.panels for one in sections) else None
+    allowed = [script.encode() for script in scripts]
+    allowed += [gzip.decompress(packed)] if packed else []
     return render(
         "report.html.j2",
         head=head(run),
@@ -88,9 +92,10 @@ def html(run: Run) -> str:
         created=run.manifest.created,
         sections=sections,
         records=records(run),
-        style=Markup("\n".join(map(content, ("page.css", "gallery.css")))),
+        style=Markup("\n".join([css(), *map(content, ("page.css", "gallery.css"))])),
         scripts=[Markup(script) for script in scripts],
-        hashes=[_hash(script) for script in scripts],
+        hashes=[_hash(script) for script in allowed],
+        charts=base64.b64encode(packed).decode() if packed else None,
         figures=_embedded(sections),
     )
 
@@ -139,5 +144,5 @@ def _embedded(sections: Sequence[Section]) -> Markup:
     return Markup(data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _hash(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _hash(script: bytes) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()

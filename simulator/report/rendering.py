@@ -9,11 +9,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-PICTURES, LOOKS, RECORDS = 2_200_000, 3_000_000, 2_600_000
-"""Bytes of worst flips, of looks (in base64) and of compressed records: with plotly's 4.9 MB, and a
-third more where bytes become base64, a page is under 15 MB. What is more stays in the run.
+LOOKS, PICTURES, RECORDS = 1_150_000, 450_000, 2_600_000
+"""Bytes of looks in base64, of which worst flips take their part where they have pictures; and of
+compressed records. With plotly's 0.7 MB an ordinary page is under 2 MB, and one with very many
+records under 6 MB. What is more stays in the run.
 """
 _ROOM = "templates"
+_CHARTS = ("plotlyjs", "plotly-cartesian.min.js.gz")
 
 
 def render(name: str, **values: Any) -> Markup:
@@ -27,6 +29,11 @@ def render(name: str, **values: Any) -> Markup:
     )
     environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
     return Markup(environment.get_template(name).render(values))
+
+
+def charts() -> bytes:
+    """Return plotly.js with the charts that a page has, compressed by gzip."""
+    return resources.files("simulator.report").joinpath(*_CHARTS).read_bytes()
 
 
 def content(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from simulator.report.evidence import UNCLAIMED, known
 from simulator.report.words import title
 from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
 from simulator.results.shared import RuleOutcome
@@ -96,10 +97,9 @@ def evidence(stack: AuditedStack, differing: Sequence[str] = ()) -> str:
     """
     kinds: dict[str, list[str]] = {}
     for axis, kind in stack.evidence.items():
-        if kind != "native":
-            kinds.setdefault(kind, []).append(axis)
-        elif axis in differing and axis not in stack.claimed:
-            kinds.setdefault("not claimed", []).append(axis)
+        word = known(kind, axis in stack.claimed)
+        if word != "native" and (word != UNCLAIMED or axis in differing):
+            kinds.setdefault(word, []).append(axis)
     words = "; ".join(f"{kind}: {', '.join(axes)}" for kind, axes in kinds.items())
     return words or ("native" if stack.claimed else "nothing is claimed")
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report import rules
+from simulator.report.evidence import known
 from simulator.report.words import differences, ends, named, no_effect, points, run_on, settings
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Summary
@@ -76,7 +77,9 @@ def _answered(alone: Alone | None, effect: str) -> str:
 
 
 def _side(side: AxisSide) -> str:
-    return f"{escape(settings(side.values) or NOTHING)} [dim]({side.evidence})[/]"
+    return (
+        f"{escape(settings(side.values) or NOTHING)} [dim]({known(side.evidence, side.claimed)})[/]"
+    )
 
 
 def _effect(effect: AxisEffect | None, unit: str) -> str:

@@ -60,6 +60,11 @@ def title(task: str, metric: str) -> str:
     return "flip rate" if metric == "flip_rate" else TASKS[task].view().metric(metric)
 
 
+def better(metric: str) -> int:
+    """Return 1 where more of a metric is better, and -1 where less is: of answers that change."""
+    return -1 if metric == "flip_rate" else 1
+
+
 def heading(task: str, metric: str) -> str:
     """Return a metric as it begins a line; a name with capitals of its own stays as it is."""
     name = title(task, metric)
@@ -114,7 +119,7 @@ def between(ci95: Sequence[float | None] | None) -> str:
 def points(effect: Effect | Delta | None) -> str:
     """Return an effect's value in points, with its sign; a dash where it is not known."""
     value = None if effect is None else effect.value
-    return "–" if value is None or isnan(value) else f"{100 * value:+.2f}"
+    return "–" if value is None or isnan(value) else f"{round(100 * value, 2) + 0.0:+.2f}"
 
 
 def is_significant(effect: AdjustedEffect) -> bool:

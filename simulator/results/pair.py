@@ -24,6 +24,7 @@ class AxisSide(Typed):
     values: dict[str, Any] = Field(description="fields that the other stack says differently")
     evidence: str = Field(description="kind of evidence")
     source: str = Field(description="where that is known from")
+    claimed: bool = Field(description="whether the profile itself claims it")
 
 
 class AxisEffect(Typed):
@@ -75,6 +76,7 @@ class Flip(Typed):
 
     sample: str
     picture: str | None = Field(default=None, description="path below the run folder")
+    preview: str | None = Field(default=None, description="path of a small JPEG of the same")
 
 
 class SelfCheck(Typed):

@@ -204,6 +204,8 @@ class _Sketch(Painter):
             expect(entry.words, f"words for the color {entry.color} expected, got none")
         return b""
 
+    _jpeg = _png
+
 
 def _sets(subject: Specimen) -> dict[str, list[Case]]:
     cases = changed(subject)

@@ -264,6 +264,21 @@ def test_noise_of_six_megapixels_fits_into_a_megabyte(painter):
     assert len(painter.png([Panel(image, "train"), Panel(image, "deploy")])) <= 1_000_000
 
 
+def test_a_drawing_for_a_page_is_small_and_keeps_its_colors(painter):
+    """Of smooth noise, which has more detail than a photograph; colors within 10 of 255."""
+    rough = np.random.default_rng(0).integers(0, 256, (60, 80, 3)).astype(np.uint8)
+    image = np.array(Image.fromarray(rough).resize((640, 480), Image.Resampling.BICUBIC))
+    panels = [Panel(image, name, (Rectangle((64, 48, 320, 240), RED, width=4),))
+              for name in ("train", "deploy")]  # fmt: skip
+    content = painter.jpeg(panels)
+    sheet = decoded(content)
+
+    assert content.startswith(b"\xff\xd8") and len(content) <= 150_000
+    assert sheet.shape[1] <= 2 * 480 + 3 * 8
+    near = (abs(sheet.astype(int) - RED).max(axis=2) <= 10).sum()
+    assert near > 2 * 2 * 2 * (192 + 144)  # of the 4 pixels of width at least 2
+
+
 number = st.one_of(st.floats(), st.floats(-50, 150), st.integers(-10, 70).map(float))
 
 

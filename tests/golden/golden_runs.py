@@ -20,7 +20,7 @@ INEXACT = {"pair_int8"}
 """Runs whose outputs need not be the same to the last bit everywhere: without digests."""
 TIMES = {
     "seconds", "workers", "machine", "latency_ms", "percentiles", "ratio", "spread", "conditions",
-    "protocol", "times", "missing", "bundle", "source", "schema",
+    "protocol", "times", "missing", "bundle", "source", "claimed", "preview", "schema",
 }  # fmt: skip
 """Parts of a summary that are a clock's, the machine's, a path, words about a library, or the
 version of its shape."""

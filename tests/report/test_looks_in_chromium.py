@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 from test_looks_section import effect, entry, feature, noise, png, run_of
 
-from simulator.report.sections.gallery import looks
+from simulator.report.colors import css
+from simulator.report.sections.gallery import looks, more_looks
 
 CANVAS = """(number) => {
     const shown = document.querySelectorAll("canvas")[number];
@@ -61,7 +62,8 @@ def opened(browser, request, tmp_path):
 
 
 def page(folder, entries):
-    section = looks(run_of(folder, entries))
+    run = run_of(folder, entries)
+    shown = "".join(part.html for part in (looks(run), more_looks(run)) if part)
     style, more, script = (
         resources.files("simulator.report").joinpath("templates", name).read_text()
         for name in ("page.css", "gallery.css", "gallery.js")
@@ -72,7 +74,7 @@ def page(folder, entries):
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; script-src '
         f"'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{style}{more}</style></head><body><main><section>{section.html}</section></main>"
+        f"<style>{css()}{style}{more}</style></head><body><main><section>{shown}</section></main>"
         f"<script>{script}</script></body></html>"
     )
 

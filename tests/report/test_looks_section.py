@@ -55,7 +55,9 @@ def feature(**changed):
 def run_of(folder, entries):
     """A run of which only the pictures count."""
     looks = [Look.model_validate(entry) for entry in entries]
-    return Run(folder, None, PairSummary.model_construct(gallery=looks), pa.table({}))
+    return Run(
+        folder, None, PairSummary.model_construct(gallery=looks, worst_flips=[]), pa.table({})
+    )
 
 
 @pytest.fixture
@@ -191,23 +193,30 @@ def test_only_pictures_of_the_run_are_shown(section, tmp_path, path):
     assert not alone.all("input") and not none.all("canvas")
 
 
-def test_the_section_is_bounded(section, tmp_path):
-    """Noise of 320x320 is 0.31 MB, and 0.41 MB in base64: three images have 2.5 MB."""
-    for number in range(8):
-        (tmp_path / "looks" / f"{number}.png").write_bytes(png(noise(number, (320, 320))))
+def test_the_sections_are_bounded_and_the_worst_flip_comes_first(section, tmp_path):
+    """Noise of 200x200 is 0.16 MB in base64: of five tensors each, one image has room whole.
+
+    The second one has room for three more tensors, those of the two stacks alone.
+    """
+    for number in range(20):
+        (tmp_path / "looks" / f"{number}.png").write_bytes(png(noise(number, (200, 200))))
     made = [
         entry(
             sample=f"{at}.jpg", picture=None,
-            train=f"looks/{2 * at}.png", deploy=f"looks/{2 * at + 1}.png", axes={},
+            train=f"looks/{5 * at}.png", deploy=f"looks/{5 * at + 1}.png",
+            axes={f"axis {n}": {"picture": f"looks/{5 * at + n}.png"} for n in (2, 3, 4)},
         )
         for at in range(4)
     ]  # fmt: skip
 
     found = section(*made)
+    more = gallery.more_looks(run_of(tmp_path, made))
 
-    assert 2_400_000 < len(found.html) < 3_000_000
-    assert Elements(found.html).text.count(".jpg") == 3
-    assert any("3 of 4 images are shown" in note for note in found.notes)
+    assert 750_000 < len(found.html) < 850_000
+    assert [name in Elements(found.html).text for name in ("0.jpg", "axis 4 alone")] == [True] * 2
+    assert "1.jpg" in Elements(more.html).text and "alone:" not in Elements(more.html).text
+    assert len(found.html) + len(more.html) < 1_200_000
+    assert any("2 of 4 images are shown" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

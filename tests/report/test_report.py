@@ -18,16 +18,17 @@ from command_lines import COMMANDS
 from made_pairs import blamed, effect, explained, pair
 from pyarrow import csv
 from pyarrow import parquet as pq
+from rich.console import Console
 from scipy import stats
 from test_looks_section import entry, png
 
 from simulator import cli
 from simulator.cache import VARIABLE
-from simulator.report import page, reading
+from simulator.report import page, reading, terminal
+from simulator.report.colors import BAD, CLEAR, EVEN, GOOD
 from simulator.report.sections import blame, flips, provenance, stacks, suites
 from simulator.report.sections.head import head
 from simulator.report.sections.section import Badge
-from simulator.report.sections.style import BAR
 from simulator.tasks.classification import sections as classified
 
 PNG = base64.b64decode(
@@ -71,8 +72,30 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
         "chance may explain.",
         "Next: simulate explain, with the same options.",
     ]
-    assert found.gate == Badge("Failed", "bad")
+    assert found.gate == Badge("NOT OK", "bad")
     assert found.rules == ["flip_rate > 1%: failed; got 62.5 %"]
+
+
+def test_the_figures_of_a_pair_are_seen_first_and_what_is_not_known_leaves_no_hole(tmp_path):
+    """Eight samples carry no p90, and chance may explain a loss of two answers of eight."""
+    found = head(reading.read(eight(tmp_path / "few"))).figures
+    n = 200
+    folder = pair(tmp_path / "many", [0] * n, [1] * 150 + [0] * 50, [0] * n)
+    many = head(reading.read(folder)).figures
+    unknown = head(reading.read(pair(tmp_path / "unlabelled", [0] * 4, [1] * 4))).figures
+
+    assert [(one.name, one.value, one.more, one.kind) for one in found] == [
+        ("answers changed", "5 of 8", "62.50%", ""),
+        ("top-1", "75.00% → 50.00%", "-25.00 points", ""),
+    ]
+    assert [(one.name, one.value, one.more, one.kind) for one in many] == [
+        ("answers changed", "150 of 200", "75.00%", ""),
+        ("top-1", "100.00% → 25.00%", "-75.00 points", "bad"),
+        ("p90 latency", "2.00 → 2.00 ms", "1.00 times", ""),
+    ]
+    assert [one.name for one in unknown] == ["answers changed"]
+    text = page.write(folder).read_text(encoding="utf-8")
+    assert text.index('class="tiles"') < text.index('id="stacks"')
 
 
 def test_flips_are_counted_by_class_and_kind(tmp_path):
@@ -151,11 +174,12 @@ def explanation(tmp_path):
 
 
 def test_the_waterfall_sums_to_the_total(explanation):
-    (bars,) = blame.waterfall(explanation).panels[0].figure.data
+    _, bars = blame.waterfall(explanation).panels[0].figure.data
 
     assert list(bars.y) == ["decoder", "color", "resize", "in all"]
-    assert list(bars.x[:3]) == pytest.approx([-1, 0.25, -4.25]) and sum(bars.x[:3]) == -5
-    assert list(bars.measure) == ["relative"] * 3 + ["total"]
+    assert list(bars.x) == pytest.approx([-1, 0.25, -4.25, -5])
+    assert list(bars.base) == pytest.approx([0, -1, -0.75, 0])
+    assert list(bars.marker.color) == [BAD, GOOD, BAD, BAD]
     assert list(bars.text) == ["-1.00", "+0.25", "-4.25", "-5.00"]
 
 
@@ -165,7 +189,8 @@ def test_only_shares_that_are_more_than_chance_are_filled(explanation):
     (bars,) = drawing.panels[0].figure.data
 
     assert list(bars.x) == pytest.approx([-2, -3, 0])
-    assert [color == BAR for color in bars.marker.color] == [False, True, False]
+    assert list(bars.marker.color) == [CLEAR, BAD, CLEAR]
+    assert list(bars.marker.line.color) == [BAD, BAD, EVEN]
     assert list(bars.error_x.array) == pytest.approx([3, 1, 0])
     assert list(bars.error_x.arrayminus) == pytest.approx([1, 1, 0])
     assert drawing.tables[0].marked == {1}
@@ -199,18 +224,38 @@ def test_steps_and_shares_of_a_real_run_sum_to_its_total(runs):
 
     for show in (blame.waterfall, blame.shapley):
         for panel, total in zip(show(run).panels, (200 / 3, -200 / 3), strict=True):
-            (bars,) = panel.figure.data
-            assert sum(x for x in bars.x if x is not None) == pytest.approx(total)
+            found = dict(zip(panel.figure.data[-1].y, panel.figure.data[-1].x, strict=True))
+            assert found.pop("in all", total) == pytest.approx(total)
+            assert sum(found.values()) == pytest.approx(total)
 
 
 @pytest.mark.parametrize("name", ["run", "explain"])
 def test_differing_axes_are_marked_and_every_stack_has_its_evidence(runs, name):
     section = stacks.stacks(reading.read(runs(name)[0]))
-    table, _ = section.tables
+    table, same, sources = section.tables
 
     marked = {table.rows[at][0] for at in table.marked}
+    assert {row[0] for row in table.rows} == marked == {row[0] for row in sources.rows}
+    assert not marked & {row[0] for row in same.rows} and same.folded and sources.folded
     assert marked == {"color", "resize"} | ({"decoder"} if name == "explain" else set())
     assert all(isinstance(cell[-1], Badge) for row in table.rows for cell in row[1:])
+
+
+def test_evidence_is_the_same_on_screen_and_page(runs):
+    """The profile says nothing of resize: Pillow ran, which says nothing of the device."""
+    run = reading.read(runs("run of another profile")[0])
+    _, _, sources = stacks.stacks(run).tables
+    page_says = {(axis, side): badge.word for axis, side, badge, _ in sources.rows}
+    with io.StringIO() as printed:
+        terminal.render(run.summary, "here", Console(file=printed, width=400))
+        screen = printed.getvalue()
+
+    for axis in run.summary.axes:
+        row = next(line for line in screen.splitlines() if line.split()[:1] == [axis.axis])
+        told = [page_says[axis.axis, side] for side in ("train", "deploy")]
+        at = row.index(f"({told[0]})")
+        assert f"({told[1]})" in row[at + 1 :]
+    assert "not claimed" in page_says.values()
 
 
 def test_what_is_assumed_is_seen(runs):
@@ -236,7 +281,7 @@ def test_what_is_assumed_of_a_suites_options_is_seen(runs):
 
 
 def test_a_swap_that_changes_nothing_is_called_so(tmp_path):
-    own = {"values": {}, "evidence": "native", "source": "here"}
+    own = {"values": {}, "evidence": "native", "source": "here", "claimed": True}
     sides = {"train": own, "deploy": own}
     none = {"axis": "decoder", "effect": {"samples": 32, "null": True}, **sides}
     some = {"axis": "resize", "effect": {"samples": 32, "null": False, "values_changed": 0.25,
@@ -279,7 +324,7 @@ def test_worst_flips_are_shown_with_what_changed(runs, name):
                "run, segmentation": r"pixels changed .+%, of these at boundaries .+%"}  # fmt: skip
     for picture in found.pictures:
         assert re.fullmatch(rf"00[ac]\.jpg: {changed[name]}", picture.words)
-        assert picture.data.startswith(b"\x89PNG")
+        assert picture.data.startswith(b"\xff\xd8")
 
 
 def in_a_shell(command):
@@ -354,7 +399,7 @@ def test_a_file_that_is_not_in_the_run_is_not_shown(tmp_path, name):
     place = folder / "summary.json"
     summary = json.loads(place.read_text())
     for flip in summary["worst_flips"]:
-        flip["picture"] = name
+        flip["preview"] = name
     place.write_text(json.dumps(summary))
 
     assert flips.worst(reading.read(folder)).pictures == []
@@ -363,14 +408,14 @@ def test_a_file_that_is_not_in_the_run_is_not_shown(tmp_path, name):
 
 
 def test_pictures_of_the_run_are_shown_up_to_a_budget(tmp_path, monkeypatch):
-    """The second picture is too large, the third one fits again."""
+    """The second picture is too large, the third one fits again; base64 takes a third more."""
     folder = eight(tmp_path / "run")
     summary = json.loads((folder / "summary.json").read_text())
     for at, (flip, size) in enumerate(zip(summary["worst_flips"], (100, 400, 80), strict=False)):
-        flip["picture"] = f"{at}.png"
-        (folder / flip["picture"]).write_bytes(PNG + b"\0" * (size - len(PNG)))
+        flip["preview"] = f"{at}.png"
+        (folder / flip["preview"]).write_bytes(PNG + b"\0" * (size - len(PNG)))
     (folder / "summary.json").write_text(json.dumps(summary))
-    monkeypatch.setattr(flips, "PICTURES", 200)
+    monkeypatch.setattr(flips, "PICTURES", 270)
     found = flips.worst(reading.read(folder))
 
     assert [len(one.data) for one in found.pictures] == [100, 80]
@@ -448,7 +493,7 @@ def test_fifty_thousand_samples_fit_a_page(tmp_path):
     )  # fmt: skip
     run = reading.read(folder)
 
-    assert page.write(folder).stat().st_size < 15_000_000
+    assert page.write(folder).stat().st_size < 6_000_000
     counted = pc.sum(pc.not_equal(pa.array(train), pa.array(deploy))).as_py()
     assert f"{counted:,} of 50,000 answers change" in head(run).answers[0]
     assert len(classified.classes(run).panels[0].figure.data[0].y) == 25
@@ -469,14 +514,14 @@ def test_a_page_is_under_its_size_whatever_is_too_large_for_it(tmp_path):
             (folder / one[key]).write_bytes(png(rng.integers(0, 256, (460, 460, 3), np.uint8)))
     summary = json.loads((folder / "summary.json").read_text())
     for at, flip in enumerate(summary["worst_flips"]):
-        flip["picture"] = f"{at}.png"
-        (folder / flip["picture"]).write_bytes(PNG + rng.bytes(1_200_000))
+        flip["preview"] = f"{at}.png"
+        (folder / flip["preview"]).write_bytes(PNG + rng.bytes(1_200_000))
     (folder / "summary.json").write_text(json.dumps(summary))
     written = page.write(folder)
 
-    assert written.stat().st_size < 15_000_000
+    assert written.stat().st_size < 6_000_000
     shown = words(folder)
-    assert "9 more pictures in the run's folder." in shown and "1 of 6 images are shown" in shown
+    assert "10 more pictures in the run's folder." in shown and "0 of 6 images are shown" in shown
 
 
 def test_records_too_large_for_a_page_stay_in_the_run(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def test_a_reader_never_sees_half_a_page(folder, monkeypatch):
     seen = []
 
     def replaced(draft, target):
-        seen.append((place.read_text(), os.path.getsize(draft) > 4_000_000, target))
+        seen.append((place.read_text(), os.path.getsize(draft) > 600_000, target))
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", replaced)
@@ -177,11 +177,11 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(folder, said):
 
 
 def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(folder):
-    """No file may be larger than a megabyte: what a full disk does to a page, in a process."""
+    """No file may be larger than half a megabyte: what a full disk does to a page, in a process."""
 
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
 
     code = "import sys; from simulator.cli import main; sys.exit(main())"
     done = subprocess.run(

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER
+from simulator.report.colors import FAINT, band
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import (
-    FAINT,
     Look,
-    band,
     counting,
     figure,
     looks,
@@ -174,7 +173,7 @@ def _strip(summary: LatencySummary, known: Mapping[str, Look], top: float) -> di
             "y0": -0.065 * top, "y1": -0.015 * top, "fillcolor": band(look.color),
             "line": {"color": look.color, "width": 1},
             "label": {"text": f"{text(words['stack'], 20)} is better" if wide else "",
-                      "font": {"size": 11}},
+                      "font": {"size": 11}, "textposition": "middle left"},
         })  # fmt: skip
     shapes += [upright(ms, name) for name, ms in _deadlines(tail).items()]
     return {"shapes": shapes}

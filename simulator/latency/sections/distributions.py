@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from simulator.contract.stage import timed_steps
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.report.colors import band
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import Look, band, figure, looks, milliseconds, text, upright
+from simulator.report.sections.style import Look, figure, looks, milliseconds, text, upright
 from simulator.results.timed import LatencySummary
 from simulator.results.times import Ints
 

@@ -25,12 +25,17 @@ def stages(run: Run) -> Section | None:
     if not isinstance(summary, PairSummary):
         return None
     rows = {"train": summary.latency_ms.train, "deploy": summary.latency_ms.deploy}
-    figures = Latency().keys()
     known = looks({"train": summary.train, "deploy": summary.deploy})
     values = {side: _columns(run.side(side)) for side in SIDES}
     drawn = distributions.boxes(values, known)
     if drawn is None:
         return None
+    every = Latency().keys()
+    figures = [
+        key
+        for key in every
+        if any(one[key] is not None for of in rows.values() for one in of.values())
+    ]
     cells = [
         [f"{side}, {kind}", *(_ms(rows[side][kind][key]) for key in figures)]
         for kind in (*timed_steps(), TOTAL)

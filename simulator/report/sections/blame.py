@@ -9,15 +9,16 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from simulator.report.colors import BACK, BAD, FAINT, GOOD, GRID, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import BACK, BAR, FAINT, GRID, TEXT, figure, text
-from simulator.report.words import ends, heading, is_significant, points, title
+from simulator.report.sections.style import figure, text
+from simulator.report.words import better, ends, heading, is_significant, points, title
 from simulator.results.suites import Blame, Effect, ExplainSummary
 
 _FOR_WORDS = 0.35
 """Of a waterfall's width, beside it, for the numbers at its bars."""
-_FROM_LOSS_TO_GAIN = [[0, "#d55e00"], [0.5, BACK], [1, "#004b87"]]
+_FROM_BAD_TO_GOOD = ((0, BAD), (0.5, BACK), (1, GOOD))
 _BLOCKS = {
     "swap_in": "alone",
     "swap_out": "repaired",
@@ -87,49 +88,51 @@ def _each(
         return None
     names = summary.axes
     panels = [
-        Panel(draw(names, blame), heading(summary.task, metric))
+        Panel(draw(names, blame, better(metric)), heading(summary.task, metric))
         for metric, blame in summary.blame.items()
     ]
     why = [] if panels else ["Nothing was measured that an axis could be blamed for."]
     return Section(key, name, question, (), panels, [*(notes if panels else ()), *why])
 
 
-def _waterfall(names: Sequence[str], blame: Blame) -> go.Figure:
+def _waterfall(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
     effects = [*(blame.waterfall[name] for name in names), blame["total"]]
     values = _in_points(effects)
-    steps = values[:-1].tolist()
+    steps = np.nan_to_num(values[:-1])
     places = [*map(text, names), "in all"]
-    trace = go.Waterfall(
-        x=[*steps, None], y=places, orientation="h", measure=[*["relative"] * len(names), "total"],
-        connector={"line": {"color": FAINT, "width": 1}},
-        increasing={"marker": {"color": "#004b87"}}, decreasing={"marker": {"color": "#d55e00"}},
-        totals={"marker": {"color": FAINT}},
+    ends = np.concatenate([[0], np.cumsum(steps)])
+    bars = go.Bar(
+        x=[*steps, ends[-1]], base=[*ends[:-1], 0], y=places, orientation="h",
+        marker=judged(turn * np.append(steps, ends[-1])),
         text=[points(effect) for effect in effects],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{y}: %{text} points<extra></extra>",
     )  # fmt: skip
-    drawn = figure([trace], 110 + 34 * len(places), "points", "", showlegend=False)
-    edges = np.concatenate([[0], np.nancumsum(steps)])
-    low, high = float(edges.min()), float(edges.max())
+    joints = go.Scatter(
+        x=np.repeat(ends[1:], 3), y=[one for at, name in enumerate(places[:-1])
+                                     for one in (name, places[at + 1], None)],
+        mode="lines", line={"color": FAINT, "width": 1}, hoverinfo="skip",
+    )  # fmt: skip
+    height = 110 + 34 * len(places)
+    drawn = figure([joints, bars], height, "points", "", showlegend=False)
+    low, high = float(ends.min()), float(ends.max())
     down, up = bool((values < 0).any()), bool((values > 0).any())
     left, right = ((_FOR_WORDS if side or down == up else 0.04) * ((high - low) or 1)
                    for side in (down, up))  # fmt: skip
     drawn.update_xaxes(range=[low - left, high + right], zeroline=True)
-    drawn.update_yaxes(autorange="reversed")
+    drawn.update_yaxes(type="category", categoryorder="array", categoryarray=places,
+                       autorange="reversed")  # fmt: skip
     return drawn
 
 
-def _shapley(names: Sequence[str], blame: Blame) -> go.Figure:
+def _shapley(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
     rows = [blame.shapley[name] for name in names]
     value = _in_points(rows)
     low, high = 100 * np.array([row.ci95 for row in rows], np.float64).T
     clear = list(map(is_significant, rows))
     trace = go.Bar(
         x=value, y=list(map(text, names)), orientation="h",
-        marker={
-            "color": [BAR if one else "rgba(0,0,0,0)" for one in clear],
-            "line": {"color": BAR, "width": 1.5},
-        },
+        marker=judged(turn * value, clear),
         error_x={
             "type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low,
             "color": TEXT, "thickness": 1.5, "width": 4,
@@ -144,7 +147,7 @@ def _shapley(names: Sequence[str], blame: Blame) -> go.Figure:
     return drawn
 
 
-def _matrix(names: Sequence[str], blame: Blame) -> go.Figure:
+def _matrix(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
     places = {name: at for at, name in enumerate(names)}
     z = np.full((len(names), len(names)), np.nan)
     words = np.full(z.shape, "", object)
@@ -156,8 +159,8 @@ def _matrix(names: Sequence[str], blame: Blame) -> go.Figure:
     labels = list(map(text, names))
     heat = go.Heatmap(
         x=labels[:-1], y=labels[1:], z=z[1:, :-1], text=words[1:, :-1], texttemplate="%{text}",
-        zmin=-most, zmax=most, colorscale=_FROM_LOSS_TO_GAIN, hoverongaps=False,
-        hovertemplate="%{x} and %{y}: %{z:+.2f} points<extra></extra>",
+        zmin=-most, zmax=most, colorscale=_FROM_BAD_TO_GOOD, reversescale=turn < 0,
+        hoverongaps=False, hovertemplate="%{x} and %{y}: %{z:+.2f} points<extra></extra>",
         colorbar={"thickness": 12, "outlinewidth": 0},
     )  # fmt: skip
     drawn = figure([heat], 130 + 44 * len(names), "", "")

@@ -48,13 +48,14 @@ def worst(run: Run) -> Section | None:
     flips = [plain(flip) for flip in run.summary["worst_flips"]]
     pictures, size, left = [], 0, 0
     for flip in flips:
-        data = run.file(flip["picture"]) if flip.get("picture") else None
+        data = run.file(flip["preview"]) if flip.get("preview") else None
         if data is None:
             continue
-        if size + len(data) > PICTURES:
+        taken = -(-len(data) // 3) * 4
+        if size + taken > PICTURES:
             left += 1
         else:
-            size += len(data)
+            size += taken
             said = zip(view.titles[:2], view.words(flip), strict=False)
             pictures.append(Picture(data, f"{flip['sample']}: {', '.join(map(' '.join, said))}"))
     sample = run.summary["sample_unit"]

@@ -6,12 +6,15 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+from markupsafe import Markup
 
 from simulator.contract import inspect
 from simulator.errors import SampleError
 from simulator.report.reading import Run
-from simulator.report.rendering import LOOKS, render
+from simulator.report.rendering import LOOKS, PICTURES, render
 from simulator.report.sections.section import Section, part
 from simulator.report.words import figure, share
 from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
@@ -115,36 +118,69 @@ class View:
         return sum(map(len, (*self.sources, *(one.source for one in shown if one))))
 
 
-@part(order=190)
+@part(order=25)
 def looks(run: Run) -> Section | None:
-    """Return the images that a run has kept as its networks saw them; None where it has none."""
-    if not isinstance(run.summary, PairSummary) or not run.summary.gallery:
+    """Return the worst flip as both networks saw it; None where a run has kept no image."""
+    entries, kept = _kept(run)
+    if not entries:
         return None
-    entries = run.summary.gallery
-    kept: list[View] = []
-    used = 0
-    for entry in entries:
-        view = _view(run, entry)
-        used += view.bytes
-        if used > LOOKS:
-            break
-        kept.append(view)
-    notes = list(dict.fromkeys(words for entry in entries for words in entry.missing))
+    notes = _reading(entries)
+    notes += dict.fromkeys(words for entry in entries for words in entry.missing)
     if len(kept) < len(entries):
         notes.append(
-            f"{len(kept)} of {len(entries)} images are shown: the pictures of more would take over "
-            f"{LOOKS // 1_000_000} MB; all are in the run folder"
+            f"{len(kept)} of {len(entries)} images are shown, which is what a page has room for; "
+            "all are in the run folder"
         )
     return Section(
         "looks",
-        "What the noise looks like",
+        f"What the noise looks like: {_why(entries[0])}",
         "What did each network see, and what is different?",
-        notes=[*_reading(entries), *notes],
-        html=render("gallery.html.j2", views=kept, steps=STEPS),
+        notes=notes,
+        html=_filled(kept[:1]) if kept else None,
     )
 
 
-def _view(run: Run, look: Look) -> View:
+@part(order=190)
+def more_looks(run: Run) -> Section | None:
+    """Return the other images that the page has room for, as the networks saw them."""
+    _, kept = _kept(run)
+    if len(kept) < 2:
+        return None
+    return Section(
+        "more-looks",
+        "More images as the networks saw them",
+        "Is it the same on other images?",
+        html=_filled(kept[1:], 2),
+    )
+
+
+def _why(first: Look) -> str:
+    return f"the {first.why}" if first.why == "worst flip" else first.why
+
+
+def _filled(views: Sequence[View], first: int = 1) -> Markup:
+    return render("gallery.html.j2", views=views, steps=STEPS, first=first)
+
+
+@lru_cache(maxsize=1)
+def _kept(run: Run) -> tuple[Sequence[Look], Sequence[View]]:
+    """What a run has kept, and what the page has room for: first whole, then without the axes."""
+    entries = (run.summary.gallery or ()) if isinstance(run.summary, PairSummary) else ()
+    kept: list[View] = []
+    flips = run.summary.worst_flips if isinstance(run.summary, PairSummary) else ()
+    room = LOOKS - (PICTURES if any(flip.preview for flip in flips) else 0)
+    for entry in entries:
+        whole = _view(run, entry)
+        view = whole if whole.bytes <= room else _view(run, entry, alone=False)
+        room -= view.bytes
+        if room < 0:
+            break
+        kept.append(view)
+    return entries, kept
+
+
+def _view(run: Run, look: Look, alone: bool = True) -> View:
+    """An image with all that was kept of it, or without what each axis does alone."""
     train, deploy = (_shown(run, look[side], WIDE) for side in ("train", "deploy"))
     choices = []
     if train:
@@ -154,6 +190,7 @@ def _view(run: Run, look: Look) -> View:
         found += [
             (f"train with deploy's {axis}", f"{axis} alone", one, _shown(run, one.picture, WIDE))
             for axis, one in look.axes.items()
+            if alone
         ]
         choices = [Choice(a, f"{b}: {_numbers(n)}", shown) for a, b, n, shown in found if shown]
     sole = next(((side, one) for side, one in (("train", train), ("deploy", deploy)) if one), None)
@@ -166,8 +203,8 @@ def _view(run: Run, look: Look) -> View:
         train if choices else None,
         choices,
         _start(look.difference.mean if look.difference else None),
-        [one for one in (_feature(run, entry) for entry in look.maps) if one],
-        look.notes,
+        [one for one in (_feature(run, entry) for entry in look.maps if alone) if one],
+        look.notes if alone else [*look.notes, "what each axis does alone is in the run folder"],
     )
 
 

@@ -9,15 +9,33 @@ from typing import Any
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
-from simulator.report.verdict import verdict
-from simulator.report.words import condition, named
+from simulator.report.verdict import WORDS, verdict
+from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Gate, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
+_KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided"}
 _GATELESS = ("explain", "sweep", "worst")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that is seen first.
+
+    Attributes:
+        name: of what.
+        value: the number, of both stacks where it has two.
+        more: a word on it.
+        kind: ``good`` or ``bad`` where it is that, and more than chance.
+    """
+
+    name: str
+    value: str
+    more: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +46,16 @@ class Head:
         title: of the page.
         question: one sentence.
         answers: a sentence each, the first one the answer.
-        gate: the verdict.
+        figures: what is seen first of a pair.
+        gate: the verdict; None where there is no rule.
         rules: a sentence for each rule of the gate.
     """
 
     title: str
     question: str
     answers: Sequence[str]
-    gate: Badge
+    figures: Sequence[Figure]
+    gate: Badge | None
     rules: Sequence[str]
 
 
@@ -44,8 +64,39 @@ def head(run: Run) -> Head:
     name, question = _COMMANDS[run.command](run.summary)
     told = verdict(run.summary)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
-    badge, rules = _gate(run.command, run.summary.gate)
-    return Head(name, f"{question}{_condition(run.summary)}", answers, badge, rules)
+    rules = _gate(run.command, run.summary.gate)
+    badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
+    figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
+    return Head(name, f"{question}{_condition(run.summary)}", answers, figures, badge, rules)
+
+
+def _figures(summary: PairSummary) -> list[Figure]:
+    """Changed answers, the headline metric and the p90 latency, as far as they are known."""
+    flips, found = summary.flips, []
+    changed = f"{flips.count:,} of {flips.units:,}"
+    units = "answers" if summary.unit == "image" else f"{summary.unit}s"
+    if flips.units:
+        found.append(Figure(f"{units} changed", changed, share(flips.rate, 2)))
+    if delta := summary.delta.get(summary.metric):
+        metric = summary.metric
+        old, new = (share(side.metric[metric], 2) for side in (summary.train, summary.deploy))
+        name = title(summary.task, metric)
+        moved = f"{points(delta)} points"
+        found.append(Figure(name, f"{old} → {new}", moved, _kind(delta.value, delta.ci95)))
+    slow = [rows["total"].p90 for rows in (summary.latency_ms.train, summary.latency_ms.deploy)
+            if "total" in rows and rows["total"].p90 is not None]  # fmt: skip
+    if len(slow) == 2:
+        times = f"{slow[1] / slow[0]:.2f} times" if slow[0] else ""
+        found.append(Figure("p90 latency", f"{slow[0]:.2f} → {slow[1]:.2f} ms", times))
+    return found
+
+
+def _kind(value: float | None, ci95: Sequence[float | None] | None) -> str:
+    """Whether an effect is good or bad; neither where chance may explain it."""
+    known = [end for end in ci95 or () if end is not None]
+    if value is None or len(known) < 2 or known[0] <= 0 <= known[1]:
+        return ""
+    return "good" if value > 0 else "bad"
 
 
 def _next(words: str | None) -> list[str]:
@@ -125,17 +176,17 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
 }
 
 
-def _gate(command: str, gate: Gate | AuditGate) -> tuple[Badge, list[str]]:
-    rules = [
-        f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules
-    ]
-    if not rules:
+def _gate(command: str, gate: Gate | AuditGate) -> list[str]:
+    """A sentence for each rule; why there is none."""
+    if not gate.rules:
         if command == "audit":
-            return Badge("No gate", "none"), ["The document has no rules."]
+            return ["The document has no rules."]
         if command in _GATELESS:
-            return Badge("No gate", "none"), [f"simulate {command} measures, and judges nothing."]
-        return Badge("No gate", "none"), ["No rule was given: --fail-on makes a gate of this run."]
+            return [f"simulate {command} measures, and judges nothing."]
+        return ["No rule was given: --fail-on makes a gate of this run."]
     if command == "audit":
         failed = sum(rule.failed for rule in gate.rules)
-        rules = [f"{len(rules) - failed:,} of {len(rules):,} rules hold."]
-    return (Badge("Passed", "good") if gate.passed else Badge("Failed", "bad")), rules
+        return [f"{len(gate.rules) - failed:,} of {len(gate.rules):,} rules hold."]
+    return [
+        f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules
+    ]

@@ -11,6 +11,9 @@ from markupsafe import Markup
 from simulator.entry_points import Table as OpenTable
 from simulator.report.reading import Run
 
+_LONG = 16
+"""Characters of a column's name for which a phone has no room beside others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -75,6 +78,7 @@ class Table:
         caption: what it is a table of.
         numbers: columns from this one on are numbers.
         marked: numbers of the rows that are to be seen first.
+        folded: whether only its caption is seen at first.
     """
 
     head: Sequence[str]
@@ -82,6 +86,18 @@ class Table:
     caption: str
     numbers: int = 99
     marked: frozenset[int] = frozenset()
+    folded: bool = False
+
+    @property
+    def narrow(self) -> str:
+        """How its rows stand on a phone: ``words`` below each other, ``many`` as running text.
+
+        Empty where its columns have room on a phone too.
+        """
+        if self.numbers >= len(self.head) > 2:
+            return "words"
+        wide = len(self.head) > 4 or max(map(len, self.head)) > _LONG
+        return "many" if wide else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,7 @@ class Picture:
     """An image file of the run.
 
     Attributes:
-        data: its bytes, a PNG.
+        data: its bytes, a JPEG.
         words: what is seen.
     """
 

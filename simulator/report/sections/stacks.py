@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from simulator.report.evidence import known
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, count, differences, no_effect, settings, share
@@ -11,7 +12,6 @@ from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
-UNCLAIMED = "not claimed"
 _LEFT = ("keep", "model")
 _MEANT_FOR_OTHERS = {"on_shape_change"}
 """Fields that say how others are taken; alone they say nothing."""
@@ -36,7 +36,6 @@ def stacks(run: Run) -> Section | None:
     differing = [
         axis for axis in names if any(one[axis].values != said[0][axis].values for one in said)
     ]
-    rows = [_row(axis, found) for axis in names if any(own[axis][0] for own in found.values())]
     sentences = []
     if len(sides) > 1:
         sentences.append(
@@ -51,27 +50,38 @@ def stacks(run: Run) -> Section | None:
         "What was compared, and how is it known that the stacks are like that?",
         sentences,
         notes=[*_alone(run), *_NOTES],
-        tables=[
-            Table(
-                ["axis", *(_title(manifest, side) for side in sides)],
-                rows,
-                "Every axis of the stacks; those that differ are marked"
-                if len(sides) > 1
-                else "Every axis of the stack",
-                marked=frozenset(at for at, row in enumerate(rows) if row[0] in differing),
-            ),
-            Table(
-                ["axis", "stack", "evidence", "source"],
-                [
-                    [axis, side, Badge(kind, kind.replace(" ", "-")), source]
-                    for axis in differing
-                    for side, own in found.items()
-                    for _, kind, source in [own[axis]]
-                ],
-                "How the axes that differ are known",
-            ),
-        ][: 2 if differing else 1],
+        tables=_tables(manifest, found, differing),
     )  # fmt: skip
+
+
+def _tables(
+    manifest: RunManifest, found: Mapping[str, Axes], differing: Sequence[str]
+) -> list[Table]:
+    """The axes that differ; folded, those that do not and how those that do are known."""
+    rows = {
+        axis: _row(axis, found)
+        for axis in next(iter(found.values()))
+        if any(own[axis][0] for own in found.values())
+    }
+    head = ["axis", *(_title(manifest, side) for side in found)]
+    same = [row for axis, row in rows.items() if axis not in differing]
+    if not differing:
+        return [Table(head, same, f"Every axis of the stack{'s' if len(found) > 1 else ''}")]
+    known: list[list[Cell]] = [
+        [axis, side, Badge(kind, kind.replace(" ", "-")), source]
+        for axis in differing
+        for side, own in found.items()
+        for _, kind, source in [own[axis]]
+    ]
+    other = [rows[axis] for axis in differing if axis in rows]
+    return [
+        Table(head, other, "The axes on which they differ", marked=frozenset(range(len(other)))),
+        *([Table(head, same, "The axes on which they agree", folded=True)] if same else []),
+        Table(
+            ["axis", "stack", "evidence", "source"], known,
+            "How the axes that differ are known", folded=True,
+        ),
+    ]  # fmt: skip
 
 
 _NOTES = (
@@ -103,14 +113,13 @@ def _assumed(command: str, manifest: RunManifest) -> list[str]:
 
 
 def _alone(run: Run) -> list[str]:
-    """What each differing axis of a pair does to the network's input, swapped alone."""
+    """What each differing axis of a pair does to answers and to pixels, swapped alone."""
     if not isinstance(run.summary, PairSummary):
         return []
-    found = []
+    found: dict[str, list[str]] = {}
     for one in run.summary.alone:
-        axes = " with ".join(one.axes)
-        words = one.why or f"{one.changed:,} of {one.units:,} answers change"
-        found.append(f"{axes} swapped alone: {words}.")
+        answers = one.why or f"{one.changed:,} of {one.units:,} answers change"
+        found.setdefault(" with ".join(one.axes), []).append(answers)
     for entry in run.summary.axes:
         effect = entry.effect
         if effect is None:
@@ -121,8 +130,10 @@ def _alone(run: Run) -> list[str]:
             words = " change in ".join(no_effect(effect, run.summary.sample_unit))
         else:
             words = f"{share(effect.values_changed)} of values change, {differences(effect)}"
-        found.append(f"{entry.axis} swapped alone: {words}.")
-    return found
+        found.setdefault(entry.axis, []).append(words)
+    return [
+        f"{axes} swapped alone: {'; '.join(dict.fromkeys(words))}." for axes, words in found.items()
+    ]
 
 
 def _title(manifest: RunManifest, side: str) -> str:
@@ -137,8 +148,7 @@ def _axes(axes: Mapping[str, StackAxis]) -> Axes:
     for axis, one in axes.items():
         said = {key: value for key, value in one.values.items() if value not in _LEFT}
         words = "" if set(said) <= _MEANT_FOR_OTHERS else settings(said)
-        silent = one.evidence == "native" and not one.claimed
-        found[axis] = (words, UNCLAIMED if silent else one.evidence, one.source)
+        found[axis] = (words, known(one.evidence, one.claimed), one.source)
     return found
 
 

@@ -10,44 +10,25 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from simulator.report.colors import BACK, FAINT, GRID, STACKS, TEXT
 from simulator.results.shared import Profile
 
-_STACKS = (
-    ("#004b87", "#8fd0ff", "solid", "circle", ""),
-    ("#d55e00", "#f0893a", "dash", "square", "/"),
-    ("#009e73", "#3cc79c", "dashdot", "diamond", "\\"),
-    ("#a63d7e", "#e79bc8", "longdash", "triangle-up", "x"),
-    ("#7a5c00", "#f0e442", "longdashdot", "cross", "-"),
-    ("#2e8fcb", "#3f9fdb", "4px 2px", "x", "."),
-    ("#5a5a5a", "#b5b5b5", "12px 4px", "pentagon", "|"),
-    ("#000001", "#fffffe", "8px 2px 2px 2px 2px 2px", "star", "+"),
+_SHAPES = (
+    ("solid", "circle", ""),
+    ("dash", "square", "/"),
+    ("dashdot", "diamond", "\\"),
+    ("longdash", "triangle-up", "x"),
+    ("longdashdot", "cross", "-"),
+    ("4px 2px", "x", "."),
+    ("12px 4px", "pentagon", "|"),
+    ("8px 2px 2px 2px 2px 2px", "star", "+"),
 )
-"""Light color, dark color, dash, symbol and hatching. The first two are far apart in lightness,
-so that a pair is told apart in grey; from the ninth stack on the colors have other dashes. The
-hues are those of Okabe and Ito, https://jfly.uni-koeln.de/color/, some darker to be seen on white.
-"""
-TEXT, GRID, FAINT, BACK = "#1c1c1c", "#dcdcdc", "#6b6b6b", "#fefefe"
-BAR = "#2e8fcb"
-"""Of bars under intervals: dark lines are seen on it, light ones on what it becomes at night."""
+"""Dash, symbol and hatching of each stack; from the ninth on the colors have other ones."""
 MARGIN = {"l": 56, "r": 12, "t": 8, "b": 48}
 _WIDE = 8
 """The slowest by the fastest, from which on an axis of times is logarithmic."""
 NAME, LEGEND = 100, 34
 """Characters after which names are cut in hovers and in the legend."""
-
-
-def band(color: str) -> str:
-    """Return a color to fill a band with, seen through."""
-    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.2)"
-
-
-DARK = {
-    TEXT: "#e8e8e8", GRID: "#3b3f45", FAINT: "#a0a0a0", BACK: "#17191d",
-    **{light: dark for light, dark, *_ in _STACKS},
-    **{band(light): band(dark) for light, dark, *_ in _STACKS},
-}  # fmt: skip
-"""What the page paints instead of each color where the reader's screen is dark."""
 
 
 def text(value: object, limit: int = NAME) -> str:
@@ -99,8 +80,8 @@ def looks(stacks: Mapping[str, Profile]) -> dict[str, Look]:
     found = {}
     for at, (side, stack) in enumerate(stacks.items()):
         name = side if side == stack.profile else f"{side} ({stack.profile})"
-        color, *_ = _STACKS[at % len(_STACKS)]
-        _, _, dash, symbol, hatch = _STACKS[(at + at // len(_STACKS)) % len(_STACKS)]
+        color, _ = STACKS[at % len(STACKS)]
+        dash, symbol, hatch = _SHAPES[(at + at // len(STACKS)) % len(_SHAPES)]
         found[side] = Look(name, text(name, LEGEND), color, dash, symbol, hatch)
     return found
 

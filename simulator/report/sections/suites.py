@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import plotly.graph_objects as go
 
+from simulator.report.colors import BAD, EVEN, GOOD, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import BAR, TEXT, figure, text
+from simulator.report.sections.style import figure, text
 from simulator.report.words import share, title
 from simulator.results.suites import OptionFigures, SweepSummary, WorstSummary
+
+_NOTES = ("Lines: 95 % intervals; filled: chance does not explain it, the interval leaves out 0.",)
+_MOVES = {-1: (BAD, "triangle-down"), 0: (EVEN, "circle"), 1: (GOOD, "triangle-up")}
+"""Color and symbol of a step, by the sign of what it does to the metric."""
 
 
 @part(order=30)
@@ -28,8 +35,9 @@ def options(run: Run) -> Section | None:
     drop = 100 * np.array([one.drop for _, one in rows], np.float64)
     ends = [one.drop_ci95 or (np.nan,) * 2 for _, one in rows]
     low, high = 100 * np.array(ends, np.float64).reshape(-1, 2).T
+    clear = [not (a <= 0 <= b) for a, b in zip(low, high, strict=True)]
     bars = go.Bar(
-        x=drop, y=names, orientation="h", marker={"color": BAR},
+        x=drop, y=names, orientation="h", marker=judged(-drop, clear),
         error_x={
             "type": "data", "symmetric": False, "array": high - drop,
             "arrayminus": drop - low, "color": TEXT, "thickness": 1.5, "width": 3,
@@ -52,7 +60,7 @@ def options(run: Run) -> Section | None:
         f"Options: {metric} lost, points",
         "What does each option cost by itself?",
         panels=[Panel(drawn)] if rows else [],
-        notes=[f"{name}: {why}" for name, why in summary.left_out.items()],
+        notes=[*_NOTES, *(f"{name}: {why}" for name, why in summary.left_out.items())],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )
 
@@ -74,10 +82,13 @@ def path(run: Run) -> Section | None:
         ("the trained stack", summary[metric]),
         *((s.added, s[metric]) for s in summary.path),
     ]
+    values = [value for _, value in steps]
+    moves = [0 if None in two else int(np.sign(two[1] - two[0])) for two in pairwise(values)]
     line = go.Scatter(
         x=[f"{at}. {text(name, 24)}" for at, (name, _) in enumerate(steps)],
-        y=[value for _, value in steps], mode="lines+markers", showlegend=False,
-        line={"color": "#d55e00", "width": 2}, marker={"color": "#d55e00", "size": 8},
+        y=values, mode="lines+markers", showlegend=False, line={"color": EVEN, "width": 2},
+        marker={"color": [EVEN, *(_MOVES[move][0] for move in moves)], "size": 11,
+                "symbol": ["circle", *(_MOVES[move][1] for move in moves)]},
         hovertemplate="%{x}: %{y:.2%}<extra></extra>",
     )  # fmt: skip
     drawn = figure([line], 380, "", title(summary.task, metric))

@@ -32,26 +32,43 @@
     paint(dark.matches).then(() => document.documentElement.setAttribute("data-drawn", dark.matches ? "dark" : "light"));
   const unfolded = [];
   let printing = false;
-  dark.addEventListener("change", () => printing || draw());
-  addEventListener("beforeprint", () => {
-    printing = true;
-    unfolded.push(...document.querySelectorAll("details:not([open])"));
-    for (const one of unfolded) one.open = true;
-    paint(false, PAPER);
+  const follow = () => {
+    dark.addEventListener("change", () => printing || draw());
+    addEventListener("beforeprint", () => {
+      printing = true;
+      unfolded.push(...document.querySelectorAll("details:not([open])"));
+      for (const one of unfolded) one.open = true;
+      paint(false, PAPER);
+    });
+    addEventListener("afterprint", () => {
+      printing = false;
+      for (const one of unfolded.splice(0)) one.open = false;
+      draw();
+    });
+    return draw();
+  };
+
+  // What the page has compressed, and in base64.
+  const inflated = (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
+  };
+  const load = async () => {
+    if (!document.getElementById("charts")) return;
+    const script = document.createElement("script");
+    script.textContent = await inflated("charts").text();
+    document.head.append(script); // the policy allows its hash
+  };
+  load().then(follow).catch((error) => {
+    for (const place of document.querySelectorAll("[data-figure]")) {
+      place.textContent = `This browser cannot draw the figure; its numbers are in summary.json. (${error})`;
+    }
   });
-  addEventListener("afterprint", () => {
-    printing = false;
-    for (const one of unfolded.splice(0)) one.open = false;
-    draw();
-  });
-  draw();
 
   const save = document.getElementById("records");
   save?.addEventListener("click", async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("packed").textContent), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([await new Response(stream).blob()], { type: "text/csv" }));
+    link.href = URL.createObjectURL(new Blob([await inflated("packed").blob()], { type: "text/csv" }));
     link.download = "records.csv";
     link.click();
     URL.revokeObjectURL(link.href);

@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from simulator.report.colors import BAD, EVEN, GOOD, TEXT
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
@@ -22,10 +23,11 @@ from simulator.tasks.classification.task import Classification
 
 CLASSES, CONFUSIONS, BINS = 25, 20, 10
 _UNJUDGED = "changed, without a label"
-_COLORS = {
-    "right→wrong": "#d55e00", "wrong→right": "#009e73", "wrong→other": "#7a5c00",
-    _UNJUDGED: "#5a5a5a",
+_LOOKS = {
+    "right→wrong": (BAD, "/"), "wrong→right": (GOOD, ""), "wrong→other": (EVEN, "."),
+    _UNJUDGED: (EVEN, ""),
 }  # fmt: skip
+"""Color and hatching of each kind of flip."""
 
 
 @part(order=200)
@@ -44,12 +46,12 @@ def classes(run: Run) -> Section | None:
         if before["prediction"] != after["prediction"]:
             counts.setdefault(one, Counter())[_kind(before, after)] += 1
     order = sorted(counts, key=lambda one: (-counts[one].total(), one))[:CLASSES]
-    kinds = [kind for kind in _COLORS if any(counts[one][kind] for one in order)]
+    kinds = [kind for kind in _LOOKS if any(counts[one][kind] for one in order)]
     names = [_named(run, one) for one in order]
     bars = [
         go.Bar(
             y=names, x=[counts[one][kind] for one in order], orientation="h", name=kind,
-            marker={"color": _COLORS[kind]},
+            marker={"color": _LOOKS[kind][0], "pattern": {"shape": _LOOKS[kind][1]}},
             customdata=[sizes[one] for one in order],
             hovertemplate=f"%{{y}}: {kind} %{{x}} of %{{customdata}} images<extra></extra>",
         )
@@ -97,10 +99,10 @@ def calibration(run: Run) -> Section | None:
     middle = np.array([np.median(margin[part]) for part in parts])
     trace = go.Scatter(
         x=middle, y=rates, mode="lines+markers", showlegend=False,
-        line={"color": "#004b87", "width": 2}, marker={"color": "#004b87", "size": 8},
+        line={"color": TEXT, "width": 2}, marker={"color": TEXT, "size": 8},
         error_y={
             "type": "data", "symmetric": False, "array": ends[:, 1] - rates,
-            "arrayminus": rates - ends[:, 0], "color": "#004b87", "thickness": 1.5, "width": 4,
+            "arrayminus": rates - ends[:, 0], "color": TEXT, "thickness": 1.5, "width": 4,
         },
         customdata=[
             [margin[part].min(), margin[part].max(), int(flipped[part].sum()), len(part)]
@@ -119,7 +121,7 @@ def calibration(run: Run) -> Section | None:
         [f"{low:,} of {flipped.sum():,} flips are in the half with the smaller margins."]
         if flipped.any()
         else ["No answer changed."],
-        [Panel(drawn)],
+        [Panel(drawn)] if flipped.any() else [],
         [
             f"Margin: the best score less the second best. {count(len(parts), 'bin')} of "
             f"{_sizes(parts)}, at their median margins; lines: 95 % Wilson intervals."

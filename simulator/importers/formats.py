@@ -183,7 +183,9 @@ def _guess(path: Path, raw: str) -> str:
             return "huggingface"
         if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
             return "timm"
-    elif re.search(r"^\s*\[(property|primary-gie)\]|^property\s*:", raw, re.MULTILINE):
+    elif re.search(
+        r"^\s*\[(property|primary-gie)\]|^property\s*:|^net-scale-factor\s*=", raw, re.MULTILINE
+    ):
         return "deepstream"
     elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
         return "rknn"

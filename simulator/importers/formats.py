@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
 from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.openvino_ir import read as read_ir
+from simulator.importers.openvino_model import read as read_openvino
 from simulator.importers.rknn import read as read_rknn
 from simulator.importers.timm import read as read_timm
 from simulator.importers.ultralytics import read as read_ultralytics
@@ -72,6 +74,10 @@ FORMATS: dict[str, Format] = {
     "rknn": Format(
         "RKNN-Toolkit2's model_config.yml (rknn_convert)",
         "rknn_model_zoo_int8", "rknn", read_rknn,
+    ),
+    "openvino": Format(
+        "OpenVINO's .xml with the steps of PrePostProcessor",
+        "openvino_ppp_fp32", "openvino", read_openvino,
     ),
 }  # fmt: skip
 
@@ -134,10 +140,6 @@ def _format(path: Path, raw: str, format: str | None) -> str:
     return format or _guess(path, raw)
 
 
-_PROCESSOR = {
-    "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
-    "do_normalize",
-}  # fmt: skip
 _COMMON = (
     "metadata",
     "model_config",
@@ -170,30 +172,32 @@ def _text(path: Path) -> str:
         raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
 
 
+_MARKS = (
+    (r"\A\s*<", "openvino"),
+    (r"^\s*\[(property|primary-gie)\]|^property\s*:|^net-scale-factor\s*=", "deepstream"),
+    (r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", "rknn"),
+    (r"^(models|evaluations)\s*:", "accuracy_checker"),
+    (r"^imgsz\s*:", "ultralytics"),
+)
+"""What only files of a format have, for those that are no JSON."""
+_KEYS = (
+    ({"image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+      "do_normalize"}, "huggingface"),
+    ({"pretrained_cfg", "crop_pct", "input_size"}, "timm"),
+)  # fmt: skip
+"""Keys that tell a JSON document's format."""
+
+
 def _guess(path: Path, raw: str) -> str:
+    found: Iterable[str] = ()
     if path.suffix == ".json" or raw.lstrip().startswith("{"):
         keys = set(_json(path, raw))
-        if keys & {
-            "image_processor",
-            "image_processor_type",
-            "feature_extractor_type",
-            "do_resize",
-            "do_normalize",
-        }:
-            return "huggingface"
-        if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
-            return "timm"
-    elif re.search(
-        r"^\s*\[(property|primary-gie)\]|^property\s*:|^net-scale-factor\s*=", raw, re.MULTILINE
-    ):
-        return "deepstream"
-    elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
-        return "rknn"
-    elif re.search(r"^(models|evaluations)\s*:", raw, re.MULTILINE):
-        return "accuracy_checker"
-    elif re.search(r"^imgsz\s*:", raw, re.MULTILINE):
-        return "ultralytics"
-    elif re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
+        found = (name for marks, name in _KEYS if keys & marks)
+    else:
+        found = (name for mark, name in _MARKS if re.search(mark, raw, re.MULTILINE))
+    if (name := next(iter(found), None)) is not None:
+        return name
+    if re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
         raise ProfileError(
             [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
              "[property], can be imported"]
@@ -206,6 +210,8 @@ def _parsed(format: str, path: Path, raw: str) -> Any:
     if format == "deepstream":
         is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
         return document.read(path) if is_yaml else raw
+    if format == "openvino":
+        return read_ir(path, raw)
     return _json(path, raw) if format in ("huggingface", "timm") else document.read(path)
 
 

@@ -17,9 +17,15 @@ from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
 from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.keras import read as read_keras
 from simulator.importers.openvino_ir import read as read_ir
 from simulator.importers.openvino_model import read as read_openvino
 from simulator.importers.rknn import read as read_rknn
+from simulator.importers.tflite import MOST
+from simulator.importers.tflite import is_one as is_tflite
+from simulator.importers.tflite import labels as label_tflite
+from simulator.importers.tflite import parse as parse_tflite
+from simulator.importers.tflite import read as read_tflite
 from simulator.importers.timm import read as read_timm
 from simulator.importers.ultralytics import read as read_ultralytics
 from simulator.importers.values import plain
@@ -79,6 +85,14 @@ FORMATS: dict[str, Format] = {
         "OpenVINO's .xml with the steps of PrePostProcessor",
         "openvino_ppp_fp32", "openvino", read_openvino,
     ),
+    "keras": Format(
+        "KerasHub's preprocessor.json or image_converter.json",
+        "keras_dataset_fp32", "keras", read_keras,
+    ),
+    "tflite": Format(
+        "TFLite Metadata of a .tflite, or of those in MediaPipe's .task",
+        "mediapipe_fp32", "tflite", read_tflite, label_tflite,
+    ),
 }  # fmt: skip
 
 
@@ -104,7 +118,7 @@ def convert(
     Raises:
         ProfileError: one line for everything that a profile cannot express.
     """
-    raw = _text(path)
+    raw = _raw(path)
     format = _format(path, raw, format)
     kind = FORMATS[format]
     parent = load(base or kind.base)
@@ -129,15 +143,15 @@ def entries(path: Path, format: str | None = None) -> list[str]:
     Raises:
         ProfileError: the file cannot be read, or its format is unknown.
     """
-    raw = _text(path)
+    raw = _raw(path)
     format = _format(path, raw, format)
     return FORMATS[format].entries(_parsed(format, path, raw))
 
 
-def _format(path: Path, raw: str, format: str | None) -> str:
+def _format(path: Path, raw: bytes, format: str | None) -> str:
     if format is not None and format not in FORMATS:
         raise ProfileError([unknown("format", format, FORMATS)])
-    return format or _guess(path, raw)
+    return format or ("tflite" if is_tflite(raw) else _guess(path, _text(path, raw)))
 
 
 _COMMON = (
@@ -157,19 +171,31 @@ def _extends(base: str) -> str:
     return name_of(place) or str(place.resolve())
 
 
-def _text(path: Path) -> str:
+def _raw(path: Path) -> bytes:
+    """Return a file's bytes; only a network in a file of its own may be large."""
     try:
         with open_file(path, LARGE) as file:
             raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
-            raise ProfileError([f"{path}: at most {MAX_BYTES:,} bytes can be imported"])
+            if is_tflite(raw):
+                raw += file.read(MOST)
+                most = MOST
+            else:
+                most = MAX_BYTES
+    except OSError as error:
+        raise ProfileError([f"{path}: cannot be read: {error.strerror or error}"]) from error
+    except ValueError as error:
+        raise ProfileError([f"{path}: cannot be read: {error}"]) from error
+    if len(raw) > most:
+        raise ProfileError([f"{path}: at most {most:,} bytes can be imported"])
+    return raw
+
+
+def _text(path: Path, raw: bytes) -> str:
+    try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ProfileError([f"{path}:{line}: not UTF-8 text (byte {error.start})"]) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
 
 
 _MARKS = (
@@ -181,6 +207,7 @@ _MARKS = (
 )
 """What only files of a format have, for those that are no JSON."""
 _KEYS = (
+    ({"class_name", "registered_name", "crop_to_aspect_ratio"}, "keras"),
     ({"image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
       "do_normalize"}, "huggingface"),
     ({"pretrained_cfg", "crop_pct", "input_size"}, "timm"),
@@ -206,13 +233,16 @@ def _guess(path: Path, raw: str) -> str:
     raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 
 
-def _parsed(format: str, path: Path, raw: str) -> Any:
-    if format == "deepstream":
-        is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
-        return document.read(path) if is_yaml else raw
+def _parsed(format: str, path: Path, raw: bytes) -> Any:
+    if format == "tflite":
+        return parse_tflite(path, raw)
+    text = _text(path, raw)
     if format == "openvino":
-        return read_ir(path, raw)
-    return _json(path, raw) if format in ("huggingface", "timm") else document.read(path)
+        return read_ir(path, text)
+    if format in ("huggingface", "keras", "timm"):
+        return _json(path, text)
+    is_key_file = format == "deepstream" and not re.search(r"^property\s*:", text, re.MULTILINE)
+    return text if is_key_file else document.read(path)
 
 
 def _json(path: Path, raw: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from importing import (
     checker,
     written,
 )
+from network_files import CONVERTER, IR, PLAIN, network
 from PIL import Image
 
 from simulator.importers import FORMATS, convert, entries
@@ -31,6 +32,9 @@ NAMES = {
     "timm": (RESNET, "config.json"),
     "ultralytics": (YOLO, "metadata.yaml"),
     "rknn": (RKNN, "model_config.yml"),
+    "openvino": (IR, "model.xml"),
+    "keras": (CONVERTER, "image_converter.json"),
+    "tflite": (network(PLAIN), "net.tflite"),
 }
 
 
@@ -79,6 +83,14 @@ def test_no_key_of_the_document_is_lost(imports, format):
     elif format == "accuracy_checker":
         keys = {"framework", "model", "adapter", "reader", "use_pillow", "aspect_ratio_scale",
                 "size", "interpolation", "mean", "std", "metrics", "name"}  # fmt: skip
+    elif format == "openvino":
+        assert "where the network itself is taken to begin" in made
+        keys = {"mode"}
+    elif format == "tflite":
+        assert "labels.txt" in made
+        keys = {"color_space"}
+    elif format == "keras":
+        keys = set(document) - {"config"} | set(document["config"])
     else:
         keys = set(document) - {"pretrained_cfg"} | set(document.get("pretrained_cfg", {}))
     assert {key for key in keys if f"{key}=" not in made} == set()
@@ -285,6 +297,11 @@ def test_the_image_processor_of_a_processor(imports):
     assert written(imports.profile(nested, "processor_config.json"), "geometry") == written(
         imports.profile(CLIP, "preprocessor_config.json"), "geometry"
     )
+    text = imports.text(
+        {**nested, "tokenizer": {"vocab": 3}, "num_image_tokens": 7}, "processor_config.json"
+    )
+    for said in ("processor_class=CLIPProcessor", 'tokenizer={"vocab": 3}', "num_image_tokens=7"):
+        assert f"{said}: of another part of the processor, not of images" in text
 
 
 def test_hugging_face_tensor(imports):

@@ -215,6 +215,19 @@ _KEYS = (
 """Keys that tell a JSON document's format."""
 
 
+_NOT_THESE = (
+    (r"^\s*infer_config\s*\{", "a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, "
+     "with [property], can be imported"),
+    (r"^Input Tensor Configuration\s*:|^Converted Graph\s*:", "types and layouts of tensors "
+     "for Qualcomm's qairt-converter, which are the model card's input, and no resize, mean or std: "
+     "extend qnn_int8 or qnn_fp16 and write what the application does"),
+    (r"\"(activation|param)_encodings\"\s*:", "encodings of single tensors (AIMET, QNN's "
+     "--quantization_overrides), which no profile has; extend qnn_int8, or give the quantized ONNX "
+     "file as the model"),
+)  # fmt: skip
+"""Files that are known and cannot be imported, with what to give instead."""
+
+
 def _guess(path: Path, raw: str) -> str:
     found: Iterable[str] = ()
     if path.suffix == ".json" or raw.lstrip().startswith("{"):
@@ -224,11 +237,9 @@ def _guess(path: Path, raw: str) -> str:
         found = (name for mark, name in _MARKS if re.search(mark, raw, re.MULTILINE))
     if (name := next(iter(found), None)) is not None:
         return name
-    if re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
-        raise ProfileError(
-            [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
-             "[property], can be imported"]
-        )  # fmt: skip
+    for mark, why in _NOT_THESE:
+        if re.search(mark, raw, re.MULTILINE):
+            raise ProfileError([f"{path}: {why}"])
     known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
     raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 

@@ -358,3 +358,28 @@ def test_any_mutation_of_deepstream(data):
 @given(st.binary(max_size=80), st.sampled_from([None, *FORMATS]))
 def test_any_bytes(content, format):
     survives(content, "x.json" if format is None else "x", format)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        (
+            "Converted Graph:\n- Output Tensors: ['output']\n\nInput Tensor Configuration:\n"
+            "  - Name: 'input'\n    Src Model Parameters:\n        DataType:\n        Layout: NCF\n"
+            "    Desired Model Parameters:\n        Layout: NFC\n        Color Conversion:\n",
+            "io_config.yaml",
+            "extend qnn_int8 or qnn_fp16",
+        ),
+        (
+            '{"version": "0.6.1", "activation_encodings": {"7": [{"bitwidth": 8, "max": 1.5}]}, '
+            '"param_encodings": {}}',
+            "overrides.json",
+            "extend qnn_int8, or give the quantized ONNX",
+        ),
+    ],
+)
+def test_qualcomms_files_get_a_line_that_says_what_to_give(imports, text, name, said):
+    """qairt-converter --dump_config_template, and --quantization_overrides, as documented."""
+    (line,) = imports.refused(text, name)
+
+    assert said in line

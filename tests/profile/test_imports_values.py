@@ -23,6 +23,7 @@ from importing import (
 from network_files import CONVERTER, IR, PLAIN, network
 from PIL import Image
 
+from simulator.cli import main
 from simulator.importers import FORMATS, convert, entries
 
 NAMES = {
@@ -36,6 +37,10 @@ NAMES = {
     "keras": (CONVERTER, "image_converter.json"),
     "tflite": (network(PLAIN), "net.tflite"),
 }
+
+
+CONVERTED = ("deepstream", "rknn", "tflite")
+"""Formats whose check converts a network: a minute each. The stacks that they extend are checked."""
 
 
 @pytest.fixture
@@ -56,6 +61,17 @@ def test_a_format_is_told_from_its_document(imports, format):
     document, name = NAMES[format]
 
     assert imports.text(document, name) == imports.text(document, name, format=format)
+
+
+@pytest.mark.parametrize("format", [one for one in FORMATS if one not in CONVERTED])
+def test_what_was_imported_passes_the_check(imports, format, capsys):
+    """``simulate profiles import`` and ``check``, as a user types them."""
+    made = imports.folder / "made.yaml"
+    file = imports.file(*NAMES[format])
+
+    assert main(["profiles", "import", str(file), "--out", str(made)]) == 0
+    assert main(["profiles", "check", str(made)]) == 0
+    assert "made.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from simulator.importers.draft import Draft
 from simulator.importers.openvino_ir import Graph, Layer
-from simulator.importers.values import PIXELS, show
+from simulator.importers.values import PIXELS, number, show
 
 _COLORS = {"NV12toRGB": ("nv12", "rgb"), "NV12toBGR": ("nv12", "bgr"),
            "I420toRGB": ("i420", "rgb"), "I420toBGR": ("i420", "bgr")}  # fmt: skip
@@ -24,6 +24,8 @@ _RESIZES = {"linear": ("bilinear", False), "linear_onnx": ("bilinear", False),
             "bilinear_pillow": ("bilinear", True), "bicubic_pillow": ("bicubic", True)}  # fmt: skip
 _FIXED = {"coordinate_transformation_mode": "half_pixel", "antialias": "false"}
 _OWN_GRID = ("bilinear_pillow", "bicubic_pillow")
+_MOST = 8
+"""Steps of arithmetic; PrePostProcessor writes two."""
 _LAYOUTS = {(0, 3, 1, 2), (0, 2, 3, 1)}
 
 
@@ -141,9 +143,17 @@ def _arithmetic(steps: _Steps, at: str, layer: Layer) -> bool:
     values = steps.graph.constant(at, 1) if layer.marked else None
     if values is None:
         return False
-    numbers = [Fraction(str(value)) for value in _short(values)]
-    if len(numbers) not in (1, 3) or (layer.kind in ("Multiply", "Divide") and min(numbers) <= 0):
-        steps.refuse(layer, f"{show(values.tolist())}: one or three numbers above 0 expected")
+    try:
+        numbers = [number(value) for value in _short(values)]
+    except ValueError:
+        numbers = []
+    is_factor = layer.kind in ("Multiply", "Divide")
+    if len(numbers) not in (1, 3) or (is_factor and min(numbers) <= 0):
+        said = "one or three numbers up to 1e12 expected, of a scale above 0"
+        steps.refuse(layer, f"{show(values.tolist())}: {said}")
+        return True
+    if len(steps.sums) == _MOST:
+        steps.refuse(layer, f"more than {_MOST} steps of arithmetic")
         return True
     each = numbers * (3 // len(numbers))
     for channel, value in enumerate(each):

@@ -9,8 +9,11 @@ google-ai-edge/mediapipe, ``tasks/cc/metadata/metadata_extractor.cc`` and
 from __future__ import annotations
 
 import io
+import lzma
 import math
+import struct
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +25,8 @@ from simulator.importers.values import PIXELS, plain, show
 
 MOST = 2**30
 """Bytes of a network, unpacked."""
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError,
+           RuntimeError, OSError, EOFError, ValueError)  # fmt: skip
 _MARK = b"TFL3"
 _TYPES = {0: "float32", 1: "float16", 3: "uint8", 9: "int8"}
 _IMAGE, _NORMALIZATION, _RGB, _GRAY = 2, 1, 1, 2
@@ -88,7 +93,7 @@ def _unpacked(path: Path, raw: bytes) -> list[tuple[str, bytes]]:
                 if entry.filename.endswith(".tflite"):
                     with bundle.open(entry) as file:
                         found.append((entry.filename, file.read(entry.file_size)))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+    except _DAMAGE as error:
         raise ProfileError([f"{path}: a damaged bundle: {plain(str(error))}"]) from error
     if not found:
         raise ProfileError([f"{path}: a bundle without a .tflite"])
@@ -195,7 +200,7 @@ def _statistics(one: Network) -> tuple[list[Fraction], list[Fraction], str] | st
         mean, std = ([_exact(v) for v in one_of] * (3 // len(one_of))
                      for one_of in (one.mean, one.std))  # fmt: skip
         return mean, std, "NormalizationOptions"
-    if one.kind == "uint8" and one.scale > 0:
+    if one.kind == "uint8" and 0 < one.scale < math.inf:
         mean, std = [Fraction(one.zero)] * 3, [1 / _exact(one.scale)] * 3
         return mean, std, f"no NormalizationOptions: bytes are fed; (x - {one.zero}) * {one.scale}"
     return "no NormalizationOptions, which a network of this type needs"

@@ -97,6 +97,7 @@ def test_a_bundle_of_networks(imports):
         (lambda: network(PLAIN, (1, 16)), "no color image"),
         (lambda: network(NO_NUMBERS), "no NormalizationOptions"),
         (lambda: network(PLAIN[:100]), "a damaged .tflite"),
+        (lambda: network(NO_NUMBERS, kind=3, scale=np.inf), "no NormalizationOptions"),
         (lambda: network(b""), "a damaged .tflite"),
         (lambda: bundle(".txt", a=b"text"), "a bundle without a .tflite"),
         (lambda: bundle(a=b"text"), "a damaged .tflite"),

@@ -178,3 +178,21 @@ def test_a_ring_of_steps_ends(imports):
     (line,) = imports.refused(text, "model.xml")
 
     assert "no color conversion, resize" in line
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 0.0, -1.0])
+def test_a_scale_that_is_no_number_is_refused(imports, number):
+    """The .bin changed after the fact: 127.5 becomes something that no scale can be."""
+
+    def steps(process):
+        process.input().tensor().set_element_type(ov.Type.u8).set_layout(ov.Layout("NHWC"))
+        process.input().preprocess().convert_element_type(ov.Type.f32).scale(127.5)
+
+    path = saved(imports.folder, steps)
+    weights = path.with_suffix(".bin")
+    written_scale = np.float32(1 / 127.5).tobytes()
+    assert written_scale in weights.read_bytes()
+    weights.write_bytes(weights.read_bytes().replace(written_scale, np.float32(number).tobytes()))
+
+    with pytest.raises(ProfileError, match="of a scale above 0"):
+        convert(path)

@@ -40,7 +40,7 @@ NAMES = {
 
 
 CONVERTED = ("deepstream", "rknn", "tflite")
-"""Formats whose check converts a network: a minute each. The stacks that they extend are checked."""
+"""Formats whose check converts a network, up to a minute each; what they extend is checked."""
 
 
 @pytest.fixture

@@ -101,6 +101,7 @@ CHECKS = {
     "minimum": numeric(lambda v, rule: v >= rule),
     "maximum": numeric(lambda v, rule: v <= rule),
     "exclusiveMinimum": numeric(lambda v, rule: v > rule),
+    "exclusiveMaximum": numeric(lambda v, rule: v < rule),
     "minItems": sized(lambda n, rule: n >= rule),
     "maxItems": sized(lambda n, rule: n <= rule),
     "minLength": sized(lambda n, rule: n >= rule),

@@ -27,6 +27,8 @@ _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
                   "tf.image.decode_image: TensorFlow's default is JDCT_IFAST"),
 }  # fmt: skip
 _FRAMEWORKS = {"openvino": "openvino", "dlsdk": "openvino", "onnx_runtime": "onnxruntime"}
+_OWN = ("framework", "device", "inputs", "adapter", "allow_reshape_input", "reset_memory_state")
+"""Keys of a launcher that are looked at whatever it is."""
 _MODEL = "the network itself; the model card names an ONNX file"
 _SPEED = "how requests are queued; samples run one at a time"
 _LAUNCHER = {
@@ -39,7 +41,8 @@ _LAUNCHER = {
     "_list_lstm_inputs": _MODEL, "device": "it runs on the CPU",
     "convert_model": _MODEL, "mo_params": _MODEL, "mo_flags": _MODEL, "tf_model": _MODEL,
     "caffe_weights": _MODEL, "mxnet_weights": _MODEL, "onnx_model": _MODEL,
-    "saved_model_dir": _MODEL, "predictions": _SPEED, "allow_reshape_input":
+    "saved_model_dir": _MODEL, "predictions": _SPEED, "_input_precision": _MODEL,
+    "_input_layout": _MODEL, "allow_reshape_input":
     "the preprocessing gives every image one size, which is the card's",
 }  # fmt: skip
 _DATA = "which images: the data card's"
@@ -197,6 +200,7 @@ def _launch(keys: Keys) -> None:
         draft.aside.append(f"{keys.origin('framework').removeprefix('from ')}: {own} stands in")
         draft.claim("runtime", "assumed", f"{own} stands in for Accuracy Checker's launcher "
                     f"{values.show(framework)}, which a profile does not have")  # fmt: skip
+        keys.aside({key: f"of the launcher {framework}" for key in keys.values if key not in _OWN})
     _inputs(keys)
     keys.aside(_LAUNCHER)
     keys.take("allow_reshape_input", values.boolean, False)
@@ -226,6 +230,24 @@ def _runtime(keys: Keys, backend: str) -> None:
             f"{compute} is {draft.base.name}'s",
         )
     draft.claim("runtime", "native", f"Accuracy Checker's launcher {backend}")
+    if backend == "onnxruntime":
+        _providers(keys)
+
+
+def _providers(keys: Keys) -> None:
+    """Take ONNX Runtime's execution providers; its own CPU kernels stand in for the others."""
+    written = keys.take("execution_providers", _texts, ["CPUExecutionProvider"])
+    others = [one for one in written if one != "CPUExecutionProvider"]
+    if others:
+        keys.origin("execution_providers")
+        source = f"ONNX Runtime's CPU kernels stand in for {values.show(', '.join(others))}"
+        keys.draft.claim("runtime", "assumed", source)
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise ValueError("a list of names expected")
+    return [values.text(one) for one in value]
 
 
 def _inputs(keys: Keys) -> None:

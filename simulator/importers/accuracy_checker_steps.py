@@ -1,20 +1,20 @@
 """Accuracy Checker's ``preprocessing``: a list of steps, followed from the reader to the tensor.
 
 Sources, of open_model_zoo's ``accuracy_checker/preprocessor``: ``resize.py`` (``scale_greater``:
-int(size * long / short); ``scale_fit_to_window``), ``crop.py`` (OpenCV's starts at the half rounded
-down, Pillow's at int(round(half))), ``geometric_transformations.py`` (``center_padding``),
+int(size * long / short); ``scale_fit_to_window``),
 ``normalization.py`` (subtract, then divide), ``color_space_conversion.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from simulator.importers import accuracy_checker_fit as fit
 from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
+from simulator.importers.accuracy_checker_path import Path, card, sides, told
 from simulator.importers.draft import Draft, Keys, together
 
 _OPENCV = {"NEAREST": "nearest", "LINEAR": "bilinear", "BILINEAR": "bilinear", "CUBIC": "bicubic",
@@ -28,32 +28,6 @@ _KERNELS = {"opencv": ("opencv", _OPENCV, "LINEAR"), "pillow": ("pillow", _PILLO
 _SCALES = {"greater": "greater", "fit_to_window": "fit_to_window"}
 
 
-@dataclass(slots=True)
-class _Path:
-    """The effect of the steps so far on an image.
-
-    Attributes:
-        order: the order of the channels.
-        turned: the origins of the steps that reversed the channels.
-        mean, std: the tensor is (x - mean) / std, in that order of channels.
-        sums: the origins of the steps that normalized.
-        resized: how sides were scaled (``squash``, ``greater``, ``fit_to_window``), if they were.
-        size: (height, width) given to the resize.
-        done: whether the image was cropped or padded.
-    """
-
-    draft: Draft
-    order: str
-    turned: list[str]
-    mean: list[Fraction] = field(default_factory=lambda: [Fraction(0)] * 3)
-    std: list[Fraction] = field(default_factory=lambda: [Fraction(1)] * 3)
-    sums: list[str] = field(default_factory=list)
-    resized: str = ""
-    size: tuple[int, int] = (0, 0)
-    done: bool = False
-    last: Keys | None = None
-
-
 def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
     """Write color, resize, geometry and normalize.
 
@@ -63,9 +37,9 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
         order: the order of the channels that the reader returns.
         reader: the origin of that order.
     """
-    path = _Path(draft, order, [reader])
-    kinds: dict[str, Callable[[_Path, Keys], None]] = {
-        "resize": _resize, "auto_resize": _auto_resize, "crop": _crop, "padding": _padding,
+    path = Path(draft, order, [reader])
+    kinds: dict[str, Callable[[Path, Keys], None]] = {
+        "resize": _resize, "auto_resize": _auto_resize, "crop": fit.crop, "padding": fit.padding,
         "normalization": _normalization, "bgr_to_rgb": _turn, "rgb_to_bgr": _turn,
     }  # fmt: skip
     before = len(draft.problems)
@@ -84,18 +58,19 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
     draft.write("color", "format", "rgb", reader)
     draft.write("color", "order", path.order, together(*path.turned))
     _finish(path)
+    fit.write_before(path)
     said = together(*path.sums or ["no step normalizes; the model may do it"])
     draft.normalize(path.mean, path.std, lambda _: said)
 
 
-def _finish(path: _Path) -> None:
+def _finish(path: Path) -> None:
     """Report what is missing if the image has no fixed size after the last step."""
     if path.last is None or path.done:
         return
     if path.resized == "squash":
-        path.draft.write("geometry", "kind", "squash", _told(path.last))
+        path.draft.write("geometry", "kind", "squash", told(path.last))
         if path.size[0]:
-            _card(path, path.size, _told(path.last))
+            card(path, path.size, told(path.last))
         return
     scale = path.resized
     path.last.refuse(
@@ -105,33 +80,7 @@ def _finish(path: _Path) -> None:
     )
 
 
-def _card(path: _Path, size: tuple[int, int], origin: str) -> None:
-    told = origin.removeprefix("from ")
-    path.draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({told})")
-
-
-def _sides(keys: Keys, default: tuple[int, int] | None = None) -> tuple[int, int] | None:
-    """``size``, or ``dst_height`` and ``dst_width``, as (height, width)."""
-    size = keys.take("size", values.pixels, 0)
-    height = keys.take("dst_height", values.pixels, 0)
-    width = keys.take("dst_width", values.pixels, 0)
-    if size and (height or width):
-        keys.refuse("size", "dst_height or dst_width is also given; write only one of them")
-    if size:
-        return size, size
-    if height and width:
-        return height, width
-    if default is None or height or width:
-        keys.problem("size", "not written; size, or dst_height and dst_width, expected")
-    return default
-
-
-def _told(keys: Keys) -> str:
-    written = [key for key in ("size", "dst_height", "dst_width") if key in keys]
-    return together(*([keys.origin(key) for key in written] or [keys.origin("type")]))
-
-
-def _resize(path: _Path, keys: Keys) -> None:
+def _resize(path: Path, keys: Keys) -> None:
     if not _may_resize(path, keys):
         return
     flags = {"use_pillow": "pillow", "use_tensorflow": "tf"}
@@ -144,14 +93,14 @@ def _resize(path: _Path, keys: Keys) -> None:
     said = [keys.origin(key) for key in (*flags, "resize_realization") if key in keys]
     origin = together(*(said or [keys.origin("resize_realization", "opencv is the default")]))
     _kernel(path, keys, backend, kernels, default, origin)
-    path.size = _sides(keys) or (0, 0)
+    path.size = sides(keys) or (0, 0)
     path.resized = keys.choice("aspect_ratio_scale", _SCALES, "squash")
     path.last = keys
     if keys.take("include_boundary", values.boolean, False):
         keys.refuse("include_boundary", "sides are made divisible; a profile has no such rounding")
 
 
-def _auto_resize(path: _Path, keys: Keys) -> None:
+def _auto_resize(path: Path, keys: Keys) -> None:
     if not _may_resize(path, keys):
         return
     origin = keys.origin("type")
@@ -159,13 +108,14 @@ def _auto_resize(path: _Path, keys: Keys) -> None:
     path.resized, path.last = "squash", keys
 
 
-def _may_resize(path: _Path, keys: Keys) -> bool:
+def _may_resize(path: Path, keys: Keys) -> bool:
     before = "resize" if path.resized else "normalization" if path.sums else ""
     if path.done:
         before = "crop or padding"
     if before:
         keys.refuse(
-            "type", f"a {before} comes before it; a profile resizes once, as the first step"
+            "type",
+            f"a {before} comes before it; a profile resizes once, and before that only crops",
         )
         for key in keys.values:
             keys.take(key, lambda value: value, None)
@@ -173,7 +123,7 @@ def _may_resize(path: _Path, keys: Keys) -> bool:
 
 
 def _kernel(
-    path: _Path, keys: Keys, backend: str, kernels: dict[str, str], default: str, origin: str
+    path: Path, keys: Keys, backend: str, kernels: dict[str, str], default: str, origin: str
 ) -> None:
     def check(value: Any) -> str:
         word = values.text(value).upper()
@@ -194,86 +144,7 @@ def _kernel(
     draft.claim("resize", "native", f"Accuracy Checker's resizer of {backend}")
 
 
-def _crop(path: _Path, keys: Keys) -> None:
-    for key in ("central_fraction", "max_square"):
-        if keys.values.get(key):
-            why = "it crops the image before it is resized; a profile crops only after the resize"
-            keys.refuse(key, why)
-            return
-        keys.take(key, lambda value: value, None)
-    pillow = keys.take("use_pillow", values.boolean, False)
-    size = _sides(keys)
-    if path.done or path.resized not in ("squash", "greater"):
-        keys.refuse("type", "a profile crops once, after a resize, and not after fit_to_window")
-        return
-    path.done = True
-    if size is None or not path.size[0] or path.last is None:
-        return
-    if (path.resized, size) == ("squash", path.size):
-        path.done = False  # nothing is cut
-        return
-    if path.size[0] != path.size[1]:
-        path.last.refuse("dst_width", "a crop after a resize to two sizes; a profile has one")
-        return
-    if max(size) > path.size[0]:
-        keys.refuse(
-            "size",
-            f"larger than the short side of {path.size[0]}; a profile's crop neither "
-            "pads nor enlarges",
-        )
-        return
-    draft = path.draft
-    origin = path.last.origin("aspect_ratio_scale", "both sides are scaled")
-    kind = "short_side_crop" if path.resized == "greater" else "squash_crop"
-    draft.write("geometry", "kind", kind, together(origin, keys.origin("type")))
-    rule = "int(round(half)), as torchvision" if pillow else "half rounded down"
-    named = keys.origin("use_pillow", "OpenCV's crop is the default")
-    rounding = "torchvision" if pillow else "floor"
-    draft.write("geometry", "rounding", rounding, f"{named}; the crop starts at {rule}")
-    draft.write("geometry", "short_side", path.size[0], _told(path.last))
-    draft.claim("geometry", "emulated", "accuracy_checker resize.py, crop.py")
-    _card(path, size, _told(keys))
-
-
-def _padding(path: _Path, keys: Keys) -> None:
-    size = _sides(keys, path.size)
-    level = keys.take("pad_value", numbers.level, 0)
-    places = {"center": "center", "right_bottom": "top_left"}
-    position = keys.choice("pad_type", places, "center")
-    stride = keys.take("stride", values.pixels, 1)
-    for key in ("enable_resize", "left_top_extend"):
-        if keys.take(key, values.boolean, False):
-            keys.refuse(key, "a profile's padding cannot express this")
-    keys.take("use_numpy", values.boolean, False)
-    keys.choice("numpy_pad_mode", {"constant": "constant"}, "constant")
-    if path.done or path.sums or path.resized != "fit_to_window":
-        keys.refuse(
-            "type",
-            "a profile pads what was resized with aspect_ratio_scale fit_to_window, "
-            "once, and before normalization",
-        )
-        return
-    path.done = True
-    if size is None or not size[0]:
-        return
-    if size != path.size or any(side % stride for side in size):
-        keys.refuse(
-            "type",
-            f"pads to another size than the resize's {path.size[0]}x{path.size[1]}; a "
-            "profile's letterbox has one size",
-        )
-        return
-    draft = path.draft
-    assert path.last is not None
-    draft.write("geometry", "kind", "letterbox", path.last.origin("aspect_ratio_scale"))
-    draft.write("geometry", "rounding", "floor", "scale_fit_to_window: int(scale * side)")
-    draft.write("geometry", "position", position, keys.origin("pad_type", "center is the default"))
-    draft.write("geometry", "value", level, keys.origin("pad_value", "0,0,0 is the default"))
-    draft.claim("geometry", "emulated", "accuracy_checker scale_fit_to_window, center_padding")
-    _card(path, size, _told(keys) if "size" in keys else _told(path.last))
-
-
-def _normalization(path: _Path, keys: Keys) -> None:
+def _normalization(path: Path, keys: Keys) -> None:
     keys.take("images_only", values.boolean, False)
     mean = keys.take("mean", numbers.channels, [Fraction(0)] * 3)
     std = keys.take("std", numbers.divisors, [Fraction(1)] * 3)
@@ -284,7 +155,7 @@ def _normalization(path: _Path, keys: Keys) -> None:
     path.sums += [keys.origin(key) for key in ("mean", "std") if key in keys]
 
 
-def _turn(path: _Path, keys: Keys) -> None:
+def _turn(path: Path, keys: Keys) -> None:
     path.order = "bgr" if path.order == "rgb" else "rgb"
     path.turned.append(keys.origin("type"))
     path.mean.reverse()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ from simulator.importers.accuracy_checker import read as read_accuracy_checker
 from simulator.importers.deepstream import read as read_deepstream
 from simulator.importers.draft import Draft
 from simulator.importers.huggingface import read as read_huggingface
+from simulator.importers.keras import read as read_keras
+from simulator.importers.openvino_ir import read as read_ir
+from simulator.importers.openvino_model import read as read_openvino
 from simulator.importers.rknn import read as read_rknn
+from simulator.importers.tflite import MOST
+from simulator.importers.tflite import is_one as is_tflite
+from simulator.importers.tflite import labels as label_tflite
+from simulator.importers.tflite import parse as parse_tflite
+from simulator.importers.tflite import read as read_tflite
 from simulator.importers.timm import read as read_timm
 from simulator.importers.ultralytics import read as read_ultralytics
 from simulator.importers.values import plain
@@ -73,6 +81,18 @@ FORMATS: dict[str, Format] = {
         "RKNN-Toolkit2's model_config.yml (rknn_convert)",
         "rknn_model_zoo_int8", "rknn", read_rknn,
     ),
+    "openvino": Format(
+        "OpenVINO's .xml with the steps of PrePostProcessor",
+        "openvino_ppp_fp32", "openvino", read_openvino,
+    ),
+    "keras": Format(
+        "KerasHub's preprocessor.json or image_converter.json",
+        "keras_dataset_fp32", "keras", read_keras,
+    ),
+    "tflite": Format(
+        "TFLite Metadata of a .tflite, or of those in MediaPipe's .task",
+        "mediapipe_fp32", "tflite", read_tflite, label_tflite,
+    ),
 }  # fmt: skip
 
 
@@ -98,7 +118,7 @@ def convert(
     Raises:
         ProfileError: one line for everything that a profile cannot express.
     """
-    raw = _text(path)
+    raw = _raw(path)
     format = _format(path, raw, format)
     kind = FORMATS[format]
     parent = load(base or kind.base)
@@ -123,21 +143,17 @@ def entries(path: Path, format: str | None = None) -> list[str]:
     Raises:
         ProfileError: the file cannot be read, or its format is unknown.
     """
-    raw = _text(path)
+    raw = _raw(path)
     format = _format(path, raw, format)
     return FORMATS[format].entries(_parsed(format, path, raw))
 
 
-def _format(path: Path, raw: str, format: str | None) -> str:
+def _format(path: Path, raw: bytes, format: str | None) -> str:
     if format is not None and format not in FORMATS:
         raise ProfileError([unknown("format", format, FORMATS)])
-    return format or _guess(path, raw)
+    return format or ("tflite" if is_tflite(raw) else _guess(path, _text(path, raw)))
 
 
-_PROCESSOR = {
-    "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
-    "do_normalize",
-}  # fmt: skip
 _COMMON = (
     "metadata",
     "model_config",
@@ -155,56 +171,89 @@ def _extends(base: str) -> str:
     return name_of(place) or str(place.resolve())
 
 
-def _text(path: Path) -> str:
+def _raw(path: Path) -> bytes:
+    """Return a file's bytes; only a network in a file of its own may be large."""
     try:
         with open_file(path, LARGE) as file:
             raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
-            raise ProfileError([f"{path}: at most {MAX_BYTES:,} bytes can be imported"])
+            if is_tflite(raw):
+                raw += file.read(MOST)
+                most = MOST
+            else:
+                most = MAX_BYTES
+    except OSError as error:
+        raise ProfileError([f"{path}: cannot be read: {error.strerror or error}"]) from error
+    except ValueError as error:
+        raise ProfileError([f"{path}: cannot be read: {error}"]) from error
+    if len(raw) > most:
+        raise ProfileError([f"{path}: at most {most:,} bytes can be imported"])
+    return raw
+
+
+def _text(path: Path, raw: bytes) -> str:
+    try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ProfileError([f"{path}:{line}: not UTF-8 text (byte {error.start})"]) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ProfileError([f"{path}: cannot be read: {reason}"]) from error
+
+
+_MARKS = (
+    (r"\A\s*<", "openvino"),
+    (r"^\s*\[(property|primary-gie)\]|^property\s*:|^net-scale-factor\s*=", "deepstream"),
+    (r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", "rknn"),
+    (r"^(models|evaluations)\s*:", "accuracy_checker"),
+    (r"^imgsz\s*:", "ultralytics"),
+)
+"""What only files of a format have, for those that are no JSON."""
+_KEYS = (
+    ({"class_name", "registered_name", "crop_to_aspect_ratio"}, "keras"),
+    ({"image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+      "do_normalize"}, "huggingface"),
+    ({"pretrained_cfg", "crop_pct", "input_size"}, "timm"),
+)  # fmt: skip
+"""Keys that tell a JSON document's format."""
+
+
+_NOT_THESE = (
+    (r"^\s*infer_config\s*\{", "a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, "
+     "with [property], can be imported"),
+    (r"^Input Tensor Configuration\s*:|^Converted Graph\s*:", "types and layouts of tensors "
+     "for Qualcomm's qairt-converter, the model card's input, and no resize, mean or std: "
+     "extend qnn_int8 or qnn_fp16 and write what the application does"),
+    (r"\"(activation|param)_encodings\"\s*:", "encodings of single tensors (AIMET, QNN's "
+     "--quantization_overrides), which no profile has; extend qnn_int8, or give the quantized ONNX "
+     "file as the model"),
+)  # fmt: skip
+"""Files that are known and cannot be imported, with what to give instead."""
 
 
 def _guess(path: Path, raw: str) -> str:
+    found: Iterable[str] = ()
     if path.suffix == ".json" or raw.lstrip().startswith("{"):
         keys = set(_json(path, raw))
-        if keys & {
-            "image_processor",
-            "image_processor_type",
-            "feature_extractor_type",
-            "do_resize",
-            "do_normalize",
-        }:
-            return "huggingface"
-        if keys & {"pretrained_cfg", "crop_pct", "input_size"}:
-            return "timm"
-    elif re.search(r"^\s*\[(property|primary-gie)\]|^property\s*:", raw, re.MULTILINE):
-        return "deepstream"
-    elif re.search(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:", raw, re.MULTILINE):
-        return "rknn"
-    elif re.search(r"^(models|evaluations)\s*:", raw, re.MULTILINE):
-        return "accuracy_checker"
-    elif re.search(r"^imgsz\s*:", raw, re.MULTILINE):
-        return "ultralytics"
-    elif re.search(r"^\s*infer_config\s*\{", raw, re.MULTILINE):
-        raise ProfileError(
-            [f"{path}: a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, with "
-             "[property], can be imported"]
-        )  # fmt: skip
+        found = (name for marks, name in _KEYS if keys & marks)
+    else:
+        found = (name for mark, name in _MARKS if re.search(mark, raw, re.MULTILINE))
+    if (name := next(iter(found), None)) is not None:
+        return name
+    for mark, why in _NOT_THESE:
+        if re.search(mark, raw, re.MULTILINE):
+            raise ProfileError([f"{path}: {why}"])
     known = "; ".join(f"{name} ({kind.summary})" for name, kind in FORMATS.items())
     raise ProfileError([f"{path}: unknown format; these can be imported: {known}"])
 
 
-def _parsed(format: str, path: Path, raw: str) -> Any:
-    if format == "deepstream":
-        is_yaml = re.search(r"^property\s*:", raw, re.MULTILINE)
-        return document.read(path) if is_yaml else raw
-    return _json(path, raw) if format in ("huggingface", "timm") else document.read(path)
+def _parsed(format: str, path: Path, raw: bytes) -> Any:
+    if format == "tflite":
+        return parse_tflite(path, raw)
+    text = _text(path, raw)
+    if format == "openvino":
+        return read_ir(path, text)
+    if format in ("huggingface", "keras", "timm"):
+        return _json(path, text)
+    is_key_file = format == "deepstream" and not re.search(r"^property\s*:", text, re.MULTILINE)
+    return text if is_key_file else document.read(path)
 
 
 def _json(path: Path, raw: str) -> dict[str, Any]:

@@ -31,6 +31,10 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     keys = Keys(draft, found, lambda _: str(path))
     if "image_processor" in found:  # processor_config.json of Transformers 5
         inner: dict[str, Any] = keys.take("image_processor", values.mapping, {})
+        for key, beside in found.items():
+            if key != "image_processor":
+                said = f"{values.plain(key)[:80]}={values.show(beside)}"
+                draft.aside.append(f"{said}: of another part of the processor, not of images")
         keys = Keys(draft, inner, lambda _: str(path), "image_processor.")
     if entry not in (None, 1):
         draft.problems.append(f"{path}: entry {entry}: the file has only one processor")

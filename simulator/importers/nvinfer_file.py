@@ -43,6 +43,10 @@ def keys(draft: Draft, path: Path, found: Groups, group: str) -> Keys:
 def _of_key_file(path: Path, raw: str, draft: Draft) -> Groups:
     found: Groups = {}
     group = None
+    if re.search(r"^\s*\[", raw, re.MULTILINE) is None:  # TAO's nvinfer_config.txt
+        group = "property"
+        found[group] = {}
+        draft.aside.append("no [property]: keys to paste into it, as TAO Toolkit writes them")
     for line, text in enumerate(raw.splitlines(), 1):
         if not text.strip() or text.lstrip().startswith("#"):
             continue
@@ -86,5 +90,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def _integer(key: str, value: str) -> str:
-    """Cut what ``g_key_file_get_integer`` does not read: all after the first space."""
-    return value.split(maxsplit=1)[0] if key in nvinfer_keys.INTEGERS and value.split() else value
+    """Cut what ``g_key_file_get_integer`` does not read: all after a number's first space."""
+    parts = [value] if key in nvinfer_keys.INTEGERS else []
+    parts = value.split(";") if key in nvinfer_keys.LISTS else parts
+    return ";".join(next(iter(part.split()), "") for part in parts) if parts else value

@@ -77,3 +77,8 @@ INTEGERS = frozenset(
      "group-threshold", "minBoxes", *HIDES)
 )  # fmt: skip
 """Keys that Gst-nvinfer reads as whole numbers."""
+
+LISTS = frozenset(
+    ("infer-dims", "uff-input-dims", "input-dims", "filter-out-class-ids", "operate-on-class-ids")
+)
+"""Keys that it reads as lists of whole numbers."""

@@ -219,3 +219,33 @@ def test_what_gst_nvinfer_passes_over(imports):
 
     assert "my-note=1: Gst-nvinfer does not know this key and passes it over" in made
     assert "[tests] long=1: Gst-nvinfer has no such group" in made
+
+
+def test_what_stands_behind_a_number_of_a_list_is_not_read(imports):
+    """g_key_file_get_integer_list: each number ends at its first space; found in public files."""
+    line = "infer-dims=3;544;960      # depends on your model input size"
+    text = imports.text(DEEPSTREAM.replace("infer-dims=3;640;640", line), "config_infer.txt")
+
+    assert "height: 544, width: 960" in text
+
+
+def test_keys_without_a_group_are_those_of_property(imports):
+    """TAO Toolkit's nvinfer_config.txt: lines to paste into [property]."""
+    text = """\
+net-scale-factor=0.00392156862745098
+offsets=0.0;0.0;0.0
+infer-dims=3;256;256
+tlt-model-key=data
+network-type=0
+num-detected-classes=2
+uff-input-order=0
+output-blob-names=output_cov/Sigmoid;output_bbox/BiasAdd
+uff-input-blob-name=input_1
+model-color-format=0
+maintain-aspect-ratio=0
+"""
+    profile = imports.profile(text, "nvinfer_config.txt")
+
+    assert written(profile, "geometry") == {"kind": "squash"}
+    assert profile.spec.normalize.std == pytest.approx([255] * 3, rel=1e-12)
+    assert "no [property]" in imports.text(text, "nvinfer_config.txt")

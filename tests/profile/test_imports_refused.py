@@ -104,8 +104,12 @@ RESIZE = "type: resize, size: 256, aspect_ratio_scale: greater"
         (["type: crop, size: 2"], ":9: models.0.datasets.0.preprocessing.0.type=crop: a profile"),
         (["type: resize, dst_height: 8, dst_width: 9", "type: crop, size: 4"],
          ":9: models.0.datasets.0.preprocessing.0.dst_width=9: a crop after a resize to two sizes"),
-        (["type: crop, central_fraction: 0.875", RESIZE],
-         ":9: models.0.datasets.0.preprocessing.0.central_fraction=0.875: it crops the image"),
+        ([RESIZE, "type: crop, central_fraction: 0.875"],
+         ":10: models.0.datasets.0.preprocessing.1.central_fraction=0.875: this crop of a part"),
+        (["type: crop, central_fraction: 1.5", RESIZE],
+         ":9: models.0.datasets.0.preprocessing.0.central_fraction=1.5: a number up to 1"),
+        (["type: crop, max_square: true", "type: resize, dst_height: 8, dst_width: 9"],
+         ":9: models.0.datasets.0.preprocessing.0.max_square=true: a square, and the resize"),
         ([RESIZE, "type: crop, size: 300"],
          ":10: models.0.datasets.0.preprocessing.1.size=300: larger than the short side of 256"),
         ([RESIZE, "type: flip"], ":10: models.0.datasets.0.preprocessing.1.type=flip: a profile"),
@@ -354,3 +358,28 @@ def test_any_mutation_of_deepstream(data):
 @given(st.binary(max_size=80), st.sampled_from([None, *FORMATS]))
 def test_any_bytes(content, format):
     survives(content, "x.json" if format is None else "x", format)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        (
+            "Converted Graph:\n- Output Tensors: ['output']\n\nInput Tensor Configuration:\n"
+            "  - Name: 'input'\n    Src Model Parameters:\n        DataType:\n        Layout: NCF\n"
+            "    Desired Model Parameters:\n        Layout: NFC\n        Color Conversion:\n",
+            "io_config.yaml",
+            "extend qnn_int8 or qnn_fp16",
+        ),
+        (
+            '{"version": "0.6.1", "activation_encodings": {"7": [{"bitwidth": 8, "max": 1.5}]}, '
+            '"param_encodings": {}}',
+            "overrides.json",
+            "extend qnn_int8, or give the quantized ONNX",
+        ),
+    ],
+)
+def test_qualcomms_files_get_a_line_that_says_what_to_give(imports, text, name, said):
+    """qairt-converter --dump_config_template, and --quantization_overrides, as documented."""
+    (line,) = imports.refused(text, name)
+
+    assert said in line

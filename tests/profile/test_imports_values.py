@@ -20,8 +20,10 @@ from importing import (
     checker,
     written,
 )
+from network_files import CONVERTER, IR, PLAIN, network
 from PIL import Image
 
+from simulator.cli import main
 from simulator.importers import FORMATS, convert, entries
 
 NAMES = {
@@ -31,7 +33,14 @@ NAMES = {
     "timm": (RESNET, "config.json"),
     "ultralytics": (YOLO, "metadata.yaml"),
     "rknn": (RKNN, "model_config.yml"),
+    "openvino": (IR, "model.xml"),
+    "keras": (CONVERTER, "image_converter.json"),
+    "tflite": (network(PLAIN), "net.tflite"),
 }
+
+
+CONVERTED = ("deepstream", "rknn", "tflite")
+"""Formats whose check converts a network, up to a minute each; what they extend is checked."""
 
 
 @pytest.fixture
@@ -52,6 +61,17 @@ def test_a_format_is_told_from_its_document(imports, format):
     document, name = NAMES[format]
 
     assert imports.text(document, name) == imports.text(document, name, format=format)
+
+
+@pytest.mark.parametrize("format", [one for one in FORMATS if one not in CONVERTED])
+def test_what_was_imported_passes_the_check(imports, format, capsys):
+    """``simulate profiles import`` and ``check``, as a user types them."""
+    made = imports.folder / "made.yaml"
+    file = imports.file(*NAMES[format])
+
+    assert main(["profiles", "import", str(file), "--out", str(made)]) == 0
+    assert main(["profiles", "check", str(made)]) == 0
+    assert "made.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -79,6 +99,14 @@ def test_no_key_of_the_document_is_lost(imports, format):
     elif format == "accuracy_checker":
         keys = {"framework", "model", "adapter", "reader", "use_pillow", "aspect_ratio_scale",
                 "size", "interpolation", "mean", "std", "metrics", "name"}  # fmt: skip
+    elif format == "openvino":
+        assert "where the network itself is taken to begin" in made
+        keys = {"mode"}
+    elif format == "tflite":
+        assert "labels.txt" in made
+        keys = {"color_space"}
+    elif format == "keras":
+        keys = set(document) - {"config"} | set(document["config"])
     else:
         keys = set(document) - {"pretrained_cfg"} | set(document.get("pretrained_cfg", {}))
     assert {key for key in keys if f"{key}=" not in made} == set()
@@ -285,6 +313,11 @@ def test_the_image_processor_of_a_processor(imports):
     assert written(imports.profile(nested, "processor_config.json"), "geometry") == written(
         imports.profile(CLIP, "preprocessor_config.json"), "geometry"
     )
+    text = imports.text(
+        {**nested, "tokenizer": {"vocab": 3}, "num_image_tokens": 7}, "processor_config.json"
+    )
+    for said in ("processor_class=CLIPProcessor", 'tokenizer={"vocab": 3}', "num_image_tokens=7"):
+        assert f"{said}: of another part of the processor, not of images" in text
 
 
 def test_hugging_face_tensor(imports):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from simulator.modalities.card import CardInput, CardSpec
-from simulator.modalities.image.geometry import Geometry
-from simulator.modalities.image.sections import image_spec
+from simulator.modalities.image.geometry import CentralCrop, Geometry
+from simulator.modalities.image.sections import CropBeforeResize, image_spec
 from simulator.profile.load import Profile
 from simulator.profile.section import Deviations, Means, Section
 
@@ -40,6 +40,7 @@ class CardGeometry(Section):
     short_side: Pixels | None = None
     position: Literal["center", "top_left"] = "center"
     value: Annotated[int, Field(ge=0, le=255)] = 0
+    crop_before_resize: CropBeforeResize | None = None
 
     @model_validator(mode="after")
     def _short_side(self) -> CardGeometry:
@@ -68,6 +69,7 @@ def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
     rounding = asked.rounding
     if rounding in (None, "model"):
         rounding = card.geometry.rounding
+    before: CropBeforeResize | None = chosen.crop_before_resize
     return Geometry(
         kind=chosen.kind,
         height=card.input.height,
@@ -76,4 +78,5 @@ def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
         short_side=chosen.short_side or 0,
         position=chosen.position or "center",
         value=chosen.value or 0,
+        crop_before_resize=CentralCrop(before.fraction, before.rounding) if before else None,
     )

@@ -19,6 +19,7 @@ from simulator.contract import (
     Resizer,
     Stage,
     even,
+    rgb_frame,
     subsample,
 )
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
@@ -39,21 +40,24 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         card: the content of the model card.
 
     Raises:
-        ModelError: the profile resizes to even sizes, and the model takes an odd size.
+        ModelError: the profile resizes to even sizes, and the model takes an odd size; or it
+            resizes YUV, and the model's images are cropped before the resize.
     """
     color, resize = image_spec(profile).color, image_spec(profile).resize
     geometry = geometry_of(profile, card)
     _refuse_odd(profile, card, geometry)
+    _refuse_crop(profile, card, geometry)
     planes = color.source == "planes"
-    resampling = Resize(choices[Stage.RESIZE], geometry, color.odd_size)
+    sizing: list[Recipe] = [Crop(geometry)] if geometry.crop_before_resize else []
+    sizing.append(Resize(choices[Stage.RESIZE], geometry, color.odd_size))
     steps: list[Recipe] = [Decode(choices[Stage.DECODE], planes)]
     if color.format == "rgb":
-        steps.append(resampling)
+        steps += sizing
     else:
         converting = ToRgb(choices[Stage.CONVERT])
         steps.append(_to_yuv(profile, choices, planes))
         inside = resize.domain == "yuv"
-        steps += [resampling, converting] if inside else [converting, resampling]
+        steps += [*sizing, converting] if inside else [converting, *sizing]
     mean, std = statistics(profile, card.input)
     order = color.order if color.order != "model" else card.input.order
     normalizing = Normalize(tuple(mean.tolist()), tuple(std.tolist()), order, card.input.layout)
@@ -171,6 +175,43 @@ class ToRgb(Recipe):
 
 
 @dataclass(frozen=True, eq=False)
+class Crop(Recipe):
+    """Crops an RGB frame before it is resized.
+
+    Attributes:
+        geometry: gives the rows and columns to cut off.
+    """
+
+    geometry: Geometry
+    stage = "geometry"
+
+    def identity(self) -> Any:
+        """Return the crop, and the network's size, which decides its ratio of sides."""
+        return ["crop", self.geometry.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function of our own; no library is involved."""
+        return lambda frame, _: self._cropped(frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+    def words(self) -> str:
+        """Return the crop's part of the image and its rounding."""
+        crop = self.geometry.crop_before_resize
+        assert crop is not None
+        part = "the network's ratio of sides" if crop.fraction is None else f"{crop.fraction:g}"
+        return f"crop before the resize: {part}, {crop.rounding}"
+
+    def _cropped(self, frame: Frame) -> Frame:
+        cut = self.geometry.cut(frame.height, frame.width)
+        rows = slice(cut.top, frame.height - cut.bottom)
+        columns = slice(cut.left, frame.width - cut.right)
+        return rgb_frame(np.ascontiguousarray(frame.rgb[rows, columns]))
+
+
+@dataclass(frozen=True, eq=False)
 class Resize(Recipe):
     """Resizes a frame.
 
@@ -197,7 +238,9 @@ class Resize(Recipe):
     def memory(self, source: Encoded) -> int:
         """Return three bytes a pixel of the result."""
         with suppress(SampleError):  # too large; the step itself raises the error
-            rows, columns = self.geometry.resized(source.height, source.width)
+            cut = self.geometry.cut(source.height, source.width)
+            sides = source.height - cut.rows, source.width - cut.columns
+            rows, columns = self.geometry.resized(*sides)
             return 3 * rows * columns
         return 0
 
@@ -265,6 +308,14 @@ def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:
             f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to even "
             f"sizes, but {card.name} takes {geometry.height}x{geometry.width}; "
             "write odd_size: keep, or resize.domain: rgb"
+        )
+
+
+def _refuse_crop(profile: Profile, card: Any, geometry: Geometry) -> None:
+    if geometry.crop_before_resize and image_spec(profile).resize.domain == "yuv":
+        raise ModelError(
+            f"{profile.where(('resize', 'domain'))}: resize.domain: yuv, but images of {card.name} "
+            "are cropped before the resize, which is done in RGB; write resize.domain: rgb"
         )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,84 @@ from simulator.errors import SampleError
 from simulator.modalities.image.orientation import UPRIGHT
 
 
+class Cut(NamedTuple):
+    """Rows and columns that are cut off the sides of an image."""
+
+    top: int = 0
+    left: int = 0
+    bottom: int = 0
+    right: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows are cut off."""
+        return self.top + self.bottom
+
+    @property
+    def columns(self) -> int:
+        """Return how many columns are cut off."""
+        return self.left + self.right
+
+
+NOTHING = Cut()
+
+
+@dataclass(frozen=True, slots=True)
+class CentralCrop:
+    """A crop of the image's center before the resize.
+
+    Attributes:
+        fraction: of both sides, above 0 and below 1; None: the largest part that has the
+            network's ratio of sides, rounded down (Keras' ``crop_to_aspect_ratio``).
+        rounding: ``tensorflow``: both ends lose int((side - side * fraction) / 2)
+            (``tf.image.central_crop``); otherwise int(side * fraction) stays, and it starts at the
+            half of the rest, which ``floor`` rounds down and ``torchvision`` to even (Accuracy
+            Checker's ``crop``, with OpenCV and with Pillow).
+    """
+
+    fraction: float | None
+    rounding: str
+
+    def cut(self, height: int, width: int, network: tuple[int, int]) -> Cut:
+        """Return what is cut off an image of this size.
+
+        Args:
+            height: rows of the image.
+            width: columns of the image.
+            network: (rows, columns) that the network takes.
+
+        Raises:
+            SampleError: nothing would be left.
+        """
+        if self.rounding == "tensorflow" and self.fraction is not None:
+            top, left = (int((side - side * self.fraction) / 2) for side in (height, width))
+            return Cut(top, left, top, left)
+        rows, columns = self._kept(height, width, network)
+        if not rows or not columns:
+            raise SampleError(f"{height}x{width} pixels: the crop before the resize leaves none")
+        start = _OFFSET_ROUNDING[self.rounding]
+        top, left = start((height - rows) / 2), start((width - columns) / 2)
+        return Cut(top, left, height - rows - top, width - columns - left)
+
+    def _kept(self, height: int, width: int, network: tuple[int, int]) -> tuple[int, int]:
+        if self.fraction is not None:
+            return int(height * self.fraction), int(width * self.fraction)
+        rows, columns = network
+        return (
+            max(1, min(height, width * rows // columns)),
+            max(1, min(width, height * columns // rows)),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The position of an image in the network's input; all sizes in whole pixels.
 
     Attributes:
-        height: rows of the decoded image.
-        width: columns of the decoded image.
-        rows: rows of the whole image after the resize.
-        columns: columns of the whole image after the resize.
+        height: rows of the decoded image, without those of ``cut``.
+        width: columns of the decoded image, likewise.
+        rows: rows of that image after the resize.
+        columns: columns of that image after the resize.
         top: the row of the network's input where the resized image begins; negative where rows
             of it were cropped.
         left: the column, likewise.
@@ -32,8 +101,7 @@ class Placement:
         network_width: columns of the network's input.
         centered: whether the padding is split between both ends.
         factor: the scale of both sides before rounding; None where they differ (``squash...``).
-        dropped: rows and columns that the stack cut off the end of the image before the resize,
-            because its chroma is subsampled; not counted in ``height`` and ``width``.
+        cut: what the stack cut off the decoded image before the resize.
         orientation: the EXIF orientation that the decoder applied, 1 to 8; 1 if it applied none.
     """
 
@@ -47,7 +115,7 @@ class Placement:
     network_width: int
     centered: bool = False
     factor: Fraction | None = None
-    dropped: tuple[int, int] = (0, 0)
+    cut: Cut = NOTHING
     orientation: int = UPRIGHT
 
     def scales(self, rule: str) -> tuple[Fraction, Fraction]:
@@ -92,6 +160,7 @@ class Geometry:
         short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
         value: gray level of the padding, for ``letterbox``.
+        crop_before_resize: a crop of the image itself; the rest then applies to what it leaves.
     """
 
     kind: str
@@ -101,13 +170,23 @@ class Geometry:
     short_side: int = 0
     position: str = "center"
     value: int = 0
+    crop_before_resize: CentralCrop | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return all attributes; equal geometries have equal identities."""
         return asdict(self)
 
+    def cut(self, height: int, width: int) -> Cut:
+        """Return what is cut off an image of this size before it is resized.
+
+        Raises:
+            SampleError: nothing would be left.
+        """
+        crop = self.crop_before_resize
+        return crop.cut(height, width, (self.height, self.width)) if crop else NOTHING
+
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return (rows, columns) to which an image of this size is resized.
+        """Return (rows, columns) to which an image of this size, once cut, is resized.
 
         Raises:
             SampleError: a long thin image would become larger than the limit.
@@ -166,7 +245,7 @@ class Geometry:
         """Return the position of an image in the network's input.
 
         Args:
-            image: (rows, columns) of the decoded image.
+            image: (rows, columns) of the decoded image, once cut.
             resampled: (rows, columns) after the resize.
         """
         top, left = self._start(*resampled)

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.contract import Encoded
 from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.front_end import in_pairs, target
-from simulator.modalities.image.geometry import Geometry, Placement
+from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import image_spec
 from simulator.profile.load import Profile
@@ -42,7 +42,7 @@ class ImagePlacing:
         """Return the position of an image.
 
         Raises:
-            SampleError: the resized image would be too large.
+            SampleError: the resized image would be too large, or nothing is left to resize.
         """
         orientation = source.orientation if self.exif == "apply" else UPRIGHT
         return _placement(self, *source.size(self.exif), orientation)
@@ -52,10 +52,11 @@ class ImagePlacing:
 def _placement(rules: ImagePlacing, height: int, width: int, orientation: int) -> Placement:
     """The position of an image of a size; many images of a data set have the same size."""
     dropped = (height & 1, width & 1) if rules.drop else (0, 0)
-    height, width = height - dropped[0], width - dropped[1]
-    resampled = target(rules.geometry, height, width, rules.even)
-    placement = rules.geometry.placement((height, width), resampled)
-    return replace(placement, dropped=dropped, orientation=orientation)
+    top, left, bottom, right = rules.geometry.cut(height - dropped[0], width - dropped[1])
+    cut = Cut(top, left, bottom + dropped[0], right + dropped[1])
+    seen = height - cut.rows, width - cut.columns
+    placement = rules.geometry.placement(seen, target(rules.geometry, *seen, rules.even))
+    return replace(placement, cut=cut, orientation=orientation)
 
 
 def placing(profile: Profile, card: ImageCard) -> ImagePlacing:

@@ -81,6 +81,29 @@ class Resize(OpenSection):
     domain: Literal["rgb", "yuv"] = Field(description="resize before or after color conversion")
 
 
+class CropBeforeResize(Section):
+    """Which part of the image's center is resized; the rest of it is not seen."""
+
+    fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="of both sides that stays"
+    )
+    aspect: Literal["network"] | None = Field(
+        None, description="the largest part with the network's ratio of sides stays"
+    )
+    rounding: Literal["tensorflow", "floor", "torchvision"] = Field(
+        description="how fractions of a pixel are rounded: as tf.image.central_crop; sizes and "
+        "starts down; or sizes down and starts to even"
+    )
+
+    @model_validator(mode="after")
+    def _one_part(self) -> CropBeforeResize:
+        if (self.fraction is None) == (self.aspect is None):
+            raise ValueError("needs fraction or aspect, and not both")
+        if self.aspect is not None and self.rounding == "tensorflow":
+            raise ValueError("rounding tensorflow is for a fraction; use floor or torchvision")
+        return self
+
+
 class Geometry(Section):
     """How an image of any size becomes the network's size."""
 
@@ -95,6 +118,9 @@ class Geometry(Section):
     value: Annotated[int, Field(ge=0, le=255)] | None = Field(
         None, description="the padding's gray level; kind letterbox only"
     )
+    crop_before_resize: CropBeforeResize | None = Field(
+        None, description="a crop of the image itself; not for kind model, where the card says"
+    )
 
     @model_validator(mode="after")
     def _fields_of_kind(self) -> Geometry:
@@ -108,7 +134,8 @@ class Geometry(Section):
         written = self.model_fields_set - {"kind"}
         if missing := wanted - written:
             raise ValueError(f"kind {self.kind} needs {', '.join(sorted(missing))}")
-        if unused := written - wanted:
+        optional = set() if self.kind == "model" else {"crop_before_resize"}
+        if unused := written - wanted - optional:
             raise ValueError(f"kind {self.kind} has no {', '.join(sorted(unused))}")
         return self
 
@@ -133,6 +160,8 @@ class ImageSpec(ProfileSpec):
     def _resize_where_there_is_yuv(self) -> ImageSpec:
         if self.resize.domain == "yuv" and self.color.format == "rgb":
             raise ValueError("resize.domain yuv needs a color.format other than rgb")
+        if self.resize.domain == "yuv" and self.geometry.crop_before_resize:
+            raise ValueError("geometry.crop_before_resize needs resize.domain rgb")
         return self
 
     @classmethod
@@ -156,14 +185,15 @@ class ImageSpec(ProfileSpec):
         """Return a profile whose sections fit each other, after an axis was swapped.
 
         Where the color section needs YUV planes and the decoder gives none, the decoder's RGB is
-        encoded as the section's ``encode`` says. Where no YUV is left, a resize in the YUV domain
-        becomes one in RGB.
+        encoded as the section's ``encode`` says. Where no YUV is left, or images are cropped before
+        the resize, a resize in the YUV domain becomes one in RGB.
         """
         update: dict[str, Section] = {}
         decoder = registry.backend(self.decode.backend).of(Stage.DECODE)[0]
         if self.color.source == "planes" and not gives_planes(decoder):
             update["color"] = self.color.model_copy(update={"source": "encode"})
-        if self.color.format == "rgb" and self.resize.domain == "yuv":
+        in_rgb = self.color.format == "rgb" or self.geometry.crop_before_resize
+        if in_rgb and self.resize.domain == "yuv":
             update["resize"] = self.resize.model_copy(update={"domain": "rgb"})
         return self.model_copy(update=update)
 

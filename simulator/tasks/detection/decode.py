@@ -62,7 +62,9 @@ def decode(
         if settings.rounding_at == "image":
             boxes = _rounded(boxes, settings)
     boxes[:, 2:] += settings.extent_offset
-    size = placement.height + placement.dropped[0], placement.width + placement.dropped[1]
+    cut = placement.cut
+    boxes += [cut.left, cut.top] * 2
+    size = placement.height + cut.rows, placement.width + cut.columns
     boxes = stored_boxes(boxes, placement.orientation, size)
     return Detections(boxes, scores, labels[index])
 

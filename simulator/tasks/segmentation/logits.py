@@ -34,8 +34,8 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
 
     Returns:
         (height, width) uint8 of the image as it is stored; of equal scores the lowest class wins.
-        Pixels that the network did not see, because of a crop or of a dropped odd row or column,
-        are 255: no answer, and not judged.
+        Pixels that the network did not see, because of a crop (before or after the resize) or of
+        a dropped odd row or column, are 255: no answer, and not judged.
 
     Raises:
         ModelError: the output is not what the card promises.
@@ -58,8 +58,9 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
         mask = resize(small, rows, columns)
     if not (seen_rows.all() and seen_columns.all()):
         mask = np.where(seen_rows[:, None] & seen_columns, mask, np.uint8(IGNORE))
-    if any(placement.dropped):
-        mask = np.pad(mask, [(0, lost) for lost in placement.dropped], constant_values=IGNORE)
+    top, left, bottom, right = placement.cut
+    if any(placement.cut):
+        mask = np.pad(mask, [(top, bottom), (left, right)], constant_values=IGNORE)
     return stored(mask, placement.orientation)
 
 

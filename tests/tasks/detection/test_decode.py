@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import ModelError, SampleError
-from simulator.modalities.image.geometry import Geometry, Placement
+from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.tasks.detection.declared import Score
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.scores import candidates
@@ -242,6 +243,17 @@ def test_a_crop_shifts_boxes_back():
     place = geometry.placement((200, 100), geometry.resized(200, 100))
     some = found([[0, 0, 40, 40]], [[0.5]], size=(40, 40), place=place)
     assert some.boxes.tolist() == [[10, 60, 90, 140]]
+
+
+def test_a_crop_before_the_resize_shifts_boxes_back():
+    """Of 40 x 80 the middle 20 x 40 is squashed to 10 x 10: 2 pixels down and 4 across each."""
+    geometry = Geometry(kind="squash", height=10, width=10)
+    place = replace(geometry.placement((20, 40), (10, 10)), cut=Cut(10, 20, 10, 20))
+    some = found([[0, 0, 5, 10]], [[0.5]], size=(10, 10), place=place)
+    assert some.boxes.tolist() == [[20, 10, 40, 30]]
+    turned = replace(place, orientation=3)
+    some = found([[0, 0, 5, 10]], [[0.5]], size=(10, 10), place=turned)
+    assert some.boxes.tolist() == [[40, 10, 60, 30]]
 
 
 @pytest.mark.parametrize(("scale", "factor"), [("resized", 99 / 200), ("ratio", 50 / 101)])

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import cv2
@@ -16,7 +17,7 @@ from shared_data import shared
 from torch.nn import functional
 
 from simulator.errors import ModelError, SampleError
-from simulator.modalities.image.geometry import Geometry, Placement
+from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.segmentation.card import Sampling, SegmentationOutput, resolve
 from simulator.tasks.segmentation.confusion import confusion, dense, score
@@ -262,6 +263,18 @@ def test_pixels_that_were_cropped_away_have_no_answer():
     assert np.array_equal(found[:, 4:12], labels.repeat(2, 0).repeat(2, 1))
     assert (found[:, :4] == 255).all()
     assert (found[:, 12:] == 255).all()
+
+
+def test_pixels_that_were_cut_off_before_the_resize_have_no_answer():
+    """The middle 4 x 8 of 8 x 13 pixels, resized to 4 x 8: rows 1 to 4 and columns 3 to 10."""
+    place = replace(whole(4, 8, 4, 8), cut=Cut(1, 3, 3, 2))
+    scores = plane((1, 5, 4, 8))
+
+    found = run(scores, place, logits_upsample=None)
+
+    assert found.shape == (8, 13)
+    assert np.array_equal(found[1:5, 3:11], scores[0].argmax(0))
+    assert (found == 255).sum() == 8 * 13 - 4 * 8
 
 
 def test_a_crop_is_placed_by_an_independent_rule():

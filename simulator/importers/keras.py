@@ -1,0 +1,106 @@
+"""KerasHub: ``preprocessor.json``, ``image_converter.json``, or a converter's own config.
+
+Sources: keras-team/keras-hub, ``src/layers/preprocessing/image_converter.py`` (resize, then
+x * scale + offset; crop_to_aspect_ratio is true by default; converters that do more have keys of
+their own, which are refused); keras-team/keras,
+``src/backend/tensorflow/image.py`` (``resize``: the crop's sizes and start are rounded down, then
+tf.image.resize).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from simulator.importers import values
+from simulator.importers.draft import Draft, Keys, together
+
+_KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
+            "lanczos3": "lanczos3"}  # fmt: skip
+_ASIDE = {
+    **dict.fromkeys(("name", "trainable", "built", "dtype"), "how Keras stores a layer"),
+    "bounding_box_format": "how boxes are written; the data card's",
+    "data_format": "the axes of the tensor are the model card's: input.layout",
+}
+
+
+def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from the parsed JSON."""
+    if entry not in (None, 1):
+        draft.problems.append(f"{path}: entry {entry}: the file has only one converter")
+    keys = _converter(path, found, draft)
+    if keys is None:
+        return
+    draft.whole |= {"color", "resize", "geometry"}
+    draft.claim("decode", "assumed", f"the file names no decoder; {draft.base.name}'s is assumed")
+    draft.write("color", "format", "rgb", "Keras loads images as RGB")
+    draft.write("color", "order", "rgb", "Keras loads images as RGB")
+    _resize(keys)
+    _numbers(keys)
+    keys.aside(_ASIDE)
+    keys.rest(_ASIDE)
+
+
+def _converter(path: Path, found: dict[str, Any], draft: Draft) -> Keys | None:
+    """Return the keys of the image converter; what stands around it is set aside."""
+    here, prefix = found, ""
+    for step in ("config", "image_converter", "config"):
+        inner = here.get(step)
+        if isinstance(inner, dict):
+            draft.aside += [
+                f"{prefix}{values.plain(key)[:80]}={values.show(here[key])}: around the converter"
+                for key in here
+                if key != step
+            ]
+            here, prefix = inner, f"{prefix}{step}."
+    if "image_size" not in here:
+        draft.problems.append(f"{path}: no image converter with an image_size")
+        return None
+    return Keys(draft, here, lambda _: str(path), prefix)
+
+
+def _resize(keys: Keys) -> None:
+    draft = keys.draft
+    size = keys.need("image_size", _sides, (0, 0), "it is the network's size")
+    draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({keys.origin('image_size')})")
+    kernel = keys.choice("interpolation", _KERNELS, "bilinear")
+    antialias = keys.take("antialias", values.boolean, False)
+    if antialias and kernel == "nearest":
+        keys.refuse("antialias", "TensorFlow's nearest has none")
+    draft.write("resize", "backend", "tensorflow", "Keras on TensorFlow: tf.image.resize")
+    named = keys.origin("interpolation", "bilinear is the default")
+    draft.write("resize", "interpolation", kernel, named)
+    draft.write("resize", "antialias", antialias, keys.origin("antialias", "false is the default"))
+    draft.write("resize", "coordinates", "half_pixel", "tf.image.resize of TensorFlow 2")
+    draft.write("resize", "domain", "rgb", "images are RGB")
+    draft.claim("resize", "native", "keras Resizing on the TensorFlow backend: tf.image.resize")
+    if keys.take("pad_to_aspect_ratio", values.boolean, False):
+        keys.refuse("pad_to_aspect_ratio", "it pads before the resize; a profile pads after it")
+    draft.write("geometry", "kind", "squash", keys.origin("image_size"))
+    if keys.take("crop_to_aspect_ratio", values.boolean, True):
+        crop = {"aspect": "network", "rounding": "floor"}
+        origin = keys.origin("crop_to_aspect_ratio", "true is the default")
+        draft.write("geometry", "crop_before_resize", crop, origin)
+    draft.claim("geometry", "emulated", "keras/src/backend/tensorflow/image.py resize")
+
+
+def _sides(value: Any) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError("[height, width] expected; without one, images keep their size")
+    return values.pixels(value[0]), values.pixels(value[1])
+
+
+def _numbers(keys: Keys) -> None:
+    """Write mean and std: x * scale + offset is (x - mean) / std."""
+    scale = keys.take("scale", _factors, [Fraction(1)] * 3)
+    offset = keys.take("offset", values.three, [Fraction(0)] * 3)
+    mean = [-b / a for a, b in zip(scale, offset, strict=True)]
+    said = together(
+        keys.origin("scale", "1 is the default"), keys.origin("offset", "0 is the default")
+    )
+    keys.draft.normalize(mean, [1 / one for one in scale], lambda _: said)
+
+
+def _factors(value: Any) -> list[Fraction]:
+    return [values.neat(one) for one in values.three_above_zero(value)]

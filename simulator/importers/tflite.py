@@ -1,0 +1,232 @@
+"""TFLite Metadata in a ``.tflite``, and MediaPipe's ``.task`` bundles of such files.
+
+Sources: tensorflow/tflite-support, ``metadata_schema.fbs`` (NormalizationOptions: (x - mean) / std
+on 0-255, for quantized networks too); tensorflow, ``lite/schema/schema.fbs``;
+google-ai-edge/mediapipe, ``tasks/cc/metadata/metadata_extractor.cc`` and
+``tasks/cc/components/processors/image_preprocessing_graph.cc``.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import math
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from simulator.errors import ProfileError
+from simulator.importers import flat
+from simulator.importers.draft import Draft
+from simulator.importers.values import PIXELS, plain, show
+
+MOST = 2**30
+"""Bytes of a network, unpacked."""
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError,
+           RuntimeError, OSError, EOFError, ValueError)  # fmt: skip
+_MARK = b"TFL3"
+_TYPES = {0: "float32", 1: "float16", 3: "uint8", 9: "int8"}
+_IMAGE, _NORMALIZATION, _RGB, _GRAY = 2, 1, 1, 2
+
+
+@dataclass(slots=True)
+class Network:
+    """What one file says of its input.
+
+    Attributes:
+        name: of the file.
+        shape: of the input.
+        kind: the input's element type.
+        image: whether its metadata says that it is an image.
+        color: the color space, as a number of the schema.
+        mean, std: of NormalizationOptions; empty without them.
+        scale, zero: of the input's quantization, 0 without one.
+        files: names of the associated files.
+        has_metadata: whether there is any.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    kind: str = ""
+    image: bool = False
+    color: int = 0
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    scale: float = 0
+    zero: int = 0
+    files: list[str] = field(default_factory=list)
+    has_metadata: bool = False
+
+
+def is_one(raw: bytes) -> bool:
+    """Whether a file begins as a ``.tflite`` or a zip file."""
+    return raw[4:8] == _MARK or raw[:4] == b"PK\x03\x04"
+
+
+def parse(path: Path, raw: bytes) -> list[Network]:
+    """Return the networks of a file: itself, or those in a bundle.
+
+    Raises:
+        ProfileError: it is neither, or damaged.
+    """
+    files = [(path.name, raw)] if raw[4:8] == _MARK else _unpacked(path, raw)
+    found = []
+    for name, data in files:
+        try:
+            found.append(_network(name, data))
+        except flat.Broken as error:
+            raise ProfileError([f"{path}: {plain(name)}: a damaged .tflite: {error}"]) from error
+    return found
+
+
+def _unpacked(path: Path, raw: bytes) -> list[tuple[str, bytes]]:
+    found, total = [], 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as bundle:
+            for entry in bundle.infolist():
+                total += entry.file_size if entry.filename.endswith(".tflite") else 0
+                if total > MOST:
+                    raise ProfileError([f"{path}: its networks have more than {MOST:,} bytes"])
+                if entry.filename.endswith(".tflite"):
+                    with bundle.open(entry) as file:
+                        found.append((entry.filename, file.read(entry.file_size)))
+    except _DAMAGE as error:
+        raise ProfileError([f"{path}: a damaged bundle: {plain(str(error))}"]) from error
+    if not found:
+        raise ProfileError([f"{path}: a bundle without a .tflite"])
+    return found
+
+
+def _network(name: str, data: bytes) -> Network:
+    if data[4:8] != _MARK:
+        raise flat.Broken("its first bytes are another file's")
+    model = flat.Table.root(data)
+    graphs, buffers = model.tables(2), model.tables(4)
+    made = Network(name)
+    if graphs and (inputs := graphs[0].numbers(1, "<i")):
+        tensors = graphs[0].tables(0)
+        if not 0 <= inputs[0] < len(tensors):
+            raise flat.Broken("the input is no tensor")
+        tensor = tensors[int(inputs[0])]
+        made.shape = tuple(int(side) for side in tensor.numbers(0, "<i"))
+        made.kind = _TYPES.get(tensor.integer(1, "<b"), "another type")
+        quantization = tensor.table(4)
+        if quantization and (scales := quantization.numbers(2, "<f")):
+            made.scale = scales[0]
+            made.zero = int(next(iter(quantization.numbers(3, "<q")), 0))
+    for one in model.tables(6):
+        if one.text(0) == "TFLITE_METADATA":
+            at = one.integer(1, "<I")
+            if at >= len(buffers):
+                raise flat.Broken("the metadata's buffer is missing")
+            _describe(made, flat.Table.root(buffers[at].raw(0)))
+    return made
+
+
+def _describe(made: Network, metadata: flat.Table) -> None:
+    """Take the metadata of the first input."""
+    made.has_metadata = True
+    graphs = metadata.tables(3)
+    tensors = [*graphs[0].tables(2), *graphs[0].tables(3)] if graphs else []
+    holders = [metadata, *graphs[:1], *tensors]
+    fields = (5, 4, *[6] * len(tensors)) if graphs else (5,)
+    for holder, place in zip(holders, fields, strict=True):
+        made.files += [one.text(0) for one in holder.tables(place)]
+    inputs = graphs[0].tables(2) if graphs else []
+    if not inputs:
+        return
+    content = inputs[0].table(3)
+    if content and content.integer(0, "<B") == _IMAGE:
+        made.image = True
+        properties = content.table(1)
+        made.color = properties.integer(0, "<b") if properties else 0
+    for unit in inputs[0].tables(4):
+        options = unit.table(1)
+        if options and unit.integer(0, "<B") == _NORMALIZATION:
+            made.mean, made.std = options.numbers(0, "<f"), options.numbers(1, "<f")
+
+
+def labels(found: list[Network]) -> list[str]:
+    """Name the networks of a file."""
+    return [show(one.name) for one in found]
+
+
+def read(path: Path, found: list[Network], draft: Draft, entry: int | None) -> None:
+    """Fill *draft* from one network."""
+    if entry is None and len(found) > 1:
+        told = "; ".join(f"--entry {n}: {show(one.name)}" for n, one in enumerate(found, 1))
+        draft.problems.append(f"{path}: the bundle has {len(found)} networks; give one, or --all: "
+                              f"{told}")  # fmt: skip
+        return
+    if entry is not None and not 1 <= entry <= len(found):
+        draft.problems.append(f"{path}: entry {entry}: the file has {len(found)}")
+        return
+    one = found[(entry or 1) - 1]
+    draft.name = Path(one.name).stem if len(found) > 1 else ""
+    problem = _problem(one)
+    if problem:
+        draft.problems.append(f"{path}: {show(one.name)}: {problem}")
+        return
+    statistics = _statistics(one)
+    if isinstance(statistics, str):
+        draft.problems.append(f"{path}: {show(one.name)}: {statistics}")
+        return
+    _write(draft, one, *statistics)
+
+
+def _problem(one: Network) -> str:
+    """Why this input is no image of one size; empty if it is."""
+    if not one.has_metadata:
+        return "no TFLITE_METADATA, so it says nothing of its preprocessing"
+    if one.color == _GRAY or one.shape[3:] == (1,):
+        return "a gray image; a profile's images are in color"
+    if len(one.shape) != 4 or one.shape[3] != 3:
+        return f"its input is {show(list(one.shape))}, and no color image of NHWC"
+    if not all(0 < side <= PIXELS for side in one.shape[1:3]):
+        return f"its input is {show(list(one.shape))}: one size expected"
+    return ""
+
+
+def _statistics(one: Network) -> tuple[list[Fraction], list[Fraction], str] | str:
+    """Mean and std on 0-255 and their origin, or what is wrong with them."""
+    if one.mean or one.std:
+        if not {len(one.mean), len(one.std)} <= {1, 3}:
+            return "NormalizationOptions: one or three numbers each expected"
+        if not all(math.isfinite(v) for v in (*one.mean, *one.std)) or min(one.std) <= 0:
+            return "NormalizationOptions: finite numbers and a std above 0 expected"
+        mean, std = ([_exact(v) for v in one_of] * (3 // len(one_of))
+                     for one_of in (one.mean, one.std))  # fmt: skip
+        return mean, std, "NormalizationOptions"
+    if one.kind == "uint8" and 0 < one.scale < math.inf:
+        mean, std = [Fraction(one.zero)] * 3, [1 / _exact(one.scale)] * 3
+        return mean, std, f"no NormalizationOptions: bytes are fed; (x - {one.zero}) * {one.scale}"
+    return "no NormalizationOptions, which a network of this type needs"
+
+
+def _exact(value: float) -> Fraction:
+    """Return the shortest decimal number that is this float32."""
+    return Fraction(f"{value:.8g}")
+
+
+def _write(
+    draft: Draft, one: Network, mean: list[Fraction], std: list[Fraction], said: str
+) -> None:
+    draft.whole |= {"color"}
+    order = "rgb" if one.color == _RGB else "model"
+    draft.write("color", "format", "rgb", "images are fed as RGB")
+    draft.write("color", "order", order, f"from tflite: color_space={one.color} (1 is RGB)")
+    for section in ("resize", "geometry"):
+        why = f"the metadata names no resizer and no crop; {draft.base.name} has MediaPipe's"
+        draft.claim(section, "assumed", why)
+    draft.normalize(mean, std, lambda _: f"from tflite: {said}")
+    height, width = one.shape[1:3]
+    draft.card.append(f"input: height: {height}, width: {width}, layout: NHWC (the tensor's shape)")
+    for name in dict.fromkeys(one.files):
+        draft.aside.append(f"associated file {show(name)}: labels are the model card's")
+    if one.kind != "float32":
+        draft.claim("precision", "assumed", f"the network takes {one.kind} and is quantized as the "
+                    f"file has it; {draft.base.spec.precision.compute} is {draft.base.name}'s: "
+                    "import with an INT8 --base, or name the file in the card")  # fmt: skip

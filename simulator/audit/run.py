@@ -93,7 +93,7 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
     )
     request = {
         "command": "audit",
-        "arguments": {"document": str(asked.path.resolve()), **job.condition()},
+        "arguments": {"document": str(asked.path.resolve()), **job.circumstances()},
     }
     with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as start:
         ongoing.copy_inputs(sessions)
@@ -161,7 +161,7 @@ class OngoingAudit:
                     card, data, spec.limit, spec.seed,
                     given.get("workers"), given.get("memory"), given.get("progress"),
                     under(given.get("under"), given.get("trial", 0)),
-                    given.get("executor", "local"),
+                    given.get("executor", "local"), given.get("isolate", "auto"),
                 )  # fmt: skip
                 found[model] = held.enter_context(session)
                 self._check(model, session)
@@ -321,7 +321,7 @@ def times(ongoing: OngoingAudit) -> None:
                 fail_on=[one.rule.text for one in rules],
                 data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
                 workers=given.get("workers"), memory=given.get("memory"),
-                progress=given.get("progress"),
+                progress=given.get("progress"), isolate=given.get("isolate", "auto"),
             )  # fmt: skip
 
 

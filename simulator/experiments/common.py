@@ -162,6 +162,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
+        "isolate": session.builder.runtimes.isolation.when,
         "under": session.condition and plain(session.condition),
         "overrides": list(overrides),
         "stacks": {

@@ -54,3 +54,21 @@ HOSTILE = {
     "head of a frame is a transparency": renamed(b"fcTL", b"tRNS", 1),
 }
 """Each of these kills OpenCV 5."""
+
+
+def _bad_filter():
+    found = split(animation(default_image=True))
+    at = next(number for number, (kind, _) in enumerate(found) if kind == b"fdAT")
+    number, rows = found[at][1][:4], zlib.decompress(found[at][1][4:])
+    found[at] = b"fdAT", number + zlib.compress(bytes([9]) + rows[1:])
+    return joined(found)
+
+
+BAD_FILTER = _bad_filter()
+"""Chunks in order; but the first row of the first frame names a filter that does not exist.
+
+OpenCV 5, DALI 2.4 and nvImageCodec die of it.
+
+Source:
+    PNG specification, third edition, 9.2: filter types 0 to 4.
+"""

@@ -41,7 +41,8 @@ from simulator.results.lock import locked
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
-from simulator.results.store import Report, check_free, clear
+from simulator.results.store import Report
+from simulator.results.taken import check_free, clear
 from simulator.results.timed import TailSummary
 
 IN_DOCUMENT = ("data", "limit", "seed")

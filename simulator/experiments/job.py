@@ -26,7 +26,8 @@ from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import Report, RunWriter, check_free
+from simulator.results.store import Report, RunWriter
+from simulator.results.taken import check_free
 
 
 class Options(TypedDict, total=False):

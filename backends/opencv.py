@@ -142,6 +142,7 @@ BACKEND = Backend(
     name="opencv",
     summary="OpenCV: decoding by libjpeg-turbo, resizing that rarely antialiases, NV12",
     library=_LIBRARY,
+    dies_of=("png",),
     offers=(
         Offer(
             Stage.DECODE,

@@ -148,6 +148,13 @@ class TorchRuntime(Runtime):
         program = torch.export.export(conv, (torch.zeros(1, channels, 8, 8),))
         torch.export.save(program, str(path))
 
+    @classmethod
+    def save_suite(cls, source: Path, target: Path) -> None:
+        """Write a ``torch.export`` program of a model of the conformance suite."""
+        from backends import pytorch_suite
+
+        pytorch_suite.save(source, target)
+
 
 class TorchResizer(Resizer):
     """``torch.nn.functional.interpolate`` on uint8, without align_corners.

@@ -39,6 +39,8 @@ class Kind(StrEnum):
     """A stack gave other bits for the same input."""
     FAILED_INFERENCES = "failed_inferences"
     """Some inferences failed while they were timed."""
+    IN_PROCESS = "in_process"
+    """Decoders that run in a worker otherwise ran in this process while they were timed."""
     BUSY_MACHINE = "busy_machine"
     """Other programs took processor time while latencies were measured."""
     STOPPED_EARLY = "stopped_early"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.metadata
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -91,12 +92,13 @@ def package(name: str) -> str:
 @contextmanager
 def interrupted() -> Iterator[None]:
     """Stop every worker at once, even during a call; none starts again before this is left."""
-    for worker in _workers:
+    halted = list(_workers)
+    for worker in halted:
         worker.halt()
     try:
         yield
     finally:
-        for worker in _workers:
+        for worker in halted:
             worker.go_on()
 
 
@@ -179,6 +181,23 @@ def compile_identity(backend: Backend, offer: Offer) -> Any:
     return _worker(place).call("compile_identity", offer.stage, number)
 
 
+def hire(backend: Backend) -> Worker:
+    """Return a new worker in this Python, for samples that may kill the backend.
+
+    It is started again as often as it dies, until :func:`dismiss`.
+    """
+    place = Home(backend.name, sys.executable, entry_points()[backend.name].value)
+    worker = Worker(place, f"the decoder of {backend.name}", patience=None)
+    _workers.append(worker)
+    return worker
+
+
+def dismiss(worker: Worker) -> None:
+    """End a worker for good."""
+    worker.stop()
+    _workers.remove(worker)
+
+
 _workers: list[Worker] = []
 
 
@@ -186,5 +205,10 @@ _workers: list[Worker] = []
 def _worker(place: Home) -> Worker:
     worker = Worker(place)
     _workers.append(worker)
-    atexit.register(worker.stop)
     return worker
+
+
+@atexit.register
+def _stop() -> None:
+    for worker in _workers:
+        worker.stop()

@@ -11,8 +11,9 @@ from made_results import start, step
 from simulator.errors import RunError
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import MANIFEST, RECORDS
+from simulator.results.parts import ROWS_PER_GROUP
 from simulator.results.read import read_run
-from simulator.results.store import ROWS_PER_GROUP, RunWriter
+from simulator.results.store import RunWriter
 from simulator.tasks.figures import Delta
 
 COLUMNS = (

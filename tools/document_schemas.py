@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,7 +12,8 @@ from simulator.audit.document import AuditSpec
 from simulator.data.format import FORMATS
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
-from simulator.profile.json_schema import DIALECT, Schema
+from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
+from simulator.profile.modality import SCHEMAS, sections
 from simulator.profile.suite import SuiteSpec
 from simulator.tasks.task import TASKS
 
@@ -22,7 +24,7 @@ def schemas() -> dict[str, Schema]:
         "model-card.schema.json": _headed("A model card", _model_card()),
         "data-card.schema.json": _headed("A data card", _data_card()),
         "audit.schema.json": _headed("An audit", _audit()),
-        "suite.schema.json": _headed("A suite", _plain(SuiteSpec.model_json_schema(by_alias=True))),
+        "suite.schema.json": _headed("A suite", _suite()),
     }
 
 
@@ -76,8 +78,53 @@ def _audit() -> Schema:
     """An audit's document, in which the name of a profile stands for a stack."""
     schema = _plain(AuditSpec.model_json_schema(by_alias=True))
     stack = schema["$defs"]["StackSpec"]
-    schema["$defs"]["StackSpec"] = {"anyOf": [{"type": "string"}, stack]}
+    stack["properties"]["set"] = _OVERRIDES
+    schema["$defs"] |= {"StackSpec": {"anyOf": [{"type": "string"}, stack]}, **_overrides()}
     return schema
+
+
+def _suite() -> Schema:
+    """A suite's document, whose options override fields of profiles."""
+    schema = _plain(SuiteSpec.model_json_schema(by_alias=True))
+    fields = schema["properties"]
+    fields["columns"]["additionalProperties"]["additionalProperties"] = _OVERRIDES
+    fields["combined"] = {"anyOf": [_OVERRIDES, {"type": "null"}]}
+    return {**schema, "$defs": schema.get("$defs", {}) | _overrides()}
+
+
+_OVERRIDES = {"$ref": "#/$defs/Overrides"}
+
+
+def _overrides() -> Schema:
+    """The dotted keys of every section of a profile; below a mapping of free names, any name."""
+    keys: set[str] = set()
+    free: set[str] = set()
+    for modality in SCHEMAS.names:
+        schema = document_schema(modality)
+        for name in (*sections(modality), "evidence"):
+            _walk(schema["properties"][name], schema["$defs"], name, keys, free)
+    below = "|".join(map(re.escape, sorted(free)))
+    found = {
+        "type": "object",
+        "description": "fields of profiles, as dotted keys: resize.backend",
+        "propertyNames": {"anyOf": [{"enum": sorted(keys)}, {"pattern": rf"^({below})\.."}]},
+    }
+    return {"Overrides": found}
+
+
+def _walk(node: Any, definitions: Schema, key: str, keys: set[str], free: set[str]) -> None:
+    """Collect a key of a profile and those below it."""
+    keys.add(key)
+    if "$ref" in node:
+        _walk(definitions[node["$ref"].rpartition("/")[2]], definitions, key, keys, free)
+    offered = (branch["then"] for branch in node.get("allOf", ()))
+    for option in (*node.get("anyOf", ()), *offered):
+        _walk(option, definitions, key, keys, free)
+    for name, inner in node.get("properties", {}).items():
+        if isinstance(inner, dict):
+            _walk(inner, definitions, f"{key}.{name}", keys, free)
+    if node.get("additionalProperties", NOTHING) not in (NOTHING, False):
+        free.add(key)
 
 
 def _together(shapes: list[type[BaseModel]]) -> tuple[dict[type[BaseModel], Schema], Schema]:

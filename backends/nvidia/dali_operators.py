@@ -139,6 +139,7 @@ BACKEND = Backend(
     summary="NVIDIA DALI: decoding by libjpeg-turbo or nvJPEG, resizing with antialias on or off",
     library=dali,
     offers=tuple(_offers()),
+    dies_of=("png",),
     may_be_left_out=("api",),
     fields={
         "api": "a pipeline that is built once, or the dynamic mode",

@@ -90,6 +90,7 @@ BACKEND = Backend(
     name="nvimagecodec",
     summary="NVIDIA nvImageCodec: JPEG and PNG decoding by libjpeg-turbo and libpng, or nvJPEG",
     library=codec,
+    dies_of=("png",),
     offers=tuple(
         Offer(
             Stage.DECODE,

@@ -9,16 +9,16 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel
 
+from simulator.analysis.figures import MISSING, figures, find, leaves, path_of, unit_of
 from simulator.errors import UserError
-from simulator.typed import Keys, Typed, open_for
+from simulator.typed import Typed
 
 OPS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -40,48 +40,12 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 }
 """What a unit measures, and its factor to the unit of the summary (fractions, milliseconds)."""
 
-ALIASES: tuple[tuple[str, str], ...] = (
-    (r"flip_rate", r"flips.rate"),
-    (r"flip_rate\.low", r"flips.ci95.0"),
-    (r"flip_rate\.high", r"flips.ci95.1"),
-    (r"delta\.(\w+)\.low", r"delta.\1.ci95.0"),
-    (r"delta\.(\w+)\.high", r"delta.\1.ci95.1"),
-    (r"delta\.(\w+)", r"delta.\1.value"),
-    (r"([\w-]+)\.(quality|tail_quality@.+)", r"tail.\1.\2"),
-    (r"([\w-]+)\.qps", r"served.\1.qps"),
-    (r"(train|deploy)\.(?!profile$|overrides$|effective$|metric$)([\w ]+)", r"\1.metric.\2"),
-    (r"([\w-]+)\.latency\.(p[\d.]+|mean|min|max)", r"latency_ms.\1.total.\2"),
-    (r"([\w-]+)\.latency\.(.+)", r"latency_ms.\1.\2"),
-)
-"""(pattern of a whole name, path in the summary); the first pattern that matches is used."""
-
-_SHORT: tuple[tuple[str, str], ...] = (
-    (r"flips\.rate", "flip_rate"),
-    (r"flips\.ci95\.0", "flip_rate.low"),
-    (r"flips\.ci95\.1", "flip_rate.high"),
-    (r"delta\.(\w+)\.value", r"delta.\1"),
-    (r"delta\.(\w+)\.ci95\.0", r"delta.\1.low"),
-    (r"delta\.(\w+)\.ci95\.1", r"delta.\1.high"),
-    (r"tail\.([\w-]+)\.(quality|tail_quality@.+)", r"\1.\2"),
-    (r"(train|deploy)\.metric\.([\w ]+)", r"\1.\2"),
-    (r"latency_ms\.([\w-]+)\.total\.(.+)", r"\1.latency.\2"),
-    (r"latency_ms\.([\w-]+)\.(.+)", r"\1.latency.\2"),
-)
-"""(pattern of a path in the summary, its name in a rule): :data:`ALIASES` the other way round."""
-_NOT_RESULTS = ("schema", "seconds", "workers")
-
-_FRACTIONS = (
-    r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
-    r"|(train|deploy)\.metric\..*|tail\..*"
-)
 _COUNTS = r"flips\.\w+|samples|skipped|labelled"
-_TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"
 _RULE = re.compile(
     r"\s*(?P<name>\w[\w. @-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
     r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
     r"\s*(?P<unit>%|points?|us|ms|s|)\s*"
 )
-_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +83,7 @@ def parse(rule: str) -> Rule:
             f"cannot read the rule {rule!r}; write NAME {'|'.join(OPS)} NUMBER with %, points, us,"
             " ms, s or no unit, for example 'flip_rate > 1%'"
         )
-    path = _expand(match["name"])
+    path = path_of(match["name"])
     measures, size = UNITS[match["unit"]]
     limit = float(Decimal(match["number"]) * size)
     if not math.isfinite(limit):
@@ -151,57 +115,6 @@ def check(
         raise UserError(_unknown(rule, known))
 
 
-def figures(
-    shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]], prefix: str = ""
-) -> Iterator[str]:
-    """Yield the dotted path of every number that a summary of this shape can have.
-
-    Args:
-        shape: a model of results.
-        vocabulary: see :func:`check`.
-        prefix: put before each path.
-    """
-    for name, field in shape.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        yield from _numbers(field.annotation, field.metadata, vocabulary, path)
-    further = open_for(shape)
-    for name in vocabulary.get(further, ()) if further else ():
-        yield f"{prefix}{name}"
-
-
-def _numbers(
-    kind: Any, about: Sequence[Any], vocabulary: Mapping[str, Iterable[str]], path: str
-) -> Iterator[str]:
-    """Yield the paths of numbers below a field of this type; lists of variable length have none."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        yield from _numbers(inner[0], [*about, *inner[1:]], vocabulary, path)
-    elif origin in (Union, UnionType):
-        for one in inner:
-            yield from _numbers(one, about, vocabulary, path)
-    elif origin is dict:
-        words = [
-            word for one in about if isinstance(one, Keys) for word in vocabulary.get(one.of, ())
-        ]
-        for word in words:
-            yield from _numbers(inner[1], (), vocabulary, f"{path}.{word}")
-    elif origin is list:
-        for at in range(_length(about)):
-            yield from _numbers(inner[0], (), vocabulary, f"{path}.{at}")
-    elif isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield from figures(kind, vocabulary, f"{path}.")
-    elif kind in (int, float):
-        yield path
-
-
-def _length(about: Sequence[Any]) -> int:
-    """The fixed length of a list; 0 where it varies."""
-    limits = [one for field in about for one in getattr(field, "metadata", [field])]
-    least = max((one.min_length for one in limits if hasattr(one, "min_length")), default=0)
-    most = min((one.max_length for one in limits if hasattr(one, "max_length")), default=-1)
-    return least if least == most else 0
-
-
 def evaluate(
     rules: Sequence[Rule], summary: Mapping[str, Any] | Typed, undecided: str = "fail"
 ) -> dict[str, Any]:
@@ -221,43 +134,19 @@ def evaluate(
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
 
 
-def names(summary: Mapping[str, Any] | Typed) -> dict[str, tuple[float | None, str]]:
-    """Return every figure of a run that a rule can name, with its value and its unit.
-
-    Args:
-        summary: as in ``summary.json``.
-    """
-    found: dict[str, tuple[float | None, str]] = {}
-    for path in _leaves(summary, ""):
-        value, unit = _find(summary, path.split(".")), _unit(path)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        listed = re.search(r"(?<!ci95)(?<!p\d\d)\.\d+(\.|$)", path)
-        if (number or (value is None and unit)) and not listed and path not in _NOT_RESULTS:
-            found[_shortest(path)] = value, unit
-    return found
-
-
-def _shortest(path: str) -> str:
-    """The name of a figure as people write it in a rule."""
-    for pattern, name in _SHORT:
-        if match := re.fullmatch(pattern, path):
-            return match.expand(name)
-    return path
-
-
 def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
-    found = _find(summary, rule.path.split("."))
+    found = find(summary, rule.path.split("."))
     outcome = {
-        "rule": rule.text, "value": None, "limit": rule.limit, "unit": _unit(rule.path),
+        "rule": rule.text, "value": None, "limit": rule.limit, "unit": unit_of(rule.path),
         "failed": True, "undecided": False, "chance": None,
     }  # fmt: skip
-    if found is _MISSING:
+    if found is MISSING:
         return {**outcome, "reason": f"this run has no {rule.path}"}
     if found is None:
         why = summary.get("missing", {}).get(rule.path, f"{rule.path} has no value in this run")
         return {**outcome, "undecided": True, "reason": why}
     if isinstance(found, Mapping | list | tuple | Typed):
-        return {**outcome, "reason": _not_one(rule.path, list(_leaves(found, f"{rule.path}.")))}
+        return {**outcome, "reason": _not_one(rule.path, list(leaves(found, f"{rule.path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
         return {**outcome, "reason": f"{rule.path} is {found!r}, not a number"}
     if not math.isfinite(found):
@@ -269,22 +158,14 @@ def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
 def _chance(rule: Rule, summary: Mapping[str, Any] | Typed) -> bool | None:
     """Whether the limit lies in the figure's 95 % interval; None where there is no interval."""
     *parent, last = rule.path.split(".")
-    ends = _find(summary, [*parent, "ci95"]) if last in ("rate", "value", "ms") else None
+    ends = find(summary, [*parent, "ci95"]) if last in ("rate", "value", "ms") else None
     if not isinstance(ends, list | tuple) or None in ends:
         return None
     return bool(ends[0] <= rule.limit <= ends[1])
 
 
-def _expand(name: str) -> str:
-    for alias, path in ALIASES:
-        match = re.fullmatch(alias, name)
-        if match:
-            return match.expand(path)
-    return name
-
-
 def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
-    time, fraction = _unit(path) == "ms", _unit(path) == "fraction"
+    time, fraction = unit_of(path) == "ms", unit_of(path) == "fraction"
     if (measures == "time" and not time) or (measures == "fraction" and time):
         is_a = "a time: use us, ms or s" if time else "not a time"
         raise UserError(f"the unit in the rule {rule!r} does not fit: {path} is {is_a}")
@@ -295,40 +176,6 @@ def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
             f"the rule {rule!r} compares a share with a bare number; write {limit:g}% or "
             f"{limit * 100:g}%"
         )
-
-
-def _unit(path: str) -> str:
-    """The unit of a figure: ``ms``, ``fraction``, or "" for anything else."""
-    if re.fullmatch(_TIMES, path):
-        return "ms"
-    return "fraction" if re.fullmatch(_FRACTIONS, path) else ""
-
-
-def _find(node: Any, parts: Sequence[str]) -> Any:
-    """The value at a path, whose keys may contain dots; None if a part of the path is None."""
-    if not parts or node is None:
-        return node
-    if isinstance(node, list | tuple):
-        inside = parts[0].isascii() and parts[0].isdigit() and int(parts[0]) < len(node)
-        return _find(node[int(parts[0])], parts[1:]) if inside else _MISSING
-    if isinstance(node, Mapping | Typed):
-        for length in range(1, len(parts) + 1):
-            key = ".".join(parts[:length])
-            if key in node:
-                found = _find(node[key], parts[length:])
-                if found is not _MISSING:
-                    return found
-    return _MISSING
-
-
-def _leaves(node: Any, prefix: str) -> Iterator[str]:
-    """The paths of all values in *node* that are not mappings or lists."""
-    keys = range(len(node)) if isinstance(node, list | tuple) else node.keys()
-    for key in keys:
-        if isinstance(node[key], Mapping | list | tuple | Typed):
-            yield from _leaves(node[key], f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
 
 
 def _not_one(path: str, inside: Iterable[str]) -> str:

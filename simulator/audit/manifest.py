@@ -15,7 +15,7 @@ from simulator.pipeline.stack import Chosen
 from simulator.results.json_text import finite
 from simulator.results.manifest import AuditManifest
 from simulator.results.read import read_manifest
-from simulator.results.store import cannot_resume, changed
+from simulator.results.taken import cannot_resume, changed
 from simulator.typed import plain
 
 _SAME = ("stacks", "models", "seed", "limit")

@@ -14,7 +14,8 @@ from simulator.audit.bundle import MOST_RECORDS, MOST_TEXT
 from simulator.audit.document import Audit
 from simulator.audit.doubts import Doubts, doubts, stacks, stated, unpack
 from simulator.audit.measure import Measure
-from simulator.audit.run import OngoingAudit, refuse_document_options, run_all
+from simulator.audit.ongoing import OngoingAudit
+from simulator.audit.run import refuse_document_options, run_all
 from simulator.audit.verdict import PairRun
 from simulator.contract import Stage
 from simulator.errors import DataError, RunError, UserError, one_line, unknown

@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
             under=options.under,
             trial=options.trial,
             executor=options.executor,
+            isolate=options.isolate,
             report=common.report_all,
         )
     sign(result.folder)

@@ -149,6 +149,11 @@ def output(parser: argparse.ArgumentParser) -> None:
         help="what runs the samples; default: local, threads of this process",
     )  # fmt: skip
     add(
+        "--isolate", choices=("auto", "always", "never"), default="auto",
+        help="decode in a worker process, so that a decoder that dies does not end the run: auto, "
+        "the default, files of a format that the library was seen to die of; docs/decoders.md",
+    )  # fmt: skip
+    add(
         "--memory", type=int, metavar="MIB",
         help="memory for the samples that are processed at once; default 2048",
     )  # fmt: skip
@@ -171,6 +176,7 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "under": options.under,
         "trial": options.trial,
         "executor": options.executor,
+        "isolate": options.isolate,
     }
 
 

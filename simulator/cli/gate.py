@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the figures, or what came of each rule; the exit code is the gate's."""
     from simulator.analysis import gate
+    from simulator.analysis.figures import names
     from simulator.report import rules, terminal
     from simulator.results.read import read_summary
     from simulator.results.shared import Gate
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     summary = read_summary(Path(options.run))[1]
     asked = [gate.parse(rule) for rule in options.fail_on]
     outcome = gate.evaluate(asked, summary, options.undecided)
-    figures = gate.names(summary) if options.list or not asked else {}
+    figures = names(summary) if options.list or not asked else {}
     if options.json:
         values = {name: value for name, (value, _) in figures.items()}
         common.print_json({"figures": values, "gate": outcome})

@@ -163,6 +163,8 @@ class Backend:
         environment: a separate Python environment for it; None if it has none.
         device: returns the name of the device that the library needs, or raises MissingLibrary with
             the exact reason why there is none. None if a CPU is enough.
+        dies_of: formats of files, as :attr:`simulator.contract.Encoded.format` names them, of which
+            its decoder was seen to end the whole process. These are decoded in a worker.
         may_be_left_out: fields that a profile may omit although offers differ in them; the
             first offer's value is then used.
         fields: a description of each field that only this library has, for editors and new
@@ -176,6 +178,7 @@ class Backend:
     companions: tuple[Library, ...] = ()
     environment: Environment | None = None
     device: Callable[[], str] | None = None
+    dies_of: tuple[str, ...] = ()
     may_be_left_out: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
 

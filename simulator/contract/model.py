@@ -126,6 +126,18 @@ class Runtime(ABC):
         """
         raise NotImplementedError(f"{cls.__name__} cannot write a probe model")
 
+    @classmethod
+    def save_suite(cls, source: Path, target: Path) -> None:
+        """Write a model of the conformance suite in the format that the runtime takes.
+
+        Where no exporter gives that format, all runtimes of the format are proved with it.
+
+        Args:
+            source: one of :mod:`simulator.testing.models`, as ONNX; no model of a user.
+            target: where the file goes.
+        """
+        raise NotImplementedError(f"{cls.__name__} cannot write the models of the suite")
+
     @final
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model once.

@@ -60,6 +60,9 @@ class Runtimes(Protocol):
     def make_room(self, runtimes: int) -> None:
         """Allow at least this many runtimes to be open at once."""
 
+    def guarded(self, choice: Any, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a decoder's method; files that may kill this process are decoded in another."""
+
 
 class Recipe(ABC):
     """One step of one stack: a frozen dataclass of plain data, declared with ``eq=False``.

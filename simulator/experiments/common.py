@@ -24,7 +24,8 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
 from simulator.profile.pixels import unasked, with_pixels_of
-from simulator.results.store import Rows, RunWriter
+from simulator.results.parts import Rows
+from simulator.results.store import RunWriter
 from simulator.tasks.task import Task
 from simulator.typed import plain
 
@@ -162,6 +163,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
+        "isolate": session.builder.runtimes.isolation.when,
         "under": session.condition and plain(session.condition),
         "overrides": list(overrides),
         "stacks": {

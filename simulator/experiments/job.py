@@ -18,6 +18,7 @@ from simulator.analysis import gate
 from simulator.conditions.condition import under
 from simulator.errors import unknown
 from simulator.experiments.session import Progress, Session
+from simulator.pipeline.isolation import Isolate
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.profile.suite import load_suite
@@ -25,7 +26,8 @@ from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
 from simulator.results.shared import Gate, Summary
-from simulator.results.store import Report, RunWriter, check_free
+from simulator.results.store import Report, RunWriter
+from simulator.results.taken import check_free
 
 
 class Options(TypedDict, total=False):
@@ -46,6 +48,9 @@ class Options(TypedDict, total=False):
         under: a condition that is applied to every stack, ``NAME:PARAMETERS``; none by default.
         trial: which random draw of the condition, from 0; 0 by default.
         executor: the name of the executor; ``local`` (threads of this process) by default.
+        isolate: which files are decoded in a worker process, so that a decoder that dies skips the
+            sample and does not end the run: ``auto`` (the default) those of a format that the
+            decoder was seen to die of, ``always`` all, ``never`` none.
     """
 
     data: str | Path | None
@@ -61,6 +66,7 @@ class Options(TypedDict, total=False):
     under: str | None
     trial: int
     executor: str
+    isolate: Isolate
 
 
 DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
@@ -69,6 +75,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
     "resume": False,
     "trial": 0,
     "executor": "local",
+    "isolate": "auto",
 }
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
@@ -214,7 +221,7 @@ class Job:
         return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
             given.get("workers"), given.get("memory"), given.get("progress"), self._under,
-            given.get("executor", "local"),
+            given.get("executor", "local"), given.get("isolate", "auto"),
         )  # fmt: skip
 
     def request(self, **own: Any) -> dict[str, Any]:
@@ -230,7 +237,7 @@ class Job:
             "limit": given.get("limit"),
             "seed": self._seed,
         }
-        arguments |= self.condition()
+        arguments |= self.circumstances()
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,
@@ -245,11 +252,14 @@ class Job:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}
 
-    def condition(self) -> dict[str, Any]:
-        """Return the arguments *under* and *trial* of the call; empty without a condition."""
-        if self._under is None:
-            return {}
-        return {"under": self._under.condition.text, "trial": self._under.trial}
+    def circumstances(self) -> dict[str, Any]:
+        """Return *under*, *trial* and *isolate*, where the call gives another than the default."""
+        found: dict[str, Any] = {}
+        if self._under is not None:
+            found |= {"under": self._under.condition.text, "trial": self._under.trial}
+        if "isolate" in self._options and self._options["isolate"] != DEFAULTS["isolate"]:
+            found["isolate"] = self._options["isolate"]
+        return found
 
     @property
     def report(self) -> Report | None:

@@ -26,7 +26,8 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.layout import MANIFEST
 from simulator.results.read import read_manifest, read_run
-from simulator.results.store import RunWriter, changed
+from simulator.results.store import RunWriter
+from simulator.results.taken import changed
 
 _MUST_MATCH = ("machine", "model", "data", "seed", "limit", "stacks")
 """The parts of a finished run's manifest that must be unchanged for the run to be kept."""

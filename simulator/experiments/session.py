@@ -128,6 +128,7 @@ class Session(Closing):
         progress: called as the run goes on.
         under: the condition that is applied to every stack.
         executor: the name of the executor.
+        isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -144,6 +145,7 @@ class Session(Closing):
         progress: Progress | None,
         under: Under | None = None,
         executor: str = "local",
+        isolate: str = "auto",
     ) -> None:
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
@@ -162,7 +164,7 @@ class Session(Closing):
         self.seed, self.limit = seed, limit
         workers = workers or os.cpu_count() or 1
         self.builder = StackBuilder(
-            self.card, self.source, self.dataset, seed, self.show.say, under
+            self.card, self.source, self.dataset, seed, self.show.say, under, isolate
         )
         self.executor: Executor = EXECUTORS[executor](
             self.card.modality,

@@ -16,7 +16,7 @@ from simulator.errors import RunError
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
 from simulator.results.layout import ROUNDS
-from simulator.results.read import read_part
+from simulator.results.parts import read_part
 from simulator.results.store import RunWriter
 from simulator.results.times import ABSENT, MAP, Ints, from_map, to_map
 

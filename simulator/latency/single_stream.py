@@ -109,7 +109,9 @@ class SingleStream:
         self, executor: Executor, chains: Sequence[Chain], items: Sequence[Item], seed: int
     ) -> None:
         self._executor, self._items, self._seed = executor, items, seed
-        self._stacks = [executor.open(plan({Arm(str(at)): one})) for at, one in enumerate(chains)]
+        self._stacks = [
+            executor.open(plan({Arm(str(at)): one}), timed=True) for at, one in enumerate(chains)
+        ]
         self._column = {stage: index for index, stage in enumerate(timed_steps())}
 
     def warm_up(self) -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator import machine
+from simulator.contract import Stage
 from simulator.contract.stage import timed_steps
+from simulator.data.folder import Item
 from simulator.experiments.session import Answers, Session
 from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
 from simulator.latency import figures
@@ -77,6 +79,7 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
         "warnings": [
             *merged(notice for stack in stacks for notice in stack.labelled_notices),
             *session.notes,
+            *in_process(session, stacks, timed.answers.items),
             *_findings(timed),
         ],
     }
@@ -102,6 +105,29 @@ def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
         ],
         "machine": _machine(),
     }
+
+
+def in_process(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> list[Notice]:
+    """Say where decoders ran that have decoded files in a worker before time was measured.
+
+    Args:
+        session: the model and the samples.
+        stacks: those that were measured.
+        items: the samples that were.
+    """
+    isolation = session.builder.runtimes.isolation
+    choices = (stack.choices.get(Stage.DECODE) for stack in stacks)
+    decoders = {choice.backend.name: choice.backend for choice in choices if choice}
+    used = sorted(
+        name
+        for name, backend in decoders.items()
+        if any(isolation.takes(backend, session.executor.context(item).source) for item in items)
+    )
+    if not used:
+        return []
+    files = "a file that kills its decoder was skipped before, in a worker"
+    text = f"{', '.join(used)} decoded in this process while time was measured; {files}"
+    return [Notice(Kind.IN_PROCESS, text)]
 
 
 def described(stack: Stack) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
 from simulator.latency.single_stream import SingleStream
-from simulator.latency.summary import described, head, vocabulary
+from simulator.latency.summary import described, head, in_process, vocabulary
 from simulator.latency.times import TOTAL
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline import recorded
@@ -97,6 +97,7 @@ class UnderLoad:
         notices = [
             *merged(notice for stack in stacks for notice in stack.labelled_notices),
             *session.notes,
+            *in_process(session, stacks, items),
             *_findings(served),
         ]
         tables = {side: _latency(self._load.scenario, one) for side, one in served.items()}
@@ -129,7 +130,7 @@ class UnderLoad:
         SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
         load = replace(self._load, samples=len(items), seed=session.seed)
-        opened = session.executor.open(plan({Arm(stack.side): chain}))
+        opened = session.executor.open(plan({Arm(stack.side): chain}), timed=True)
         answering = Answering(session.executor, opened, items, [])
         asked = 0
         with ThreadPoolExecutor(session.workers, thread_name_prefix="answer") as pool:

@@ -28,6 +28,7 @@ def calibration(
     only_input: str,
     dataset: Dataset,
     seed: int,
+    runtimes: RuntimePool,
 ) -> tuple[Feeds, list[str]]:
     """Return the calibration inputs of a quantizer, and warnings about them.
 
@@ -38,6 +39,7 @@ def calibration(
         only_input: the name of the network's first input; an array from *through* is fed to it.
         dataset: the evaluated samples.
         seed: of the random choice of calibration samples.
+        runtimes: of the session.
 
     Raises:
         DataError: the calibration folder cannot be read.
@@ -59,24 +61,29 @@ def calibration(
         [sha256(item.path) for item in chosen],
         [recipe.identity() for recipe in through.recipes],
     ]
-    return Feeds(identity, lambda: _tensors(through, modality, only_input, chosen)), warnings
+    return Feeds(
+        identity, lambda: _tensors(through, modality, only_input, chosen, runtimes)
+    ), warnings
 
 
 def _tensors(
-    through: Chain, modality: Modality, only_input: str, items: Sequence[Item]
+    through: Chain,
+    modality: Modality,
+    only_input: str,
+    items: Sequence[Item],
+    runtimes: RuntimePool,
 ) -> Iterator[Mapping[str, Array]]:
     """Preprocess samples and yield the network's inputs; samples that fail are left out."""
     made = 0
-    with RuntimePool() as runtimes:
-        executor = LocalExecutor(modality, runtimes, workers=1)
-        opened = executor.open(plan({Arm("calibration"): through}))
-        for item in items:
-            try:
-                (value,) = opened.walk(executor.context(item)).answers()
-            except SampleError:
-                continue
-            made += 1
-            yield from _feeds(value, only_input)
+    executor = LocalExecutor(modality, runtimes, workers=1)
+    opened = executor.open(plan({Arm("calibration"): through}))
+    for item in items:
+        try:
+            (value,) = opened.walk(executor.context(item)).answers()
+        except SampleError:
+            continue
+        made += 1
+        yield from _feeds(value, only_input)
     if not made:
         raise DataError("INT8 calibration: the stack could not preprocess any calibration image")
 

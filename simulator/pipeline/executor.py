@@ -87,9 +87,14 @@ class Executor(ABC):
             One result per sample, in the order of *items*, whatever the number of workers.
         """
 
-    def open(self, plan: Plan) -> Opened:
-        """Open a plan's recipes in this process."""
-        return Opened(plan, self.runtimes)
+    def open(self, plan: Plan, timed: bool = False) -> Opened:
+        """Open a plan's recipes in this process.
+
+        Args:
+            plan: the DAG.
+            timed: its latency counts, so that no file is decoded in another process.
+        """
+        return Opened(plan, self.runtimes.here() if timed else self.runtimes)
 
     def context(self, item: Item) -> Context:
         """Read a sample.

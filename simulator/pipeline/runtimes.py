@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from simulator.closing import Closing
 from simulator.contract import MissingLibrary, Runtime
+from simulator.contract.recipe import Runtimes
 from simulator.errors import ModelError, one_line
 from simulator.model.artifact import Artifact, digest
 from simulator.model.onnxfile import load
+from simulator.pipeline.isolation import Isolation
 from simulator.profile.implementations import Choice
 
 Lease = Callable[[], AbstractContextManager[Runtime]]
@@ -38,9 +41,14 @@ class RuntimePool(Closing):
 
     Args:
         limit: how many stay open. One that is in use is never closed.
+        isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
+
+    Attributes:
+        isolation: the decoders in workers.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = LIMIT, isolate: str = "auto") -> None:
+        self.isolation = Isolation(isolate)
         self._limit = limit
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
@@ -57,6 +65,14 @@ class RuntimePool(Closing):
         """
         return partial(self._use, key_of(choice, artifact), choice, artifact)
 
+    def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a decoder's method, guarded by :attr:`isolation`."""
+        return self.isolation.guarded(choice, method)
+
+    def here(self) -> Runtimes:
+        """Return the same pool, with every decoder in this process: for measuring time."""
+        return _Here(self)
+
     @contextmanager
     def _use(self, key: str, choice: Choice, artifact: Artifact) -> Iterator[Runtime]:
         with self._lock:
@@ -72,7 +88,8 @@ class RuntimePool(Closing):
             self._close_superfluous()
 
     def close(self) -> None:
-        """Close every runtime."""
+        """Close every runtime, and end the workers."""
+        self.isolation.close()
         with self._lock:
             slots = list(self._slots.values())
             self._slots.clear()
@@ -114,6 +131,20 @@ class RuntimePool(Closing):
         for runtime in idle:
             if runtime is not None:
                 runtime.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    pool: RuntimePool
+
+    def of(self, choice: Choice, artifact: Artifact) -> Lease:
+        return self.pool.of(choice, artifact)
+
+    def make_room(self, runtimes: int) -> None:
+        self.pool.make_room(runtimes)
+
+    def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return method
 
 
 def key_of(choice: Choice, artifact: Artifact) -> str:

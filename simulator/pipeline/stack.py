@@ -79,6 +79,7 @@ class StackBuilder:
         seed: of the random choice of calibration samples.
         report: called with a line of text when a slow step begins.
         under: the condition that every stack is under.
+        isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
     """
 
     def __init__(
@@ -89,10 +90,11 @@ class StackBuilder:
         seed: int,
         report: Report,
         under: Under | None = None,
+        isolate: str = "auto",
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
         self.seed, self.report, self.under = seed, report, under
-        self.runtimes = RuntimePool()
+        self.runtimes = RuntimePool(isolate=isolate)
         self._effective: dict[str, Effective] = {}
 
     def stack(self, side: str, chosen: Chosen, pair: Pair) -> Stack:
@@ -278,6 +280,7 @@ class StackBuilder:
             next(iter(self.source.inputs)),
             self.dataset,
             self.seed,
+            self.runtimes,
         )
         return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
 

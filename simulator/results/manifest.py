@@ -99,6 +99,10 @@ class RunManifest(Typed):
     seed: int
     batch: int
     limit: int | None = Field(description="random subset of so many images; None: all")
+    isolate: Literal["auto", "always", "never"] | None = Field(
+        default=None,
+        description="which files were decoded in a worker process; None: of an earlier version",
+    )
     overrides: list[str] = Field(description="STACK.KEY=VALUE")
     under: ConditionDescription | None = Field(
         default=None, description="the condition that every stack is under; None: there is none"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
-
-CHECKSUM = 2**12
-"""Bytes of a file with one checksum."""
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -81,22 +77,3 @@ def read_table(place: Path, schema: pa.Schema | None = None) -> pa.Table:
     """Read a Parquet file; a name with a colon would be a URI to pyarrow, an open file is not."""
     with open_file(place, LARGE) as file:
         return pq.read_table(file, schema=schema, page_checksum_verification=True)
-
-
-def read_part(place: Path) -> bytes:
-    """Return the bytes of a Parquet file of a run that is not finished.
-
-    Raises:
-        OSError: it cannot be read, or its checksum.
-        ValueError: they are not those that :func:`simulator.results.store.write_part` has written.
-    """
-    data = read_file(place, TEXT)
-    told = read_file(checksum_of(place), CHECKSUM).decode("ascii", "replace").split()
-    if told[:1] != [hashlib.sha256(data).hexdigest()]:
-        raise ValueError("its bytes are not those that were written")
-    return data
-
-
-def checksum_of(place: Path) -> Path:
-    """Return the file that has the checksum of a part, in the form of ``sha256sum``."""
-    return place.with_name(f"{place.name}.sha256")

@@ -2,18 +2,15 @@
 
 A folder is a finished run if and only if its manifest says ``"status": "complete"``, which is
 written last; ``"reporting"`` says that the report alone is lacking. Until the records are whole
-they lie in ``parts/``, a file per chunk of samples, each written beside its place and renamed into
-it: what is there is whole, and a run can be resumed after it.
+they lie in ``parts/`` (:mod:`simulator.results.parts`), and a run can be resumed after them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,32 +18,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.errors import RunError, one_line
-from simulator.files import make_durable, write_whole
-from simulator.results.json_text import finite, write_json
-from simulator.results.layout import (
-    AUDIT_FILES,
-    AUDIT_FOLDERS,
-    LOGS,
-    LOOKS,
-    MANIFEST,
-    PARTS,
-    PICTURES,
-    RECORDS,
-    ROUNDS,
-    SUMMARY,
-)
-from simulator.results.lock import LOCK, Lock, refuse_held
+from simulator.errors import RunError
+from simulator.files import make_durable
+from simulator.results.json_text import write_json
+from simulator.results.layout import MANIFEST, PARTS, RECORDS, ROUNDS, SUMMARY
+from simulator.results.lock import Lock
 from simulator.results.manifest import RunManifest, Status
-from simulator.results.read import checksum_of, read_manifest, read_part, read_table
+from simulator.results.parts import ROWS_PER_GROUP, Parts, Rows, write_part
+from simulator.results.read import read_manifest, read_table
 from simulator.results.shared import Summary
+from simulator.results.taken import check_empty, check_free, check_same, clear
 from simulator.results.times import MAP
 
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
-ROWS_PER_GROUP = 16384
-_PASSING = ("status", "created", "request", "run", "seconds", "workers")
-"""What may differ between a run and its resumption."""
 
 
 def schema(columns: Sequence[pa.Field]) -> pa.Schema:
@@ -73,7 +58,6 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
     )
 
 
-Rows = list[dict[str, Any]]
 Report = Callable[[Path], object]
 """Writes the report of the run in a folder."""
 
@@ -128,9 +112,9 @@ class RunWriter:
     def _begin(self, overwrite: bool, resume: bool) -> None:
         """Make the folder ready, which is ours alone."""
         if resume and (self.folder / MANIFEST).is_file():
-            self._manifest["run"] = _check_same(self.folder, self._manifest)
+            self._manifest["run"] = check_same(self.folder, self._manifest)
         else:
-            _check_empty(self.folder, overwrite)
+            check_empty(self.folder, overwrite)
             self._write_manifest("running")
             clear(self.folder)
         (self.folder / PARTS).mkdir(exist_ok=True)
@@ -201,23 +185,16 @@ class RunWriter:
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
             return read_table(self.folder / RECORDS, self._schema)
-        parts = sorted((self.folder / PARTS).glob(self._part("*")))
-        tables = [_read_part(part, self._schema) for part in parts]
-        return pa.concat_tables([self._schema.empty_table(), *tables]).combine_chunks()
+        return self._parts().read()
 
-    def _part(self, number: str) -> str:
-        run = self._manifest["run"]
-        return f"{number}.parquet" if run is None else f"{run}-{number}.parquet"
+    def _parts(self) -> Parts:
+        return Parts(self.folder, self._manifest["run"], self._schema)
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        place = self.folder / PARTS / self._part(f"{self._written:09d}")
         try:
-            table = pa.Table.from_pylist(
-                [row for rows in self._buffer for row in rows], self._schema
-            )
-            write_part(table, place)
+            self._parts().write(self._buffer, self._written)
         except OSError as error:
             raise self._cannot(error) from error
         self._written += len(self._buffer)
@@ -261,24 +238,6 @@ class RunWriter:
             self._lock.close()
 
 
-def write_part(table: pa.Table, place: Path) -> None:
-    """Write a part of a run, and before it its checksum: a part that is there can be checked."""
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, row_group_size=ROWS_PER_GROUP)
-    data = buffer.getvalue()
-    line = f"{hashlib.sha256(data).hexdigest()}  {place.name}\n"
-    write_whole(checksum_of(place), line.encode())
-    write_whole(place, data)
-
-
-def _read_part(place: Path, columns: pa.Schema) -> pa.Table:
-    try:
-        return pq.read_table(pa.BufferReader(read_part(place)), schema=columns)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        why = "; delete it and the parts after it to measure them again"
-        raise RunError(f"{place}: damaged: {one_line(error)}{why}") from error
-
-
 def _write_table(table: pa.Table, place: Path) -> None:
     draft = place.with_name(f".{place.name}.part")
     with draft.open("wb") as file:
@@ -309,72 +268,3 @@ def _clean(folder: Path) -> None:
     """Remove what a finished run needs no more."""
     for inner in (PARTS, ROUNDS):
         shutil.rmtree(folder / inner, ignore_errors=True)
-
-
-def clear(folder: Path) -> None:
-    """Remove what an earlier run has left in a folder, but for its manifest."""
-    for kind in ("*.parquet", "*.html", SUMMARY, *AUDIT_FILES):
-        for place in folder.glob(kind):
-            place.unlink()
-    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, *AUDIT_FOLDERS):
-        shutil.rmtree(folder / inner, ignore_errors=True)
-
-
-def check_free(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that already holds something.
-
-    Args:
-        folder: where a run shall go.
-        overwrite: another run there may be replaced; nothing else may.
-
-    Raises:
-        RunError: another process writes into it; it holds a run and *overwrite* is not set; or it
-            holds something else.
-    """
-    refuse_held(folder)
-    _check_empty(folder, overwrite)
-
-
-def _check_empty(folder: Path, overwrite: bool) -> None:
-    try:
-        filled = folder.is_dir() and any(
-            p.name != LOCK and not p.name.endswith(".part") for p in folder.iterdir()
-        )
-    except OSError as error:
-        raise RunError(
-            f"{folder}: cannot be written: {error.strerror}; choose another --out"
-        ) from error
-    if filled and not overwrite:
-        raise RunError(f"{folder} is not empty; choose another --out, or add --overwrite")
-    if filled and not (folder / MANIFEST).is_file():
-        raise RunError(f"{folder} holds files that are not a run; choose another --out")
-
-
-def _check_same(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """Return the name of the run that goes on, by which its parts are found."""
-    old = read_manifest(folder)
-    known = (key for key in {*old, *manifest} if old.get(key) is not None or key in manifest)
-    if parts := changed(old, manifest, sorted({*known} - {*_PASSING})):
-        raise cannot_resume(folder, parts)
-    run = old.get("run")
-    return run if isinstance(run, str) and run.isalnum() else None
-
-
-def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """Return which parts of a manifest are not as they were.
-
-    Args:
-        old: as it was read.
-        new: as it would be written now.
-        keys: the parts that count.
-    """
-    now = finite(new)
-    return [key for key in keys if old.get(key) != now.get(key)]
-
-
-def cannot_resume(folder: Path, parts: Sequence[str]) -> RunError:
-    """Return the error of a run that would go on as another one."""
-    return RunError(
-        f"{folder}: cannot be resumed: {', '.join(parts)} changed since it was started; start a "
-        "new run"
-    )

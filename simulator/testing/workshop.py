@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from simulator import registry
-from simulator.contract import Array, Backend, Offer, Stage
+from simulator.contract import Array, Backend, Offer, Runtime, Stage
 from simulator.errors import MissingLibrary, ModelError, SimulatorError
 from simulator.testing import models
 
@@ -29,8 +30,9 @@ class Workshop:
 
     The steps are those of a profile: the suite's ONNX file, an exporter if the runtime takes
     another format, a cast or quantizer if another storage is requested, and the runtime's own
-    compiled form. Of several tools the first that can run here is used, with the first value of
-    each field.
+    compiled form. Where no exporter gives a format, a runtime may write the suite's models in it
+    (:meth:`simulator.contract.Runtime.save_suite`). Of several tools the first that can run here
+    is used, with the first value of each field.
 
     Args:
         folder: where files go.
@@ -100,6 +102,10 @@ class Workshop:
                 reason = str(error)
                 continue
             return self._step(helper, source, format, lambda maker, s, t: maker.export(s, t))
+        for _, offer in self._able(Stage.RUNTIME, lambda o: _writes(o.make, format)):
+            source, suffix = self.file(model), _SUFFIX.get(format, format)
+            save = partial(offer.make.save_suite, source)
+            return self._once((str(source), format), save, suffix)
         raise CannotMake(reason)
 
     def _stored(self, model: str, format: str, storage: str, compute: str) -> Path:
@@ -162,6 +168,12 @@ class Workshop:
         if isinstance(made, Exception):
             raise made
         return made
+
+
+def _writes(runtime: type[Any], format: str) -> bool:
+    """Whether a runtime of a format writes the models of the suite itself."""
+    own = any("save_suite" in vars(kind) for kind in runtime.__mro__ if kind is not Runtime)
+    return own and bool(runtime.takes == format)
 
 
 def without_trace(error: Exception) -> Exception:

@@ -53,6 +53,10 @@ class Crashed(Exception):
     """The worker died, or did not answer in time."""
 
 
+class Died(SampleError):
+    """The worker died, or did not answer in time, while it processed a sample."""
+
+
 class Refused(ModelError, ValueError):
     """A ValueError in the worker: an argument of the call is not valid."""
 
@@ -69,10 +73,16 @@ class Worker:
 
     Args:
         home: the interpreter and the backend.
+        called: what messages call it; by default *the NAME worker*.
+        patience: after how many crashes in a row it is given up; None: never.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(
+        self, home: Home, called: str | None = None, patience: int | None = CRASHES
+    ) -> None:
         self.home = home
+        self._called = called or f"the {home.name} worker"
+        self._patience = patience
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._crashes = 0
@@ -101,16 +111,15 @@ class Worker:
 
         Raises:
             Stale: the worker was restarted after ``make``.
-            SampleError: the implementation refused this sample, or the worker died on it.
+            SampleError: the implementation refused this sample.
+            Died: the worker died on this sample.
             Refused: an argument is not valid.
             UserError: any other error of the implementation, or the worker died repeatedly.
         """
         begin = time.perf_counter_ns()
         with self._lock:
             if self._halted:
-                raise (SampleError if of_sample else ModelError)(
-                    f"the {self.home.name} worker was interrupted"
-                )
+                raise (SampleError if of_sample else ModelError)(f"{self._called} was interrupted")
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
             request = {"call": name, "args": list(arguments), "of": of and of[1]}
@@ -118,14 +127,16 @@ class Worker:
                 reply = self._ask(request, CALL_SECONDS if of_sample else OPEN_SECONDS)
             except Crashed as crash:
                 self._crashes += 1
-                problem = f"the {self.home.name} worker {crash}"
+                problem = f"{self._called} {crash}"
                 if name == "close":
                     raise Stale from crash
                 if not of_sample:
                     raise ModelError(f"{problem} in {name}") from crash
-                if self._crashes >= CRASHES:
-                    raise ModelError(f"{problem}, {CRASHES} times in a row; given up") from crash
-                raise SampleError(problem) from crash
+                if self._crashes == self._patience:
+                    raise ModelError(
+                        f"{problem}, {self._patience} times in a row; given up"
+                    ) from crash
+                raise Died(problem) from crash
             except BaseException:  # interrupted: a late reply would be read by the next call
                 self._end()
                 raise
@@ -263,7 +274,7 @@ class Worker:
         said = f": {lines[-1][:200]}" if lines else ""
         self._end()
         if code is not None and code < 0:
-            return f"was killed by {signal.Signals(-code).name}{said}"
+            return f"was killed by {signal.Signals(-code).name} (signal {-code}){said}"
         return f"ended with exit code {code}{said}"
 
     def _end(self) -> None:

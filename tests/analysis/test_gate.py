@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.analysis.gate import check, evaluate, figures, names, parse
+from simulator.analysis.figures import figures, name_of, names, path_of
+from simulator.analysis.gate import check, evaluate, parse
 from simulator.errors import UserError
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -399,3 +400,24 @@ def test_every_listed_name_is_a_rule_on_that_figure():
             limit = {"fraction": "1%", "ms": "1ms", "": "1"}[unit]
             (outcome,) = evaluate([parse(f"{name} > {limit}")], summary)["rules"]
             assert outcome["value"] == value, name
+
+
+NAMED = {
+    "flip_rate.low": "flips.ci95.0",
+    "delta.top1": "delta.top1.value",
+    "delta.top1.high": "delta.top1.ci95.1",
+    "board-2.tail_quality@25ms": "tail.board-2.tail_quality@25ms",
+    "board.qps": "served.board.qps",
+    "train.top1": "train.metric.top1",
+    "deploy.latency.p99.9": "latency_ms.deploy.total.p99.9",
+    "deploy.latency.decode.mean": "latency_ms.deploy.decode.mean",
+    "deploy.latency.total.spread": "latency_ms.deploy.total.spread",
+    "train.profile": "train.profile",
+    "samples": "samples",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_name_and_its_path_are_each_others_inverse(name):
+    assert path_of(name) == NAMED[name]
+    assert name_of(NAMED[name]) == name

@@ -8,7 +8,7 @@ import pytest
 from audits import changed, document, signed
 
 from simulator import cli
-from simulator.analysis.gate import figures
+from simulator.analysis.figures import figures
 from simulator.audit import recount
 from simulator.audit.replay import replay
 from simulator.audit.run import audit

@@ -87,7 +87,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     options = {
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
         "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told,
-        "under": "flip:22", "trial": 2, "executor": "local",
+        "under": "flip:22", "trial": 2, "executor": "local", "isolate": "always",
     }  # fmt: skip
     assert set(options) == set(simulator.Options.__annotations__)
 
@@ -99,6 +99,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert result.summary["samples"] == 4
     assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
     assert (asked["under"], asked["trial"]) == ("flip:22", 2)
+    assert (asked["isolate"], manifest["isolate"]) == ("always", "always")
     assert (manifest["under"]["text"], manifest["under"]["trial"]) == ("flip:22", 2)
     assert told.samples >= 4
     assert reported == [(result.folder, "reporting", True)]

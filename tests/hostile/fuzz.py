@@ -13,17 +13,19 @@ import random
 import struct
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import tiny
 import yaml
+from damaged_png import animation
 from PIL import Image
 
 from simulator import registry
 from simulator.audit.document import load_audit
 from simulator.cli import main
-from simulator.contract import Stage
+from simulator.contract import Encoded, Frame, Stage
 from simulator.contract.encoded import read_image
 from simulator.data.card import read_card
 from simulator.data.folder import load_folder
@@ -33,6 +35,8 @@ from simulator.errors import SampleError, UserError
 from simulator.importers.formats import convert
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.pipeline.isolation import Isolation
+from simulator.profile.implementations import implementation
 from simulator.profile.load import builtin_folder, load
 from simulator.profile.suite import load_suite
 from simulator.results.read import read_manifest, read_run
@@ -101,6 +105,8 @@ def _pictures() -> list[tuple[str, bytes]]:
         ("jpg", tiny.encoded(Image.fromarray(red).convert("CMYK"))),
         ("jpg", tiny.encoded(red, exif=tags.tobytes())),
         ("png", tiny.encoded(red, "png")),
+        ("png", animation(default_image=True)),
+        ("png", animation("P")),
         ("png", tiny.encoded(Image.fromarray(red).quantize(16), "png")),
         ("png", tiny.encoded(gray, "png")),
         ("png", tiny.encoded(np.dstack([red, red[..., :1]]), "png")),
@@ -120,6 +126,23 @@ def _with_checksums(data: bytes) -> bytes:
     return bytes(out)
 
 
+DECODERS = {
+    "pillow": {},
+    "opencv": {},
+    "dali": {"device": "cpu"},
+    "nvimagecodec": {"device": "cpu"},
+}
+ISOLATION = Isolation()
+
+
+@cache
+def _decoder(name: str) -> Callable[[Encoded], Frame]:
+    """A library's decoder as runs use it: what kills it kills a worker."""
+    options = {"exif": "ignore", "idct": "islow", "chroma_upsampling": "fancy", **DECODERS[name]}
+    choice = implementation(Stage.DECODE, registry.backend(name), options)
+    return ISOLATION.guarded(choice, choice.make().rgb)
+
+
 def an_image(rng: random.Random, folder: Path) -> None:
     """A damaged JPEG or PNG: refused with a reason, or decoded to the size of its header."""
     suffix, whole = rng.choice(_pictures())
@@ -135,11 +158,9 @@ def an_image(rng: random.Random, folder: Path) -> None:
         return
     if image.width * image.height > 2**22:
         return
-    names = ("pillow", "opencv") if image.format == "jpeg" else ("pillow",)
-    for name in names:
-        (offer, *_) = registry.backend(name).of(Stage.DECODE)
+    for name in DECODERS:
         try:
-            frame = registry.make(registry.backend(name), offer, {"exif": "ignore"}).rgb(image)
+            frame = _decoder(name)(image)
         except SampleError as error:
             _one_line(error)
             continue

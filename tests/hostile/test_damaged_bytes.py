@@ -12,8 +12,8 @@ from ending import ended
 
 from simulator import cache as store
 from simulator import cli
-from simulator.results.read import read_part, read_table
-from simulator.results.store import write_part
+from simulator.results.parts import read_part, write_part
+from simulator.results.read import read_table
 
 INT8 = ("--train", "pillow_fp32", "--deploy", "ort_int8")
 

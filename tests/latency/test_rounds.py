@@ -17,7 +17,8 @@ from simulator.errors import RunError
 from simulator.latency import rounds
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, Times
-from simulator.results.store import RunWriter, write_part
+from simulator.results.parts import write_part
+from simulator.results.store import RunWriter
 from simulator.results.times import ABSENT
 
 STAGES = timed_steps()

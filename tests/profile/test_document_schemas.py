@@ -43,6 +43,24 @@ def test_every_suite_is_green(path):
     assert wrong("suite", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
 
 
+def stack(key):
+    return {"profile": "pillow_fp32", "set": {key: "opencv"}}
+
+
+OVERRIDES = (
+    "resize", "resize.backend", "runtime.threads", "precision.quantizer.calibration.samples",
+    "precision.cast.keep.nodes", "runtime.provider_options.arena", "evidence.decoder.kind",
+    "postprocess.nms.iou_threshold", "graph.pooling.ceil_mode",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", OVERRIDES)
+def test_every_kind_of_key_may_be_overridden(key):
+    audit = shown("audit.md")[0] | {"deploy": {"box": stack(key)}}
+
+    assert wrong("audit", audit) == []
+
+
 def card(**changed):
     return shown("model-cards.md")[0] | changed
 
@@ -59,7 +77,11 @@ def card(**changed):
         ("data-card", shown("data-cards.md")[0] | {"ignore": [255]}),
         ("audit", shown("audit.md")[0] | {"rules": [{"fail_on": "flip_rate > 1%"}]}),
         ("audit", shown("audit.md")[0] | {"deploy": {"box": {"profil": "x"}}}),
+        ("audit", shown("audit.md")[0] | {"deploy": {"box": stack("resize.backnd")}}),
+        ("audit", shown("audit.md")[0] | {"train": stack("resise")}),
         ("suite", shown("suites.md")[0] | {"colums": {}}),
+        ("suite", shown("suites.md")[0] | {"columns": {"a": {"b": {"runtime.thread": 1}}}}),
+        ("suite", shown("suites.md")[0] | {"combined": {"decode.idtc": "ifast"}}),
     ],
 )
 def test_mistakes_are_red(kind, document):

@@ -12,7 +12,7 @@ from made_results import manifest, notice, report, step
 
 import simulator
 from simulator import cli
-from simulator.analysis.gate import figures
+from simulator.analysis.figures import figures
 from simulator.errors import RunError
 from simulator.experiments.summary import vocabulary
 from simulator.model.card import Card

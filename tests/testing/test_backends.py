@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-import torch_programs
 
 from simulator import registry
 from simulator.errors import MissingLibrary
@@ -45,11 +44,9 @@ CANNOT = {
 
 @pytest.fixture(scope="session")
 def workshops(tmp_path_factory):
-    helpers = [torch_programs.BACKEND, *registered()]
-
     @cache
     def workshop(families):
-        return Workshop(tmp_path_factory.mktemp("models"), helpers, families)
+        return Workshop(tmp_path_factory.mktemp("models"), registered(), families)
 
     return lambda name: workshop(DEAR.get(name, tuple(FAMILIES)))
 

@@ -16,8 +16,8 @@ def forget():
 
 
 @pytest.fixture
-def fragile(tmp_path, monkeypatch, cache):
-    """The name of the fragile backend; its worker runs in this Python."""
+def fragile_here(tmp_path, monkeypatch, cache):
+    """The name of the fragile backend, which has no Python of its own."""
     info = tmp_path / "site" / "fragile-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fragile\nVersion: 1.0\n")
@@ -25,9 +25,15 @@ def fragile(tmp_path, monkeypatch, cache):
     monkeypatch.syspath_prepend(str(info.parent))
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     forget()
-    from simulator.worker import environments
-
-    backend = registry.backend("fragile")
-    environments.install(backend, "fragile:BACKEND", sys.executable, lambda line: None)
     yield "fragile"
     forget()
+
+
+@pytest.fixture
+def fragile(fragile_here):
+    """The name of the fragile backend; its worker runs in this Python."""
+    from simulator.worker import environments
+
+    backend = registry.backend(fragile_here)
+    environments.install(backend, "fragile:BACKEND", sys.executable, lambda line: None)
+    return fragile_here

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import signal
 import sys
 import time
 
@@ -25,6 +26,8 @@ class FragileDecoder(Decoder):
         match self.options["idct"]:
             case "islow":  # a word that a profile may use: crash
                 ctypes.string_at(0)
+            case "ifast":
+                os.kill(os.getpid(), signal.SIGSEGV)
             case "fork":
                 if not os.fork():
                     time.sleep(600)  # longer than anyone waits for an answer
@@ -67,11 +70,12 @@ def pipes():
 
 
 KINDS = (
-    "islow", "fork", "hang", "exit", "refuse", "raise", "profile", "half", "endless", "objects",
-    "nonsense", "beyond", "cut",
+    "islow", "ifast", "fork", "hang", "exit", "refuse", "raise", "profile", "half", "endless",
+    "objects", "nonsense", "beyond", "cut",
 )  # fmt: skip
 BACKEND = Backend(
     name="fragile",
     summary="what can go wrong",
+    dies_of=("png",),
     offers=(Offer(Stage.DECODE, {"exif": ("ignore",), "idct": KINDS}, FragileDecoder),),
 )

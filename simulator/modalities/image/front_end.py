@@ -86,7 +86,8 @@ class Decode(Recipe):
         """Return the decoder's method."""
         decoder: Decoder = self.choice.make()
         method = decoder.planes if self.planes else decoder.rgb
-        return lambda image, _: method(image)
+        decode = runtimes.guarded(self.choice, method)
+        return lambda image, _: decode(image)
 
     def memory(self, source: Encoded) -> int:
         """Return three bytes a pixel of the file."""

@@ -1,8 +1,13 @@
-"""The suite's ONNX models as torch.export programs: an exporter for the runtimes that take them."""
+"""The ONNX models of the conformance suite as torch.export programs.
+
+Their operators alone, with the attributes that the suite uses: no converter for other models.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,15 +15,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812  its usual name
 from onnx import numpy_helper
 
-from simulator.contract import Backend, Exporter, Library, Offer, Stage
+_Module: Any = torch.nn.Module
 
 
-class Program(torch.nn.Module):
+class Program(_Module):  # type: ignore[misc]
     """An ONNX graph, one PyTorch function a node."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
+    def __init__(self, graph: Any) -> None:
         super().__init__()
-        self.nodes, self.constants = graph.node, {}
+        self.nodes = graph.node
+        self.constants: dict[str, Any] = {}
         for tensor in graph.initializer:
             value = np.array(numpy_helper.to_array(tensor))
             if value.ndim == 0 or tensor.name in ("scales", "to"):
@@ -26,46 +32,47 @@ class Program(torch.nn.Module):
             else:
                 self.register_buffer(f"constant_{tensor.name}", torch.from_numpy(value))
 
-    def forward(self, x):
-        values = {"": None, **self.constants, **dict(self._weights()), "x": x}
+    def forward(self, x: Any) -> Any:
+        """Return the graph's output."""
+        values: dict[str, Any] = {"": None, **self.constants, **dict(self._weights()), "x": x}
         for node in self.nodes:
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             inputs = [values[name] for name in node.input]
             values[node.output[0]] = OPERATORS[node.op_type](*inputs, **attributes)
         return values["y"]
 
-    def _weights(self):
+    def _weights(self) -> Iterator[tuple[str, Any]]:
         return ((name.removeprefix("constant_"), value) for name, value in self.named_buffers())
 
 
-def conv(x, w, b=None, pads=(0,), group=1, strides=1):
+def _conv(x: Any, w: Any, b: Any = None, pads: Any = (0,), group: int = 1, strides: Any = 1) -> Any:
     return F.conv2d(x, w, b, stride=strides, padding=pads[0], groups=group)
 
 
-def max_pool(x, kernel_shape, strides, pads):
+def _max_pool(x: Any, kernel_shape: Any, strides: Any, pads: Any) -> Any:
     return F.max_pool2d(x, kernel_shape, strides, pads[0])
 
 
-def average_pool(x, kernel_shape, strides, pads):
+def _average_pool(x: Any, kernel_shape: Any, strides: Any, pads: Any) -> Any:
     return F.avg_pool2d(x, kernel_shape, strides, pads[0], count_include_pad=False)
 
 
-def softmax(x, axis):
+def _softmax(x: Any, axis: Any) -> Any:
     return F.softmax(x, axis)
 
 
-def resize(x, _, scales, mode, **how):
-    bilinear = {"mode": "bilinear", "align_corners": False}
+def _resize(x: Any, _: Any, scales: Any, mode: Any, **how: Any) -> Any:
+    bilinear: dict[str, Any] = {"mode": "bilinear", "align_corners": False}
     return F.interpolate(x, scale_factor=scales[2:], **(bilinear if mode == b"linear" else {}))
 
 
-OPERATORS = {
+OPERATORS: dict[str, Any] = {
     "Add": torch.add,
-    "AveragePool": average_pool,
+    "AveragePool": _average_pool,
     "BatchNormalization": lambda x, s, b, m, v, epsilon: F.batch_norm(x, m, v, s, b, eps=epsilon),
     "Clip": torch.clamp,
     "Concat": lambda *x, axis: torch.cat(x, axis),
-    "Conv": conv,
+    "Conv": _conv,
     "ConvTranspose": lambda x, w, strides: F.conv_transpose2d(x, w, stride=strides),
     "Erf": torch.erf,
     "Flatten": lambda x: torch.flatten(x, 1),
@@ -74,32 +81,20 @@ OPERATORS = {
     "HardSwish": F.hardswish,
     "LayerNormalization": lambda x, w, b, axis, epsilon: F.layer_norm(x, w.shape, w, b, epsilon),
     "MatMul": torch.matmul,
-    "MaxPool": max_pool,
+    "MaxPool": _max_pool,
     "Mul": torch.mul,
     "Relu": torch.relu,
     "Reshape": lambda x, to: x.reshape(to),
-    "Resize": resize,
+    "Resize": _resize,
     "Sigmoid": torch.sigmoid,
-    "Softmax": softmax,
+    "Softmax": _softmax,
     "Transpose": lambda x, perm: x.permute(perm),
 }
 
 
-class TorchExporter(Exporter):
-    """Writes a torch.export program that computes what an ONNX file of the suite computes."""
-
-    takes, gives = "onnx", "torch_export"
-
-    def export(self, source: Path, target: Path) -> None:
-        graph = onnx.load(str(source)).graph
-        shape = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim]
-        program = torch.export.export(Program(graph).eval(), (torch.zeros(shape),))
-        torch.export.save(program, str(target))
-
-
-BACKEND = Backend(
-    name="torch_programs",
-    summary="the suite's ONNX models as torch.export programs",
-    library=Library("torch", distribution="torch", extra="pytorch"),
-    offers=(Offer(Stage.EXPORT, {}, TorchExporter),),
-)
+def save(source: Path, target: Path) -> None:
+    """Write a ``torch.export`` program that computes what an ONNX file of the suite computes."""
+    graph = onnx.load(str(source)).graph
+    shape = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim]
+    program = torch.export.export(Program(graph).eval(), (torch.zeros(shape),))
+    torch.export.save(program, str(target))

@@ -1,0 +1,179 @@
+"""An audit that is going on: its folder, its models opened, its stacks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.audit import document
+from simulator.audit.document import TRAIN, Audit, DocumentRule
+from simulator.audit.manifest import check_same, manifest, resolved
+from simulator.conditions.condition import under
+from simulator.errors import RunError, UserError
+from simulator.experiments.job import Options
+from simulator.experiments.pairs import is_complete, refuse_changed
+from simulator.experiments.session import Session, Silent
+from simulator.experiments.summary import vocabulary
+from simulator.latency import tail
+from simulator.pipeline.stack import Chosen
+from simulator.results.json_text import write_json
+from simulator.results.layout import (
+    CARDS_FOLDER,
+    DOCUMENT,
+    MANIFEST,
+    PAIRS_FOLDER,
+    PROFILES_FOLDER,
+    TAILS_FOLDER,
+)
+from simulator.results.lock import locked
+from simulator.results.manifest import AuditManifest
+from simulator.results.pair import pair_summary
+from simulator.results.read import read_manifest
+from simulator.results.taken import check_free, clear
+from simulator.results.timed import TailSummary
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingAudit:
+    """An audit that is going on.
+
+    Attributes:
+        audit: what was asked.
+        chosen: the stacks; the training stack is called ``train``.
+        references: for each stack its profile and the overrides, as ``KEY=VALUE``.
+        sources: for each model its card and its images; None are the built-in ones.
+        folder: where the run goes.
+        options: what the caller gave.
+    """
+
+    audit: Audit
+    chosen: Mapping[str, Chosen]
+    references: Mapping[str, tuple[str, list[str]]]
+    sources: Mapping[str, tuple[Path | None, Path | None]]
+    folder: Path
+    options: Options
+
+    @contextmanager
+    def sessions(self) -> Iterator[dict[str, Session]]:
+        """Open every model with its images, and hold the rules against what they will give."""
+        spec, given = self.audit.spec, self.options
+        if not self._goes_on():
+            if self.folder.resolve() in self.audit.path.resolve().parents:
+                raise UserError(f"{self.folder} holds the document; choose another --out")
+            check_free(self.folder, given.get("overwrite", False))
+        with ExitStack() as held:
+            found = {}
+            for model, (card, data) in self.sources.items():
+                session = Session(
+                    card, data, spec.limit, spec.seed,
+                    given.get("workers"), given.get("memory"), given.get("progress"),
+                    under(given.get("under"), given.get("trial", 0)),
+                    given.get("executor", "local"), given.get("isolate", "auto"),
+                )  # fmt: skip
+                found[model] = held.enter_context(session)
+                self._check(model, session)
+            yield found
+
+    def _check(self, model: str, session: Session) -> None:
+        spec = self.audit.spec
+        stacks = [name for name in spec.deploy if self.audit.timed(name)]
+        rules = [one for one in self.audit.rules if one.models is None or model in one.models]
+        task = session.card.task
+        document.check(rules, pair_summary(task.Flips), vocabulary(session.card))
+        if spec.tail and stacks:
+            session.require_truth()
+            deadlines = spec.tail.deadlines_ms
+            timed = [o for o in self.audit.tail_rules if o.models is None or model in o.models]
+            sides = (TRAIN, "deploy")
+            document.check(timed, TailSummary, tail.vocabulary(task, sides, deadlines))
+
+    @contextmanager
+    def writing(
+        self, request: Mapping[str, Any], sessions: Mapping[str, Session]
+    ) -> Iterator[AuditManifest]:
+        """Begin the run's folder, or go on with it; what stops the audit is told there.
+
+        Yields:
+            The manifest.
+
+        Raises:
+            RunError: the folder cannot be written, or is of another audit.
+        """
+        start = manifest(request, self.audit, self.chosen, self.sources, sessions)
+        show = self.options.get("progress") or Silent()
+        with locked(self.folder, show.note):
+            yield from self._written(start, sessions)
+
+    def _written(
+        self, start: AuditManifest, sessions: Mapping[str, Session]
+    ) -> Iterator[AuditManifest]:
+        try:
+            start = self._begin(start, sessions)
+            try:
+                yield start
+            except BaseException:
+                with suppress(OSError, RunError):
+                    if read_manifest(self.folder)["status"] != "reporting":
+                        stopped = start.model_copy(update={"status": "interrupted"})
+                        write_json(self.folder / MANIFEST, stopped)
+                raise
+        except OSError as error:
+            why = error.strerror or error
+            raise RunError(f"{self.folder}: cannot be written: {why}") from error
+
+    def _begin(self, start: AuditManifest, sessions: Mapping[str, Session]) -> AuditManifest:
+        """Mark the run as going on; one that is refused stays as it is."""
+        if self._goes_on():
+            start = start.model_copy(update={"created": check_same(self.folder, start)})
+            for model, session in sessions.items():
+                runs = (
+                    (self.folder / kind / model / deploy, self.sides(deploy))
+                    for kind in (PAIRS_FOLDER, TAILS_FOLDER)
+                    for deploy in self.audit.spec.deploy
+                )
+                refuse_changed(session, [one for one in runs if is_complete(one[0])])
+        else:
+            write_json(self.folder / MANIFEST, start)
+            clear(self.folder)
+        write_json(self.folder / MANIFEST, start)
+        return start
+
+    def _goes_on(self) -> bool:
+        """Whether the folder has an audit that is to be resumed."""
+        return bool(self.options.get("resume")) and (self.folder / MANIFEST).is_file()
+
+    def copy_inputs(self, sessions: Mapping[str, Session]) -> None:
+        """Put the document, the profiles as resolved and the model cards into the run."""
+        for inner in (PROFILES_FOLDER, CARDS_FOLDER):
+            (self.folder / inner).mkdir(exist_ok=True)
+        target = self.folder / DOCUMENT
+        if self.audit.path.resolve() != target.resolve():
+            shutil.copyfile(self.audit.path, target)
+        for name, chosen in self.chosen.items():
+            text = yaml.safe_dump(resolved(chosen), sort_keys=False, allow_unicode=True)
+            place = self.folder / PROFILES_FOLDER / f"{name}.yaml"
+            place.write_text(text, encoding="utf-8", newline="\n")
+        for model, session in sessions.items():
+            shutil.copyfile(session.card.path, self.folder / CARDS_FOLDER / f"{model}.yaml")
+
+    def rules(self, model: str, deploy: str) -> list[DocumentRule]:
+        """Return the rules on a pair."""
+        return [one for one in self.audit.rules if one.is_for(model, deploy)]
+
+    def sides(self, deploy: str) -> dict[str, Chosen]:
+        """Return the profiles of a pair."""
+        return {"train": self.chosen[TRAIN], "deploy": self.chosen[deploy]}
+
+    def pair(self, deploy: str) -> dict[str, Any]:
+        """Return how another job is asked for a pair: its profiles and overrides."""
+        sides = {"train": self.references[TRAIN], "deploy": self.references[deploy]}
+        return {
+            **{side: reference for side, (reference, _) in sides.items()},
+            "overrides": [f"{side}.{one}" for side, (_, own) in sides.items() for one in own],
+        }

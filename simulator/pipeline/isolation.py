@@ -1,0 +1,129 @@
+"""Files that may kill a decoder are decoded in worker processes, so that none ends the run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+from simulator import registry
+from simulator.closing import Closing
+from simulator.contract import Backend
+from simulator.contract.stage import STAGES
+from simulator.errors import UserError, unknown
+from simulator.profile.implementations import Choice
+from simulator.worker import remote
+from simulator.worker.client import Died, Worker
+
+Isolate = Literal["auto", "always", "never"]
+"""Which files are decoded in a worker: those of a format that the decoder was seen to die of
+(:attr:`simulator.contract.Backend.dies_of`), all, or none."""
+
+
+class Isolation(Closing):
+    """Decoders in workers, which are started when the first file needs one; a context manager.
+
+    Args:
+        when: see :data:`Isolate`.
+
+    Raises:
+        UserError: there is no such value.
+    """
+
+    def __init__(self, when: str = "auto") -> None:
+        if when not in get_args(Isolate):
+            raise UserError(f"isolate: {unknown('value', when, get_args(Isolate))}")
+        self.when = when
+        self._crews: dict[str, Crew] = {}
+
+    def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a decoder's method; files that may kill it go to the same method in a worker.
+
+        Args:
+            choice: the decoder.
+            method: one of the decoder that *choice* made here; it takes an
+                :class:`simulator.contract.Encoded`.
+        """
+        backend = choice.backend
+        if not self._watches(backend):
+            return method
+        crew = self._crews.setdefault(backend.name, Crew(backend))
+        apart = _Apart(crew, choice, method.__name__)
+        return lambda image: apart(image) if self.takes(backend, image) else method(image)
+
+    def takes(self, backend: Backend, image: Any) -> bool:
+        """Return whether a backend decodes a file in a worker.
+
+        Args:
+            backend: of the decoder.
+            image: an :class:`simulator.contract.Encoded`.
+        """
+        risky = self.when == "always" or image.format in backend.dies_of
+        return risky and self._watches(backend)
+
+    def _watches(self, backend: Backend) -> bool:
+        may = self.when == "always" or (self.when == "auto" and backend.dies_of)
+        return bool(may) and registry.home(backend.name) is None
+
+    def close(self) -> None:
+        """End every worker."""
+        for crew in self._crews.values():
+            crew.close()
+
+
+class Crew(Closing):
+    """The workers of one backend: as many as decode at once.
+
+    Args:
+        backend: it is imported in each of them.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._idle: list[Worker] = []
+        self._all: list[Worker] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[Worker]:
+        """Give a worker that nobody else uses."""
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = registry.hire(self._backend)
+            self._all.append(worker)
+        try:
+            yield worker
+        finally:
+            with self._lock:
+                self._idle.append(worker)
+
+    def close(self) -> None:
+        """End them."""
+        with self._lock:
+            for worker in self._all:
+                registry.dismiss(worker)
+            self._all, self._idle = [], []
+
+
+class _Apart:
+    """A decoder's method in the workers of a crew; each builds the decoder on first use."""
+
+    def __init__(self, crew: Crew, choice: Choice, method: str) -> None:
+        self._crew, self._choice, self._method = crew, choice, method
+        self._made: dict[Worker, Any] = {}
+
+    def __call__(self, image: Any) -> Any:
+        with self._crew.one() as worker:
+            decoder = self._made.get(worker) or self._made.setdefault(worker, self._in(worker))
+            try:
+                return getattr(decoder, self._method)(image)
+            except Died as error:
+                raise Died(f"{error}; the file is {image.name}") from error
+
+    def _in(self, worker: Worker) -> Any:
+        choice = self._choice
+        number = choice.backend.of(choice.stage).index(choice.offer)
+        spec, real = STAGES[choice.stage], choice.offer.make
+        return remote.make(worker, spec, number, real, choice.options)

@@ -12,6 +12,8 @@ DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
+	@printf '\nThe same model, deployed with DeepStream as it is by default:\n\n'
+	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/deepstream_nv12_fp32
 
 # Tests read their files as UTF-8, whatever the locale; a file of tests stays in one of two processes.
 test: install browser
@@ -53,7 +55,7 @@ browser:
 	touch .venv/demo $@
 
 .venv/demo: pyproject.toml constraints.txt | .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$(DEMO)]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[$(DEMO)]'
 	touch $@
 
 .venv:

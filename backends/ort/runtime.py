@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from backends.ort import quantizer
+from backends.ort.library import ort
 from simulator.contract import (
     Admits,
     Array,
     AtLeast,
     Backend,
     Effective,
-    Library,
     MissingLibrary,
     Offer,
     Pairs,
@@ -30,8 +30,6 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
-
-ort = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
 
 _DTYPES = {
     "tensor(float)": "f4", "tensor(float16)": "f2", "tensor(double)": "f8", "tensor(bool)": "?",

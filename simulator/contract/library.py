@@ -72,7 +72,7 @@ class Library:
             )
 
     def _installed(self) -> list[str]:
-        return [name for name in self._distributions if _version(name) is not None]
+        return [name for name in self._distributions if _version(name)]
 
     @property
     def version(self) -> str | None:
@@ -98,9 +98,13 @@ class Library:
         return next(iter(self._installed()), self._distributions[0])
 
 
-@cache
 def _version(distribution: str) -> str | None:
     try:
-        return importlib.metadata.version(distribution)
+        return _read(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+@cache
+def _read(distribution: str) -> str:
+    return importlib.metadata.version(distribution)

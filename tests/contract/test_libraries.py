@@ -5,21 +5,15 @@ from installing import metadata
 
 from backends.ort.library import ort
 from simulator.contract import Library, MissingLibrary
-from simulator.contract.library import _version
+from simulator.contract.library import _read
 
 
 @pytest.fixture
 def install(monkeypatch, tmp_path):
     """Install a package by its metadata, in a folder that is on the path."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    _version.cache_clear()
-
-    def install(name):
-        metadata(tmp_path, name, {})
-        _version.cache_clear()
-
-    yield install
-    _version.cache_clear()
+    yield lambda name: metadata(tmp_path, name, {})
+    _read.cache_clear()
 
 
 def drawing():

@@ -1,6 +1,7 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
 # make check   lint, types, import rules, generated files
+# make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
 # make extras  what is too large for CI: ExecuTorch and TVM, and backends in a Python of their own
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := .venv/bin
 
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
-.PHONY: demo test check bench extras install browser format clean
+.PHONY: demo test check docs bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
@@ -19,7 +20,7 @@ demo: .venv/demo
 test: install browser
 	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: install
+check: install docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -28,6 +29,13 @@ check: install
 	$(BIN)/python tools/result_schemas.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 	$(BIN)/python tools/claims.py --check
+
+# A page that is not there stops the build, as in CI.
+docs: install
+	rm -rf build/site build/html
+	mkdir -p build/site
+	cp -r --parents *.md LICENSE Dockerfile action.yml docs profiles tests/vendor_example build/site
+	$(BIN)/zensical build --strict --clean
 
 bench: install
 	$(BIN)/python tools/bench.py

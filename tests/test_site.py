@@ -20,6 +20,14 @@ def pages(entry):
             for page in pages(one)]  # fmt: skip
 
 
+def test_every_extra_is_explained():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"]) - {"dev"}
+    page = (ROOT / "docs" / "install.md").read_text()
+
+    assert [extra for extra in sorted(extras) if f"`{extra}`" not in page] == []
+
+
 def test_every_document_has_one_place_in_the_navigation():
     nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
     here = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "profiles" / "README.md"]

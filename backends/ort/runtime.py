@@ -67,7 +67,8 @@ class OrtRuntime(Runtime):
         if self._provider not in available:
             raise MissingLibrary(
                 f"onnxruntime {ort.version} here has no {self._provider} (it has "
-                f"{', '.join(available)}); install a build that has it in a Python of its own: "
+                f"{', '.join(available)}); for CUDA: pip uninstall -y onnxruntime, then "
+                "pip install 'pipeline-simulator[gpu]'; any build in a Python of its own: "
                 "simulate backends install onnxruntime --python PATH"
             )
         self._session = self._opened(self._session_options())

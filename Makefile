@@ -1,6 +1,7 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
 # make check   lint, types, import rules, generated files
+# make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
 # make extras  what is too large for CI: ExecuTorch and TVM, and backends in a Python of their own
 PYTHON ?= python3
@@ -8,16 +9,18 @@ BIN := .venv/bin
 
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
-.PHONY: demo test check bench extras install browser format clean
+.PHONY: demo test check docs bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
+	@printf '\nThe same model, deployed with DeepStream as it is by default:\n\n'
+	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/deepstream_nv12_fp32
 
 # Tests read their files as UTF-8, whatever the locale; a file of tests stays in one of two processes.
 test: install browser
 	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: install
+check: install docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,6 +29,13 @@ check: install
 	$(BIN)/python tools/result_schemas.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 	$(BIN)/python tools/claims.py --check
+
+# A page that is not there stops the build, as in CI.
+docs: install
+	rm -rf build/site build/html
+	mkdir -p build/site
+	cp -r --parents *.md LICENSE Dockerfile action.yml docs profiles tests/vendor_example build/site
+	$(BIN)/zensical build --strict --clean
 
 bench: install
 	$(BIN)/python tools/bench.py
@@ -53,7 +63,7 @@ browser:
 	touch .venv/demo $@
 
 .venv/demo: pyproject.toml constraints.txt | .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$(DEMO)]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[$(DEMO)]'
 	touch $@
 
 .venv:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "conditions.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "conditions.md", ROOT / "docs" / "api.md")
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 GATE_FAILED = 1
 

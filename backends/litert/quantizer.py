@@ -21,9 +21,9 @@ from simulator.contract import (
     Unsupported,
 )
 
-_NAMES = {"distribution": "ai-edge-quantizer", "extra": "litert"}
-edge = Library("ai_edge_quantizer.quantizer", **_NAMES)
-recipes = Library("ai_edge_quantizer.recipe", **_NAMES)
+_PACKAGE = "ai-edge-quantizer"
+edge = Library("ai_edge_quantizer.quantizer", distribution=_PACKAGE, extra="litert")
+recipes = Library("ai_edge_quantizer.recipe", distribution=_PACKAGE, extra="litert")
 
 _KINDS = {"fp16": (16, "FLOAT_CASTING"), "int8": (8, "MIN_MAX_UNIFORM_QUANT")}
 """For each storage the number of bits and the library's name of the method."""

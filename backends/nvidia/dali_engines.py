@@ -15,11 +15,20 @@ import numpy as np
 
 from simulator.contract import U8, Array, Library, SampleError
 
-_PACKAGE = {"distribution": "nvidia-dali-cuda120", "extra": "dali"}
-dali = Library("nvidia.dali", **_PACKAGE)
-fn = Library("nvidia.dali.fn", **_PACKAGE)
-types = Library("nvidia.dali.types", **_PACKAGE)
-ndd = Library("nvidia.dali.experimental.dynamic", **_PACKAGE)
+
+def _library(module: str) -> Library:
+    return Library(
+        module,
+        distribution="nvidia-dali-cuda130",
+        extra="dali",
+        others=("nvidia-dali-cuda120",),
+    )
+
+
+dali = _library("nvidia.dali")
+fn = _library("nvidia.dali.fn")
+types = _library("nvidia.dali.types")
+ndd = _library("nvidia.dali.experimental.dynamic")
 
 Apply = Callable[..., Any]
 

@@ -32,7 +32,12 @@ class _Silent(Library):
         return super().load()
 
 
-codec = _Silent("nvidia.nvimgcodec", distribution="nvidia-nvimgcodec-cu12", extra="nvimagecodec")
+codec = _Silent(
+    "nvidia.nvimgcodec",
+    distribution="nvidia-nvimgcodec-cu13",
+    extra="nvimagecodec",
+    others=("nvidia-nvimgcodec-cu12",),
+)
 
 
 class NvImageCodecDecoder(Decoder):

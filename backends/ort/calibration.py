@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, Library, Options
-
-quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
+from backends.ort.library import quantization
+from simulator.contract import Array, Options
 
 HISTOGRAM_BATCH = 16
 """The number of samples whose activations the histogram methods hold at once, about 1.2 GB."""

@@ -11,20 +11,18 @@ from typing import Any
 
 from backends.opsets import for_quantization
 from backends.ort.calibration import calibrate
+from backends.ort.library import quantization
 from simulator.contract import (
     Admits,
     Array,
     AtLeast,
     KeepList,
-    Library,
     ModelError,
     Offer,
     Quantizer,
     Stage,
     kept,
 )
-
-quantization = Library("onnxruntime.quantization", distribution="onnxruntime", extra="onnxruntime")
 
 _TENSORRT = {
     "WeightSymmetric": True,

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from backends.ort import quantizer
+from backends.ort.library import ort
 from simulator.contract import (
     Admits,
     Array,
     AtLeast,
     Backend,
     Effective,
-    Library,
     MissingLibrary,
     Offer,
     Pairs,
@@ -30,8 +30,6 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
-
-ort = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
 
 _DTYPES = {
     "tensor(float)": "f4", "tensor(float16)": "f2", "tensor(double)": "f8", "tensor(bool)": "?",
@@ -69,7 +67,8 @@ class OrtRuntime(Runtime):
         if self._provider not in available:
             raise MissingLibrary(
                 f"onnxruntime {ort.version} here has no {self._provider} (it has "
-                f"{', '.join(available)}); install a build that has it in a Python of its own: "
+                f"{', '.join(available)}); for CUDA: pip uninstall -y onnxruntime, then "
+                "pip install 'pipeline-simulator[gpu]'; any build in a Python of its own: "
                 "simulate backends install onnxruntime --python PATH"
             )
         self._session = self._opened(self._session_options())

@@ -6,9 +6,10 @@ import platform
 import threading
 from typing import Any
 
+from backends.ort.library import FOR_GPUS
 from simulator.contract import Library, MissingLibrary
 
-ort = Library("onnxruntime", distribution="onnxruntime", extra="qnn")
+ort = Library("onnxruntime", distribution="onnxruntime", extra="qnn", others=FOR_GPUS)
 qnn = Library("onnxruntime_qnn", distribution="onnxruntime-qnn", extra="qnn")
 
 PROVIDER = "QNNExecutionProvider"

@@ -49,7 +49,7 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> document = '''
         ... schema: 1
         ... name: first

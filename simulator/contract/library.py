@@ -23,11 +23,14 @@ class Library:
         module: the module's dotted name.
         distribution: the package that contains it, for its version.
         extra: the extra of ``pipeline-simulator`` that installs it.
+        others: packages that contain the same module, built for other devices.
     """
 
-    def __init__(self, module: str, *, distribution: str, extra: str) -> None:
+    def __init__(
+        self, module: str, *, distribution: str, extra: str, others: tuple[str, ...] = ()
+    ) -> None:
         self._module = module
-        self._distribution = distribution
+        self._distributions = (distribution, *others)
         self._extra = extra
         self._loaded: ModuleType | None = None
 
@@ -40,9 +43,10 @@ class Library:
         """Import the module.
 
         Raises:
-            MissingLibrary: it is not installed, or it fails to load.
+            MissingLibrary: it is not installed, two packages contain it, or it fails to load.
         """
         if self._loaded is None:
+            self._refuse_two()
             try:
                 self._loaded = importlib.import_module(self._module)
             except ModuleNotFoundError as error:
@@ -54,17 +58,26 @@ class Library:
             except Exception as error:  # its code may raise anything while it loads
                 raise MissingLibrary(
                     f"{self._module} is installed but does not load: {one_line(error)}; "
-                    f"try: pip install --force-reinstall {self._distribution}"
+                    f"try: pip install --force-reinstall {self.distribution}"
                 ) from error
         return self._loaded
+
+    def _refuse_two(self) -> None:
+        both = self._installed()
+        if len(both) > 1:
+            raise MissingLibrary(
+                f"{' and '.join(both)} are both installed and overwrite each other's "
+                f"{self._module}; try: pip uninstall -y {' '.join(both)}, "
+                "then pip install the one that you want"
+            )
+
+    def _installed(self) -> list[str]:
+        return [name for name in self._distributions if _version(name)]
 
     @property
     def version(self) -> str | None:
         """Return the installed version, or None; nothing is imported."""
-        try:
-            return _version(self._distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return None
+        return _version(self.distribution)
 
     @property
     def present(self) -> bool:
@@ -81,10 +94,17 @@ class Library:
 
     @property
     def distribution(self) -> str:
-        """The package that contains the library."""
-        return self._distribution
+        """The package that contains the library: the installed one, if there are others."""
+        return next(iter(self._installed()), self._distributions[0])
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return _read(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 @cache
-def _version(distribution: str) -> str:
+def _read(distribution: str) -> str:
     return importlib.metadata.version(distribution)

@@ -67,7 +67,7 @@ def compare(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> result = compare("pillow_fp32", "opencv_fp32", limit=4)
         >>> result.summary.flips.count, result.passed
         (0, True)

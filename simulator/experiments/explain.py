@@ -69,7 +69,7 @@ def explain(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> box = ["deploy.resize=pil-box"]
         >>> result = explain("pillow_fp32", "nv12_fp32", overrides=box, limit=4)
         >>> result.summary.axes

@@ -55,7 +55,7 @@ def sweep(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> (result,) = sweep("robustmq-s", limit=2)
         >>> list(result.summary.columns)
         ['resize', 'decode']

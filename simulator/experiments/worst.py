@@ -63,7 +63,7 @@ def worst(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> result = worst("robustmq-s", limit=2)
         >>> result.summary.path[0].added    # nothing loses more, on two images
         'resize/pil-bilinear'

@@ -66,7 +66,7 @@ def latency(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> result = latency(["pillow_fp32", "opencv_fp32"], queries=20)
         >>> list(result.summary.stacks)
         ['pillow_fp32', 'opencv_fp32']

@@ -72,7 +72,7 @@ def tail(
     Raises:
         UserError: anything that the caller can fix; the message says how.
 
-    Example:
+    Examples:
         >>> result = tail(["pillow_fp32"], rounds=3, deadlines_ms=[1000.0], limit=4)
         >>> list(result.summary.tail), result.records().num_rows
         (['deploy'], 4)

@@ -82,7 +82,7 @@ def load(path: str | Path) -> Card:
     Raises:
         ModelError: the card cannot be read, is not valid, or names a missing file.
 
-    Example:
+    Examples:
         >>> load("model.yaml").task.name    # beside the card: the model.onnx that it names
         'classification'
     """

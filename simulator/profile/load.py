@@ -117,7 +117,7 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
     Raises:
         ProfileError: it lists every problem found.
 
-    Example:
+    Examples:
         >>> load("pillow_fp32", ["resize.interpolation=bilinear"]).spec.resize.interpolation
         'bilinear'
     """

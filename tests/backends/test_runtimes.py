@@ -177,7 +177,7 @@ def test_onnxruntime_refuses_a_provider_that_it_does_not_have(tmp_path, provider
     path = save_conv(tmp_path / "m.onnx", [[1, 1]])
     make = registry.backend("onnxruntime").of(Stage.RUNTIME)[0].make
 
-    with pytest.raises(MissingLibrary, match=r"has no \w+ExecutionProvider .it has .*--python"):
+    with pytest.raises(MissingLibrary, match=r"has no \w+Provider .it has .*\[gpu\].*--python"):
         make(path, {**ORT, "provider": provider})
 
 

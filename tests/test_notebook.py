@@ -1,0 +1,15 @@
+"""The notebook of the documents runs, and prints what it shows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_every_cell_runs_and_prints_what_is_shown():
+    done = subprocess.run(
+        [sys.executable, "tools/notebook.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -214,16 +214,21 @@ def verdict(summary: Summary) -> int:
     return cli.PASS if summary.gate.passed else cli.GATE_FAILED
 
 
-def lead(summary: Summary) -> None:
-    """Print the verdict, and the condition that every stack was under, if there was one."""
+def lead(summary: Summary, of: str = "") -> None:
+    """Print the verdict, and the condition that every stack was under, if there was one.
+
+    Args:
+        summary: of a run.
+        of: which one, where several are shown.
+    """
     from rich.markup import escape
 
     from simulator.report.verdict import STYLES, line, verdict
     from simulator.report.words import condition
 
     found = verdict(summary)
-    style = STYLES[found.decision]
-    console().print(f"[{style}]{escape(line(found))}[/]", highlight=False, soft_wrap=True)
+    said = f"{of}: {line(found)}" if of else line(found)
+    console().print(f"[{STYLES[found.decision]}]{escape(said)}[/]", highlight=False)
     if summary.under is not None:
         console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simulator.report.rules import ERROR, FAILED, UNDECIDED, cells, evidence, got, notes, verdict
+from simulator.report.rules import (
+    ERROR,
+    FAILED,
+    UNDECIDED,
+    cells,
+    evidence,
+    got,
+    notes,
+    units,
+    verdict,
+)
 from simulator.report.verdict import WORDS, line
 from simulator.report.verdict import verdict as told
 from simulator.report.words import count
@@ -110,7 +120,7 @@ def _head(summary: AuditSummary) -> list[str]:
 
 def _table(summary: AuditSummary) -> list[str]:
     several = len({pair.model for pair in summary.pairs}) > 1
-    heads = ["", "deploy", "samples", "flips", "delta", "latency", "evidence"]
+    heads = ["", "deploy", units(summary.pairs), "flips", "delta", "latency", "evidence"]
     if several:
         heads.insert(1, "model")
     rows = [heads, ["---"] * len(heads)]

@@ -14,6 +14,7 @@ from simulator import cli
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from simulator.experiments.job import Options, Result
     from simulator.experiments.session import Progress
@@ -274,5 +275,17 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    found = Ours()
-    return found if found.is_terminal or "COLUMNS" in os.environ else Ours(width=120)
+    found = Ours(highlight=False)
+    wide = found.is_terminal or "COLUMNS" in os.environ
+    return found if wide else Ours(width=120, highlight=False)
+
+
+def table(*columns: str) -> Table:
+    """Return an empty table whose cells wrap; nothing in it is cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    found = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        found.add_column(column, overflow="fold")
+    return found

@@ -144,9 +144,9 @@ def latency(
 def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"axis": axis, "effect": effect}
     flats = [axes.flat(axes.value(s.profile, s.choices, axis)) for s in stacks]
-    for stack, own, other in zip(stacks, flats, reversed(flats), strict=True):
+    entry["equal"] = len(axes.equal(flats))
+    for stack, differs in zip(stacks, axes.unequal(flats), strict=True):
         kind, source = axes.evidence(stack.profile, stack.choices, axis)
-        differs = {k: v for k, v in own.items() if k not in other or other[k] != v}
         entry[stack.side] = {"values": differs, "evidence": str(kind), "source": source}
     return entry
 

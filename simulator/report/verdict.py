@@ -12,9 +12,11 @@ from simulator.report.words import (
     between,
     chance,
     count,
+    given_deadlines,
     interval,
     named,
     points,
+    ranked,
     share,
     title,
 )
@@ -188,19 +190,29 @@ def _latency(summary: LatencySummary | LoadSummary) -> _Told:
 
 
 def _tail(summary: TailSummary) -> _Told:
-    """At the user's own deadline where there is one, which is the same for every stack."""
-    metric, lost = title(summary.task, summary.metric), []
+    """At the user's own deadlines where there are some, which are the same for every stack."""
+    metric, given = title(summary.task, summary.metric), given_deadlines(summary)
+    if given:
+        return _Told([_at(summary, metric, name) for name in given])
+    lost = []
     for side, found in summary.tail.items():
-        known = {name: one for name, one in found.thresholds.items() if one is not None}
-        own = [name for name in known if name.endswith("ms")] or list(known)
         words = f"{side}: {metric} {share(found.quality, 2)} without a deadline"
-        if own:
-            one = known[own[0]]
-            kind = "" if own[0].endswith("ms") else f", its own p{own[0]}"
-            words += f", {share(one.worst, 2)} in the worst round at {one.ms:.2f} ms{kind}"
+        known = ((name, one) for name, one in found.thresholds.items() if one is not None)
+        for name, one in list(known)[:1]:
+            worst = share(one.worst, 2)
+            words += f", {worst} in the worst round at {one.ms:.2f} ms, its own p{name}"
         lost.append(f"{words}.")
-    given = any(name.endswith("ms") for one in summary.tail.values() for name in one.thresholds)
-    return _Told(lost, next=None if given else "add --deadline-ms, which is the same for all.")
+    return _Told(lost, next="add --deadline-ms, which is the same for all.")
+
+
+def _at(summary: TailSummary, metric: str, name: str) -> str:
+    """Every stack under one deadline, the best one first."""
+    worst = []
+    for side in ranked(summary, name):
+        one, whole = summary.tail[side].thresholds[name], share(summary.tail[side].quality, 2)
+        found = share(one.worst, 2) if one else "unknown"
+        worst.append(f"{side} {found} ({whole} without a deadline)")
+    return f"{metric} in the worst round at {name.removesuffix('ms')} ms: {', '.join(worst)}."
 
 
 def _audit(summary: AuditSummary) -> _Told:
@@ -212,12 +224,11 @@ def _audit(summary: AuditSummary) -> _Told:
     if not rules:
         lost = "Nothing was judged: the document has no rules."
     elif broken := failed or undecided:
-        one = len(broken) == 1
-        does = (f"{'fails' if one else 'fail'}" if failed else f"{'is' if one else 'are'} undecided")
+        does = ("fail", "fails") if failed else ("are undecided", "is undecided")
         where = list(dict.fromkeys(f"{rule.deploy} ({rule.model})" for rule in broken))
         lost = (
-            f"{len(broken)} of {count(len(rules), 'rule')} {does}, on {len(where)} of "
-            f"{count(len(pairs), 'pair')}: {_some(where)}."
+            f"{len(broken)} of {count(len(rules), 'rule')} {does[len(broken) == 1]}, on "
+            f"{len(where)} of {count(len(pairs), 'pair')}: {_some(where)}."
         )
     causes = [
         f"{word}: {_some(list(dict.fromkeys(rule.rule for rule in found)), '; ')}."

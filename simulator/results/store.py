@@ -36,7 +36,7 @@ from simulator.results.layout import (
     ROUNDS,
     SUMMARY,
 )
-from simulator.results.lock import LOCK, Lock, refuse_held
+from simulator.results.lock import LOCK, Lock, refuse_held, tell_resume
 from simulator.results.manifest import RunManifest, Status
 from simulator.results.read import checksum_of, read_manifest, read_part, read_table
 from simulator.results.shared import Summary
@@ -251,6 +251,7 @@ class RunWriter:
         if kind is None:
             self._lock.close()
             return
+        tell_resume(error, self.folder)
         try:
             self._flush()
             if self._status != "reporting":

@@ -10,7 +10,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from simulator.report.rules import FAILED, PASSED, got, verdict
+from simulator.report.rules import FAILED, PASSED, got, units, verdict
 from simulator.report.verdict import line
 from simulator.report.verdict import verdict as told
 from simulator.results.audits import AuditedPair, AuditedRule, AuditSummary
@@ -67,7 +67,7 @@ def _suite(
     stack = summary.stacks[pair.deploy]
     for name, value in {
         "model": pair.card, "train": summary.train, "deploy": stack.profile,
-        "samples": pair.samples, "folder": pair.folder, "verdict": said,
+        units([pair]): pair.samples, "folder": pair.folder, "verdict": said,
     }.items():  # fmt: skip
         ET.SubElement(held, "property", {"name": name, "value": plain(str(value)) or "-"})
     for rule, came in zip(rules, verdicts, strict=True):

@@ -97,8 +97,8 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
     }
     with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as start:
         ongoing.copy_inputs(sessions)
-        run_all(job, ongoing, sessions)
-        times(ongoing)
+        run_all(job, ongoing, sessions, len(ongoing.timed()))
+        times(ongoing, len(sessions))
         found = figures.summary(ongoing.folder, asked, chosen)
         summary = found.model_copy(update={"seconds": job.seconds()})
         finish(ongoing.folder, start, summary, job.report)
@@ -249,6 +249,13 @@ class OngoingAudit:
         for model, session in sessions.items():
             shutil.copyfile(session.card.path, self.folder / CARDS_FOLDER / f"{model}.yaml")
 
+    def timed(self) -> list[tuple[str, str]]:
+        """Return the model and the stack of every pair that has a tail."""
+        if self.audit.spec.tail is None:
+            return []
+        stacks = [name for name in self.audit.spec.deploy if self.audit.timed(name)]
+        return [(model, deploy) for model in self.sources for deploy in stacks]
+
     def rules(self, model: str, deploy: str) -> list[DocumentRule]:
         """Return the rules on a pair."""
         return [one for one in self.audit.rules if one.is_for(model, deploy)]
@@ -266,9 +273,19 @@ class OngoingAudit:
         }
 
 
-def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) -> None:
-    """Run every pair that is not finished: for each model one plan."""
-    for model, session in sessions.items():
+def run_all(
+    job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session], after: int = 0
+) -> None:
+    """Run every pair that is not finished: for each model one plan.
+
+    Args:
+        job: the call.
+        ongoing: the audit.
+        sessions: by model.
+        after: how many passes over the samples follow.
+    """
+    for number, (model, session) in enumerate(sessions.items(), 1):
+        session.show.stage(number, len(sessions) + after, model)
         card, data = ongoing.sources[model]
         spec = ongoing.audit.spec
         inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
@@ -298,31 +315,33 @@ def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) ->
         run_pairs(job, session, wanted)
 
 
-def times(ongoing: OngoingAudit) -> None:
-    """Go through the rounds of every stack that has a tail, one after another."""
+def times(ongoing: OngoingAudit, before: int) -> None:
+    """Go through the rounds of every stack that has a tail, after some passes, one by one."""
     spec, given = ongoing.audit.spec, ongoing.options
     if spec.tail is None:
         return
-    for model, (card, data) in ongoing.sources.items():
-        for deploy in filter(ongoing.audit.timed, spec.deploy):
-            folder = ongoing.folder / TAILS_FOLDER / model / deploy
-            if is_complete(folder):
-                continue
-            rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
-            tail.tail(
-                **ongoing.pair(deploy),
-                model=card,
-                deadlines_ms=spec.tail.deadlines_ms,
-                under=given.get("under"),
-                trial=given.get("trial", 0),
-                rounds=spec.tail.rounds,
-                max_rounds=spec.tail.max_rounds,
-                max_minutes=spec.tail.max_minutes,
-                fail_on=[one.rule.text for one in rules],
-                data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
-                workers=given.get("workers"), memory=given.get("memory"),
-                progress=given.get("progress"),
-            )  # fmt: skip
+    show, pairs = given.get("progress") or Silent(), ongoing.timed()
+    for number, (model, deploy) in enumerate(pairs, before + 1):
+        card, data = ongoing.sources[model]
+        folder = ongoing.folder / TAILS_FOLDER / model / deploy
+        if is_complete(folder):
+            continue
+        show.stage(number, before + len(pairs), f"rounds of {model} / {deploy}")
+        rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
+        tail.tail(
+            **ongoing.pair(deploy),
+            model=card,
+            deadlines_ms=spec.tail.deadlines_ms,
+            under=given.get("under"),
+            trial=given.get("trial", 0),
+            rounds=spec.tail.rounds,
+            max_rounds=spec.tail.max_rounds,
+            max_minutes=spec.tail.max_minutes,
+            fail_on=[one.rule.text for one in rules],
+            data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
+            workers=given.get("workers"), memory=given.get("memory"),
+            progress=given.get("progress"),
+        )  # fmt: skip
 
 
 def finish(

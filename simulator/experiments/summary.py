@@ -171,8 +171,9 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     check, metric = summary["controls"]["self"], summary["metric"]
     if not check["bit_equal"]:
         words = (
-            f"a side against itself is not bit-equal over {check['samples']} samples "
-            f"({check['flips']} flips): part of every figure here is noise of the stack itself"
+            f"a side against itself is not bit-equal over {check['samples']} "
+            f"{summary['sample_unit']}s ({check['flips']} flips): part of every figure here is "
+            "noise of the stack itself"
         )
         found.append(Notice(Kind.NOT_DETERMINISTIC, words))
     if summary["labelled"] == 0:
@@ -184,7 +185,7 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     found += [Notice(Kind.FINDING, line) for line in task.view().findings(summary)]
     if summary["samples"] < samples_needed(0.9):
         words = (
-            f"{summary['samples']} samples cannot carry a p90 latency; it needs "
+            f"{summary['samples']} {summary['sample_unit']}s cannot carry a p90 latency; it needs "
             f"{samples_needed(0.9)}"
         )
         found.append(Notice(Kind.FEW_SAMPLES, words))

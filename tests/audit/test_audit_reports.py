@@ -40,7 +40,7 @@ RULES = [
     {
         "model": "m", "deploy": "box", "of": "pair", "because": "camera",
         "rule": "deploy.latency.p99 > 20ms", "value": None, "limit": 20.0, "unit": "ms",
-        "failed": True, "reason": "100 samples cannot carry p99",
+        "failed": True, "reason": "100 latencies cannot carry p99",
     },
     {
         "model": "m", "deploy": "box", "of": "tail", "because": "belt",
@@ -102,7 +102,7 @@ def test_a_rule_is_a_test_case_with_its_numbers():
     assert [case.get("name") for case in cases] == [rule["rule"] for rule in RULES]
     assert cases[0].find("failure").get("message") == "flip_rate > 1%: got 12 %"
     assert "because: contract" in cases[0].find("failure").text
-    assert "100 samples cannot carry p99" in cases[1].find("error").get("message")
+    assert "100 latencies cannot carry p99" in cases[1].find("error").get("message")
     assert len(cases[2]) == 0
     assert "got 75 % (because: belt)" in suite.find("system-out").text
 
@@ -284,6 +284,6 @@ def test_the_screen_has_verdict_number_and_reason():
     text = console.export_text()
 
     assert "FAILED m / box: flip_rate > 1%: got 12 %" in text
-    assert "ERROR m / box: deploy.latency.p99 > 20ms: 100 samples cannot carry p99" in text
+    assert "ERROR m / box: deploy.latency.p99 > 20ms: 100 latencies cannot carry p99" in text
     assert "because: belt" in text
     assert "gate FAILED" in text

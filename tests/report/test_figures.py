@@ -111,7 +111,7 @@ def test_quality_rises_with_the_deadline_and_the_faster_stack_wins_early(tmp_pat
         "In this run train has the higher mean for deadlines from 16.00 ms on, by up to 25.00 "
         "points.",
     ]
-    assert "8 samples cannot carry p99; it needs 654 more" in " ".join(drawing.notes)
+    assert "8 latencies cannot carry p99; it needs 654 more" in " ".join(drawing.notes)
 
 
 def test_a_run_that_judged_nothing_has_no_curve_of_quality(tmp_path):

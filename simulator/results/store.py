@@ -45,7 +45,7 @@ from simulator.results.times import MAP
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
 ROWS_PER_GROUP = 16384
-_PASSING = ("status", "created", "request", "run", "seconds", "workers")
+_PASSING = ("status", "created", "commit", "request", "run", "seconds", "workers")
 """What may differ between a run and its resumption."""
 
 

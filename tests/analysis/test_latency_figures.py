@@ -88,7 +88,7 @@ def test_a_percentile_that_is_not_carried_is_none_with_the_reason(samples, none,
         assert not needed or bounds[name]["ci95"] is None
         if needed:
             reason = why[f"latency_ms.deploy.total.{name}"]
-            assert reason == f"{samples:,} samples cannot carry {name}; it needs {needed:,} more"
+            assert reason == f"{samples:,} latencies cannot carry {name}; it needs {needed:,} more"
 
 
 def test_where_no_answer_came_every_figure_is_none_and_says_so():

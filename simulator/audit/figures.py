@@ -144,6 +144,7 @@ def _pair(
         card=found.model,
         task=found.task,
         unit=found.unit,
+        sample_unit=found.sample_unit,
         metric=metric,
         samples=found.samples,
         skipped=found.skipped,

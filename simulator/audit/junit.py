@@ -10,7 +10,9 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from simulator.report.rules import FAILED, PASSED, got, verdict
+from simulator.report.rules import FAILED, PASSED, got, units, verdict
+from simulator.report.verdict import line
+from simulator.report.verdict import verdict as told
 from simulator.results.audits import AuditedPair, AuditedRule, AuditSummary
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,14 +26,14 @@ def document(summary: AuditSummary, created: str) -> bytes:
         summary: of an audit.
         created: when it was begun, ISO 8601.
     """
-    root = ET.Element("testsuites")
+    root, said = ET.Element("testsuites"), line(told(summary))
     for number, pair in enumerate(summary.pairs):
         rules = [
             one
             for one in summary.gate.rules
             if (one.model, one.deploy) == (pair.model, pair.deploy)
         ]
-        root.append(_suite(number, summary, pair, rules, created))
+        root.append(_suite(number, summary, pair, rules, created, said))
     ET.indent(root)
     found: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return found + b"\n"
@@ -43,7 +45,9 @@ def _suite(
     pair: AuditedPair,
     rules: Sequence[AuditedRule],
     created: str,
+    said: str,
 ) -> ET.Element:
+    """A pair; *said* is the audit's verdict."""
     verdicts = [verdict(one) for one in rules]
     suite = ET.Element(
         "testsuite",
@@ -63,7 +67,7 @@ def _suite(
     stack = summary.stacks[pair.deploy]
     for name, value in {
         "model": pair.card, "train": summary.train, "deploy": stack.profile,
-        "samples": pair.samples, "folder": pair.folder,
+        units([pair]): pair.samples, "folder": pair.folder, "verdict": said,
     }.items():  # fmt: skip
         ET.SubElement(held, "property", {"name": name, "value": plain(str(value)) or "-"})
     for rule, came in zip(rules, verdicts, strict=True):
@@ -72,7 +76,7 @@ def _suite(
         f"{came}: {_name(rule)}: {got(rule)} (because: {rule.because})"
         for rule, came in zip(rules, verdicts, strict=True)
     ]
-    ET.SubElement(suite, "system-out").text = plain("\n".join(lines))
+    ET.SubElement(suite, "system-out").text = plain("\n".join([said, *lines]))
     ET.SubElement(suite, "system-err").text = plain("\n".join(map(str, pair.warnings)))
     return suite
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simulator import machine, registry
+from simulator import checkout, machine, registry
 from simulator.audit.document import Audit
 from simulator.digests import sha256
 from simulator.experiments.session import Session
@@ -46,6 +46,7 @@ def manifest(
         "status": "running",
         "command": request["command"],
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "commit": checkout.commit(),
         "machine": machine.describe(versions),
         "document": {"path": str(audit.path.resolve()), "sha256": sha256(audit.path)},
         "seed": audit.spec.seed,

@@ -8,7 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simulator.report.rules import ERROR, FAILED, UNDECIDED, cells, evidence, got, notes, verdict
+from simulator.report.rules import (
+    ERROR,
+    FAILED,
+    UNDECIDED,
+    cells,
+    evidence,
+    got,
+    notes,
+    units,
+    verdict,
+)
+from simulator.report.verdict import WORDS, line
+from simulator.report.verdict import verdict as told
 from simulator.report.words import count
 from simulator.results.audits import AuditedRule, AuditedStack, AuditSummary
 
@@ -16,6 +28,9 @@ MOST = 60_000
 """Bytes; GitHub takes 65,536 characters in a comment."""
 _CELL = 240
 """Characters of one name, reason or figure."""
+_SAID = 2_000
+"""Characters of the verdict."""
+_DECISIONS = {"ok": "✅", "not ok": "❌", "undecided": "⚠️"}
 _MARKS = {FAILED: "❌", ERROR: "⚠️", UNDECIDED: "⚠️"}
 _ESCAPED = re.compile(r"([\\`*_\[\]<>#|~$&:@])")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
@@ -31,24 +46,29 @@ def comment(summary: AuditSummary, digest: str) -> str:
     rules = summary.gate.rules
     bad = [_rule(one) for one in rules if one.failed]
     good = [_rule(one) for one in rules if not one.failed]
-    told = [f"- {escaped(one)}" for one in notes(summary.pairs)]
+    noted = [f"- {escaped(one)}" for one in notes(summary.pairs)]
     page = _Page(_head(summary))
     page.section("", _table(summary), "pairs", "summary.json")
     if bad:
         page.section("**Rules that failed**", bad, "rules", "junit.xml")
     if good:
         page.folded(f"{count(len(good), 'rule')} passed", good, "rules", "junit.xml")
-    if told:
-        page.folded(count(len(told), "note"), told, "notes", "summary.json")
+    if noted:
+        page.folded(count(len(noted), "note"), noted, "notes", "summary.json")
     end = f"Bundle: `bundle.zip`, SHA-256 `{digest}`; check it with `simulate verify`."
     return page.text(end)
 
 
-def escaped(text: object) -> str:
-    """Return text that reads as it is written, on one line, and neither links nor mentions."""
+def escaped(text: object, most: int = _CELL) -> str:
+    """Return text that reads as it is written, on one line, and neither links nor mentions.
+
+    Args:
+        text: what to write.
+        most: characters of it; the rest is left out.
+    """
     words = " ".join(_INVISIBLE.sub(" ", str(text)).split())
-    if len(words) > _CELL:
-        words = f"{words[: _CELL - 1]}…"
+    if len(words) > most:
+        words = f"{words[: most - 1]}…"
     words = _ESCAPED.sub(r"\\\1", words)
     words = words.replace("\\@", "@\u200b")  # GitHub looks for mentions in what is rendered
     words = re.sub(r"\\#(?=\d)", "\\#\u200b", words)
@@ -60,20 +80,20 @@ class _Page:
 
     def __init__(self, head: list[str]) -> None:
         self._lines = head
-        self._left = MOST - 4096 - sum(len(line.encode()) + 1 for line in head)
+        self._left = MOST - 4096 - sum(len(text.encode()) + 1 for text in head)
 
     def section(self, heading: str, lines: Sequence[str], what: str, where: str) -> None:
         """Add lines while there is room; say how many were left out, and where they are."""
         room = self._left // 2
         self._lines += ["", heading, ""] if heading else [""]
-        for number, line in enumerate(lines):
-            size = len(line.encode()) + 1
+        for number, text in enumerate(lines):
+            size = len(text.encode()) + 1
             if size > room:
                 self._lines += ["", f"… and {len(lines) - number} more {what}: see `{where}`"]
                 break
             room -= size
             self._left -= size
-            self._lines.append(line)
+            self._lines.append(text)
 
     def folded(self, heading: str, lines: Sequence[str], what: str, where: str) -> None:
         """Add lines that are shown when somebody asks for them."""
@@ -87,16 +107,10 @@ class _Page:
 
 
 def _head(summary: AuditSummary) -> list[str]:
-    rules = summary.gate.rules
-    bad = sum(one.failed for one in rules)
-    pairs = summary.pairs
-    stuck = sum(not pair.passed for pair in pairs)
-    if summary.gate.passed:
-        said = "there are no rules: nothing was judged"
-        if rules:
-            said = f"✅ **passed**: all {len(rules)} rules hold"
-    else:
-        said = f"❌ **failed**: {bad} of {len(rules)} rules, on {stuck} of {len(pairs)} pairs"
+    found = told(summary)
+    word, said = found.decision, escaped(line(found.model_copy(update={"decision": None})), _SAID)
+    if word:
+        said = f"{_DECISIONS[word]} **{WORDS[word]}**: {said}"
     lines = [f"### Audit {escaped(summary.name)}", "", said]
     if summary.summary:
         lines += ["", escaped(summary.summary)]
@@ -106,7 +120,7 @@ def _head(summary: AuditSummary) -> list[str]:
 
 def _table(summary: AuditSummary) -> list[str]:
     several = len({pair.model for pair in summary.pairs}) > 1
-    heads = ["", "deploy", "samples", "flips", "delta", "latency", "evidence"]
+    heads = ["", "deploy", units(summary.pairs), "flips", "delta", "latency", "evidence"]
     if several:
         heads.insert(1, "model")
     rows = [heads, ["---"] * len(heads)]

@@ -162,6 +162,13 @@ class OngoingAudit:
         for model, session in sessions.items():
             shutil.copyfile(session.card.path, self.folder / CARDS_FOLDER / f"{model}.yaml")
 
+    def timed(self) -> list[tuple[str, str]]:
+        """Return the model and the stack of every pair that has a tail."""
+        if self.audit.spec.tail is None:
+            return []
+        stacks = [name for name in self.audit.spec.deploy if self.audit.timed(name)]
+        return [(model, deploy) for model in self.sources for deploy in stacks]
+
     def rules(self, model: str, deploy: str) -> list[DocumentRule]:
         """Return the rules on a pair."""
         return [one for one in self.audit.rules if one.is_for(model, deploy)]

@@ -14,7 +14,7 @@ from simulator.experiments.common import refuse_missing, stacks_of
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.pairs import Wanted, is_complete, run_pairs
-from simulator.experiments.session import Session
+from simulator.experiments.session import Session, Silent
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
 from simulator.results.audits import AuditSummary
@@ -83,8 +83,8 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
     }
     with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as start:
         ongoing.copy_inputs(sessions)
-        run_all(job, ongoing, sessions)
-        times(ongoing)
+        run_all(job, ongoing, sessions, len(ongoing.timed()))
+        times(ongoing, len(sessions))
         found = figures.summary(ongoing.folder, asked, chosen)
         summary = found.model_copy(update={"seconds": job.seconds()})
         finish(ongoing.folder, start, summary, job.report)
@@ -112,9 +112,19 @@ def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> di
     return chosen
 
 
-def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) -> None:
-    """Run every pair that is not finished: for each model one plan."""
-    for model, session in sessions.items():
+def run_all(
+    job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session], after: int = 0
+) -> None:
+    """Run every pair that is not finished: for each model one plan.
+
+    Args:
+        job: the call.
+        ongoing: the audit.
+        sessions: by model.
+        after: how many passes over the samples follow.
+    """
+    for number, (model, session) in enumerate(sessions.items(), 1):
+        session.show.stage(number, len(sessions) + after, model)
         card, data = ongoing.sources[model]
         spec = ongoing.audit.spec
         inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
@@ -144,31 +154,33 @@ def run_all(job: Job, ongoing: OngoingAudit, sessions: Mapping[str, Session]) ->
         run_pairs(job, session, wanted)
 
 
-def times(ongoing: OngoingAudit) -> None:
-    """Go through the rounds of every stack that has a tail, one after another."""
+def times(ongoing: OngoingAudit, before: int) -> None:
+    """Go through the rounds of every stack that has a tail, after some passes, one by one."""
     spec, given = ongoing.audit.spec, ongoing.options
     if spec.tail is None:
         return
-    for model, (card, data) in ongoing.sources.items():
-        for deploy in filter(ongoing.audit.timed, spec.deploy):
-            folder = ongoing.folder / TAILS_FOLDER / model / deploy
-            if is_complete(folder):
-                continue
-            rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
-            tail.tail(
-                **ongoing.pair(deploy),
-                model=card,
-                deadlines_ms=spec.tail.deadlines_ms,
-                under=given.get("under"),
-                trial=given.get("trial", 0),
-                rounds=spec.tail.rounds,
-                max_rounds=spec.tail.max_rounds,
-                max_minutes=spec.tail.max_minutes,
-                fail_on=[one.rule.text for one in rules],
-                data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
-                workers=given.get("workers"), memory=given.get("memory"),
-                progress=given.get("progress"), isolate=given.get("isolate", "auto"),
-            )  # fmt: skip
+    show, pairs = given.get("progress") or Silent(), ongoing.timed()
+    for number, (model, deploy) in enumerate(pairs, before + 1):
+        card, data = ongoing.sources[model]
+        folder = ongoing.folder / TAILS_FOLDER / model / deploy
+        if is_complete(folder):
+            continue
+        show.stage(number, before + len(pairs), f"rounds of {model} / {deploy}")
+        rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
+        tail.tail(
+            **ongoing.pair(deploy),
+            model=card,
+            deadlines_ms=spec.tail.deadlines_ms,
+            under=given.get("under"),
+            trial=given.get("trial", 0),
+            rounds=spec.tail.rounds,
+            max_rounds=spec.tail.max_rounds,
+            max_minutes=spec.tail.max_minutes,
+            fail_on=[one.rule.text for one in rules],
+            data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
+            workers=given.get("workers"), memory=given.get("memory"),
+            progress=given.get("progress"), isolate=given.get("isolate", "auto"),
+        )  # fmt: skip
 
 
 def finish(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
-from simulator.report.rules import FAILED, PASSED, cells, evidence, got, notes, verdict
-from simulator.report.terminal import table
+from simulator.report.rules import FAILED, PASSED, cells, evidence, got, notes, units, verdict
+from simulator.report.terminal import heading
 from simulator.results.audits import AuditSummary, ReplayedPair, ReplaySummary
 
 BIT_EQUAL, DIFFERENT = "bit-equal", "different"
@@ -25,13 +26,16 @@ def audit(summary: AuditSummary, folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     console.print(f"\n[bold]{escape(summary.name)}[/]   {escape(summary.summary)}")
-    columns = ["stack", "images", "flips", "delta", "latency", "evidence"]
     own = evidence(summary.stacks["train"])
-    shown = table(f"Against {summary.train} ({own})", "model", *columns)
+    heading(f"Against {summary.train} ({own})", console)
     for pair in summary.pairs:
-        found = cells(pair, summary.stacks[pair.deploy])
-        shown.add_row(*map(escape, (pair.model, pair.deploy, *found)))
-    console.print(shown)
+        shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        names = units([pair]), "flips", "delta", "latency", "evidence"
+        for name, words in zip(names, cells(pair, summary.stacks[pair.deploy]), strict=True):
+            shown.add_row(f"  {name}", escape(words))
+        console.print(f"\n[bold]{escape(pair.model)} / {escape(pair.deploy)}[/]", highlight=False)
+        console.print(shown, highlight=False)
+    console.print()
     for rule in summary.gate.rules:
         word = verdict(rule)
         console.print(

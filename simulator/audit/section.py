@@ -25,8 +25,8 @@ def verdicts(run: Run) -> Section | None:
         f"What does each stack lose against {summary.train}?",
         tables=[
             Table(
-                ["stack", "verdict", "report", "model", "images", "flips", "delta", "latency",
-                 "evidence"],
+                ["stack", "verdict", "report", "model", rules.units(summary.pairs), "flips",
+                 "delta", "latency", "evidence"],
                 [_train(summary), *(_row(summary, pair) for pair in summary.pairs)],
                 "Every stack against the training stack",
                 marked=frozenset(

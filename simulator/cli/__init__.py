@@ -59,14 +59,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminated_like_interrupted(), _notes_on_stderr():
             return _run(arguments)
-    except KeyboardInterrupt:
-        print("interrupted; to continue the run: simulate resume RUN", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        notes = getattr(stop, "__notes__", [])
+        print(f"interrupted; {_going_on(notes)}", file=sys.stderr)
         return USER_ERROR
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASS
     except Exception as error:
         return _failed(error)
+
+
+def _going_on(notes: Sequence[str]) -> str:
+    """How an interrupted run is continued; of runs in a run the outer one is the last."""
+    return f"to continue: {notes[-1]}" if notes else "no run was begun"
 
 
 def _run(arguments: list[str]) -> int:

@@ -14,6 +14,7 @@ import json
 from typing import Any
 
 from simulator import cli
+from simulator.cli import common
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,14 +50,14 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=2))
         return cli.PASS
-    table = _table("backend", "library", "offers", "runs on", "evidence")
+    table = common.table("backend", "library, where it runs, evidence, and what it offers")
     for row in rows:
-        library = f"{row['library'] or '(our own arithmetic)'} {row['version'] or ''}"
-        offers = "\n".join(f"{stage}: {what}" for stage, what in row["offers"].items())
+        library = " ".join(filter(None, (row["library"] or "our own arithmetic", row["version"])))
         where = escape(row["device"] or "") or f"[yellow]{escape(row['problem'])}[/]"
-        cells = [escape(text) for text in (row["name"], library, offers)]
-        table.add_row(*cells, where, ", ".join(row["evidence"]))
-    _console().print(table, highlight=False)
+        head = "; ".join(filter(None, (escape(library), where, ", ".join(row["evidence"]))))
+        offers = [escape(f"{stage}: {what}") for stage, what in row["offers"].items()]
+        table.add_row(f"[bold]{escape(row['name'])}[/]", "\n".join([head, *offers]))
+    common.console().print(table, highlight=False)
     return cli.PASS
 
 
@@ -70,7 +71,7 @@ def _check(options: argparse.Namespace) -> int:
     from simulator.worker.client import Home
 
     names = options.names or list(registry.entry_points())
-    table = _table("backend", "version", "device", "problem")
+    table = common.table("backend", "version and device, or the problem")
     failed = False
     for name in names:
         backend = registry.backend(name)
@@ -79,11 +80,12 @@ def _check(options: argparse.Namespace) -> int:
         versions = ", ".join(version or "-" for version in found["versions"].values())
         failed |= found["problem"] is not None
         default = "cpu" if backend.device is None and not found["problem"] else "-"
-        problem = found["problem"] or "-"
+        problem = found["problem"] or ""
         if "not installed" in problem and backend.environment is not None:
             problem = f"not installed: {registry.remedy(backend)}"
-        table.add_row(name, versions or "-", found["device"] or default, escape(problem))
-    _console().print(table, highlight=False)
+        ran = f"{versions or '-'}; {found['device'] or default}"
+        table.add_row(f"[bold]{name}[/]", f"[yellow]{escape(problem)}[/]" if problem else ran)
+    common.console().print(table, highlight=False)
     return cli.USER_ERROR if failed and options.names else cli.PASS
 
 
@@ -173,17 +175,3 @@ def _headline(options: Any) -> tuple[str, list[str]]:
         if isinstance(admits, tuple):
             return name, [str(value) for value in admits]
     return "", []
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
-
-
-def _table(*columns: str) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(*columns, box=SIMPLE_HEAD, pad_edge=False)

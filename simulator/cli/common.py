@@ -14,6 +14,7 @@ from simulator import cli
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from simulator.experiments.job import Options, Result
     from simulator.experiments.session import Progress
@@ -220,16 +221,21 @@ def verdict(summary: Summary) -> int:
     return cli.PASS if summary.gate.passed else cli.GATE_FAILED
 
 
-def lead(summary: Summary) -> None:
-    """Print the verdict, and the condition that every stack was under, if there was one."""
+def lead(summary: Summary, of: str = "") -> None:
+    """Print the verdict, and the condition that every stack was under, if there was one.
+
+    Args:
+        summary: of a run.
+        of: which one, where several are shown.
+    """
     from rich.markup import escape
 
     from simulator.report.verdict import STYLES, line, verdict
     from simulator.report.words import condition
 
     found = verdict(summary)
-    style = STYLES[found.decision]
-    console().print(f"[{style}]{escape(line(found))}[/]", highlight=False, soft_wrap=True)
+    said = f"{of}: {line(found)}" if of else line(found)
+    console().print(f"[{STYLES[found.decision]}]{escape(said)}[/]", highlight=False)
     if summary.under is not None:
         console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 
@@ -275,5 +281,17 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    found = Ours()
-    return found if found.is_terminal or "COLUMNS" in os.environ else Ours(width=120)
+    found = Ours(highlight=False)
+    wide = found.is_terminal or "COLUMNS" in os.environ
+    return found if wide else Ours(width=120, highlight=False)
+
+
+def table(*columns: str) -> Table:
+    """Return an empty table whose cells wrap; nothing in it is cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    found = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        found.add_column(column, overflow="fold")
+    return found

@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
         return cli.PASS if outcome["passed"] else cli.GATE_FAILED
     with common.unread():
         for name, (value, unit) in figures.items():
-            print(f"{name:<44} {rules.number(value, unit)}")
+            points = unit == "fraction" and "delta" in name
+            print(f"{name:<44} {rules.number(value, 'points' if points else unit)}")
         found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
         terminal.gate(found, common.console())
     return cli.PASS if outcome["passed"] else cli.GATE_FAILED

@@ -6,10 +6,11 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -21,35 +22,44 @@ REFRESH = 0.1
 
 
 class Bar:
-    """Shows the stage, samples per second and time left; nothing where there is no terminal.
+    """Shows what is done, the rate and the time left; nothing where there is no terminal.
 
-    It is redrawn only when it is called, never from its own thread, which would disturb the
-    measurements.
+    It only goes forward: passes that follow one another share one bar. It is redrawn only when it
+    is called, never from its own thread, which would disturb the measurements.
 
     Args:
         explain_plan: print every plan before it is run.
+        console: where it is drawn; standard error by default.
     """
 
-    def __init__(self, explain_plan: bool = False) -> None:
+    def __init__(self, explain_plan: bool = False, console: Console | None = None) -> None:
         self._explain_plan = explain_plan
         self._shown = 0.0
-        console = Console(stderr=True)
+        self._number, self._of, self._name = 1, 1, ""
+        self._first: tuple[int, float] | None = None
+        console = console or Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
             auto_refresh=False,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("starting", total=None, rate="")
+        self._task = self._bar.add_task("starting", total=None, done="")
+
+    def stage(self, number: int, of: int, name: str) -> None:
+        """Begin one of several passes over the samples."""
+        self._number, self._of, self._name = number, of, name
+        self._first = None
 
     def say(self, what: str) -> None:
         """Show what the run is doing."""
-        self._bar.update(self._task, description=what)
+        where = f"{self._number}/{self._of} {self._name}: " if self._of > 1 else ""
+        self._bar.update(self._task, description=escape(f"{where}{what}"))
         self._bar.refresh()
 
     def note(self, what: str) -> None:
@@ -64,16 +74,20 @@ class Bar:
             render(plan, self._bar.console)
 
     def advance(self, done: int, total: int) -> None:
-        """Show how many samples are done."""
-        task = self._bar.tasks[0]
-        if task.total != total:
-            what = "running" if task.total is None else task.description
-            self._bar.reset(self._task, total=total, description=what)
-        rate = f"{task.speed:.0f} samples/s" if task.speed else ""
-        self._bar.update(self._task, completed=done, rate=rate)
-        if time.monotonic() > self._shown + REFRESH:
+        """Show how much of a pass is done."""
+        now, task = time.monotonic(), self._bar.tasks[0]
+        first, since = self._first = self._first or (done, now)
+        rate = f", {(done - first) / (now - since):.0f} a second" if done > first else ""
+        share = (self._number - 1 + done / total) / self._of
+        self._bar.update(
+            self._task,
+            total=1.0,
+            completed=max(task.completed, share),
+            done=f"{done:,} of {total:,}{rate}",
+        )
+        if now > self._shown + REFRESH:
             self._bar.refresh()
-            self._shown = time.monotonic()
+            self._shown = now
 
     def stop(self) -> None:
         """Remove the bar before something else is printed."""

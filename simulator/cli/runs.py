@@ -1,4 +1,4 @@
-"""List runs: what each asked, its gate, and when it began.
+"""List runs: what each asked, its gate, its commit (+: with changes), and when it began.
 
 simulate runs [DIR]          a table, the newest first
 simulate runs [DIR] --html   write DIR/index.html: each question with the history of its gate
@@ -21,9 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """List the runs."""
-    from rich.box import SIMPLE_HEAD
     from rich.markup import escape
-    from rich.table import Table
 
     from simulator.errors import RunError
     from simulator.experiments.runs import index, listed
@@ -38,9 +36,16 @@ def run(options: argparse.Namespace) -> int:
             raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
         print(f"index: {place}")
         return cli.PASS
-    table = Table("run", "question", "gate", "begun", box=SIMPLE_HEAD, pad_edge=False)
+    table = common.table("run", "question", "gate", "commit", "begun")
     for one in found:
         name = str(one.folder.relative_to(folder))
-        table.add_row(*map(escape, (name, one.question, one.verdict, one.created)))
+        table.add_row(
+            *map(escape, (name, one.question, one.verdict, one.commit, _minute(one.created)))
+        )
     common.console().print(table, highlight=False)
     return cli.PASS
+
+
+def _minute(created: str) -> str:
+    """When a run began, without seconds and time zone."""
+    return created[:16].replace("T", " ")

@@ -61,7 +61,7 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
     else:
         if form == "text":
             for summary in summaries:
-                common.lead(summary)
+                common.lead(summary, summary.model if len(summaries) > 1 else "")
         render(summaries, form, common.console())
     for result in results:
         lines = [f"run: {result.folder}", f"report: {common.report_of(result.folder)}"]

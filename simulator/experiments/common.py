@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
 
-from simulator import machine, registry
+from simulator import checkout, machine, registry
 from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
@@ -148,6 +148,7 @@ def manifest(
     return {
         "schema": 1,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "commit": checkout.commit(),
         "machine": machine.describe({k: v for stack in stacks for k, v in stack.versions.items()}),
         "model": {
             "card": str(card.path.resolve()),

@@ -17,6 +17,8 @@ from simulator.results.read import read_manifest, read_summary
 
 DEPTH = 2
 """How far below the folder runs are looked for: ``runs/NAME``, and ``runs/SWEEP/MODEL``."""
+SHOWN = 10
+"""Characters of a commit that are shown."""
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -36,12 +38,15 @@ class Listed:
         verdict: ``passed`` or ``FAILED`` where there are gate rules; ``no rules``; or that the run
             is ``interrupted``, ``running``, or ``damaged``.
         created: when it began, ISO 8601; empty where it is damaged.
+        commit: the first characters of the commit in whose checkout it was started, with a ``+``
+            where tracked files were changed; empty where that is not known.
     """
 
     folder: Path
     question: str
     verdict: str
     created: str
+    commit: str = ""
 
 
 def listed(folder: Path) -> list[Listed]:
@@ -67,7 +72,7 @@ def index(runs: list[Listed], folder: Path) -> str:
     for run in runs:
         questions.setdefault(run.question, []).append(run)
     tables = "".join(
-        f"<h2>{escape(question)}</h2><table><tr><th>begun</th><th>gate</th><th>run</th></tr>"
+        f"<h2>{escape(question)}</h2><table><tr><th>begun</th><th>commit</th><th>gate</th><th>run</th></tr>"
         f"{''.join(_row(run, folder) for run in same)}</table>"
         for question, same in questions.items()
     )
@@ -90,15 +95,23 @@ def _listed(folder: Path) -> Listed:
     try:
         manifest = read_manifest(folder)
         question, created = _question(manifest), str(manifest.get("created", ""))
+        commit = _commit(manifest.get("commit"))
         if manifest["status"] != "complete":
-            return Listed(folder, question, str(manifest["status"]), created)
+            return Listed(folder, question, str(manifest["status"]), created, commit)
         gate = read_summary(folder)[1].gate
     except RunError:
         return Listed(folder, "a run of another version, or a damaged one", "damaged", "")
     verdict = (
         ("passed" if gate.passed else "FAILED") if gate.rules or not gate.passed else "no rules"
     )
-    return Listed(folder, question, verdict, created)
+    return Listed(folder, question, verdict, created, commit)
+
+
+def _commit(found: Any) -> str:
+    """How a commit is shown; a manifest is a file that anyone may have edited."""
+    if not isinstance(found, Mapping) or not isinstance(found.get("sha"), str):
+        return ""
+    return str(found["sha"])[:SHOWN] + ("+" if found.get("dirty") is True else "")
 
 
 def _question(manifest: Mapping[str, Any]) -> str:
@@ -128,4 +141,5 @@ def _row(run: Listed, folder: Path) -> str:
     shown = f'<a href="{link}">{name}</a>' if page.is_file() else name
     style = ' class="failed"' if run.verdict == "FAILED" else ""
     begun = escape(run.created)
-    return f"<tr><td>{begun}</td><td{style}>{escape(run.verdict)}</td><td>{shown}</td></tr>"
+    commit = f"<td><code>{escape(run.commit)}</code></td>"
+    return f"<tr><td>{begun}</td>{commit}<td{style}>{escape(run.verdict)}</td><td>{shown}</td></tr>"

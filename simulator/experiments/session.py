@@ -34,6 +34,9 @@ from simulator.tasks.task import Task
 class Progress(Protocol):
     """Receives the progress of a run, to show it."""
 
+    def stage(self, number: int, of: int, name: str) -> None:
+        """Tell which of several passes over the samples begins, from 1."""
+
     def say(self, what: str) -> None:
         """Show what the run is doing."""
 
@@ -44,11 +47,14 @@ class Progress(Protocol):
         """Show the plan, before it is run."""
 
     def advance(self, done: int, total: int) -> None:
-        """Show how many samples are done."""
+        """Show how much of a pass is done."""
 
 
 class Silent:
     """Shows nothing."""
+
+    def stage(self, number: int, of: int, name: str) -> None:
+        """Do nothing."""
 
     def say(self, what: str) -> None:
         """Do nothing."""
@@ -261,6 +267,7 @@ class Session(Closing):
             DataError: every sample was skipped.
         """
         done = list(before)
+        self.show.say("running")
         results = self.executor.run(merged, self.dataset.items[len(done) :], watch)
         try:
             for result in results:

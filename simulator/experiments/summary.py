@@ -144,9 +144,9 @@ def latency(
 def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"axis": axis, "effect": effect}
     said = [axes.described(stack.profile, stack.choices, axis) for stack in stacks]
-    for stack, own, other in zip(stacks, said, reversed(said), strict=True):
-        known = other["values"]
-        differs = {k: v for k, v in own["values"].items() if k not in known or known[k] != v}
+    flats = [own["values"] for own in said]
+    entry["equal"] = len(axes.equal(flats))
+    for stack, own, differs in zip(stacks, said, axes.unequal(flats), strict=True):
         entry[stack.side] = own | {"values": differs}
     return entry
 
@@ -171,8 +171,9 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     check, metric = summary["controls"]["self"], summary["metric"]
     if not check["bit_equal"]:
         words = (
-            f"a side against itself is not bit-equal over {check['samples']} samples "
-            f"({check['flips']} flips): part of every figure here is noise of the stack itself"
+            f"a side against itself is not bit-equal over {check['samples']} "
+            f"{summary['sample_unit']}s ({check['flips']} flips): part of every figure here is "
+            "noise of the stack itself"
         )
         found.append(Notice(Kind.NOT_DETERMINISTIC, words))
     if summary["labelled"] == 0:
@@ -184,7 +185,7 @@ def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:
     found += [Notice(Kind.FINDING, line) for line in task.view().findings(summary)]
     if summary["samples"] < samples_needed(0.9):
         words = (
-            f"{summary['samples']} samples cannot carry a p90 latency; it needs "
+            f"{summary['samples']} {summary['sample_unit']}s cannot carry a p90 latency; it needs "
             f"{samples_needed(0.9)}"
         )
         found.append(Notice(Kind.FEW_SAMPLES, words))

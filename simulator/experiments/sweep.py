@@ -21,7 +21,7 @@ from simulator.experiments.common import (
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
 from simulator.experiments.keywords import explicit
-from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.session import Answers, Session, Silent, Variant, answers
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
@@ -71,7 +71,9 @@ def sweep(
         tried[COMBINED, COMBINED] = chosen(against, overrides(loaded.spec.combined))
     refuse_missing([base, *tried.values()])
     results: list[Result[SweepSummary]] = []
-    for model in models:
+    show = options.get("progress") or Silent()
+    for number, model in enumerate(models, 1):
+        show.stage(number, len(models), Path(model).stem if model else "built-in model")
         job = Job("sweep", model, options)
         with job.session() as session:
             name = session.card.spec.name

@@ -84,9 +84,10 @@ def worst(
             _mark(folder, {"request": asked}, "running")
             session.require_truth()
             left_out = _drop_inapplicable(session, base, columns)
-            search = _Search(job, session, base, columns, folder)
-            path = search.greedy()
             count = math.prod(len(of) + 1 for of in columns.values())
+            passes = len(columns) + (count <= EXHAUSTIVE)
+            search = _Search(job, session, base, columns, folder, passes)
+            path = search.greedy()
             best = search.exhaustive() if count <= EXHAUSTIVE else None
         task = session.card.task
         summary = WorstSummary(
@@ -143,7 +144,9 @@ class _Search:
         base: str,
         columns: Mapping[str, Mapping[str, list[str]]],
         folder: Path,
+        passes: int,
     ) -> None:
+        self.passes = passes
         self.job, self.session, self.folder = job, session, folder
         self.base, self.columns = base, columns
         self.runs = 0
@@ -191,6 +194,7 @@ class _Search:
 
     def _values(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
         """Run the training stack and all candidates in one plan."""
+        self.session.show.stage(self.runs + 1, self.passes, "combinations")
         train = _combined(self.base, self.columns, ())
         every = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
         refuse_missing(every)

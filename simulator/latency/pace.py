@@ -45,18 +45,18 @@ class FixedRounds:
 
 
 class UntilSettled:
-    """Measures until every instance's latency distribution has settled, or a limit is reached.
+    """Measures until every sample's latency distribution has settled, or a limit is reached.
 
     Args:
         rule: of Algorithm 1; see :class:`simulator.latency.stopping.Stopping`.
         max_rounds: the largest number of rounds.
         seconds: no round begins later than this.
-        instances: the number of samples.
+        samples: how many there are.
     """
 
-    def __init__(self, rule: Rule, max_rounds: int, seconds: float, instances: int) -> None:
+    def __init__(self, rule: Rule, max_rounds: int, seconds: float, samples: int) -> None:
         self.max_rounds, self.progress = max_rounds, f" of at most {max_rounds}"
-        self._rule, self._instances = rule, instances
+        self._rule, self._samples = rule, samples
         self._deadline = time.monotonic() + seconds
         self._stopping: list[Stopping] = []
 
@@ -64,11 +64,9 @@ class UntilSettled:
         """Return whether all stacks have settled, or the rounds or the time are used up."""
         if not times:
             return False
-        self._stopping = self._stopping or [Stopping(self._rule, self._instances) for _ in times]
+        self._stopping = self._stopping or [Stopping(self._rule, self._samples) for _ in times]
         settled = [one.add(own.finite()) for one, own in zip(self._stopping, times, strict=True)]
         least = min(int((one.settled > 0).sum()) for one in self._stopping)
-        self.progress = (
-            f" of at most {self.max_rounds}, {least} of {self._instances} instances settled"
-        )
+        self.progress = f" of at most {self.max_rounds}, {least} of {self._samples} settled"
         used_up = times[0].rounds >= self.max_rounds or time.monotonic() > self._deadline
         return all(settled) or used_up

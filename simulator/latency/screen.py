@@ -6,11 +6,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.report.terminal import NOTHING, gate, skipped, table
-from simulator.report.words import count, leads, run_on, share, title
+from simulator.latency import tail_screen
+from simulator.latency.tail_screen import milliseconds
+from simulator.report.terminal import NOTHING, gate, heading, skipped, table
+from simulator.report.words import count, run_on
 from simulator.results.shared import Latency, Running
 from simulator.results.timed import (
-    Forecast,
     LatencySummary,
     LoadSummary,
     Percentile,
@@ -37,8 +38,7 @@ def latency(summary: LatencySummary, folder: str, console: Console) -> None:
 def tail(summary: TailSummary, folder: str, console: Console) -> None:
     """Print the quality of the stacks when late answers are wrong; see :func:`latency`."""
     _head(summary, console)
-    _quality(summary, console)
-    _prediction(summary, console)
+    tail_screen.blocks(summary, console)
     _percentiles(summary, console)
     _facts(summary, console)
     _end(summary, folder, console)
@@ -48,15 +48,16 @@ def served(summary: LoadSummary, folder: str, console: Console) -> None:
     """Print LoadGen's results; see :func:`latency`."""
     _head(summary, console)
     keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
+    heading("Under LoadGen's load", console)
     shown = table(
-        "Under LoadGen's load", "", "answers a second", "answered", "failed",
+        "", "answers a second", "answered", "failed",
         *(f"{key} ms" for key in keys), "LoadGen's verdict", right=1,
     )  # fmt: skip
     for side, one in summary.served.items():
         times = summary.latency_ms[side]["total"]
         shown.add_row(
             escape(side), f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
-            *(_ms(times[key]) for key in keys),
+            *(milliseconds(times[key]) for key in keys),
             "[green]VALID[/]" if one.valid else "[red]INVALID[/]",
         )  # fmt: skip
     console.print(shown)
@@ -103,32 +104,22 @@ def _facts_table() -> Table:
     return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
 
 
-def _ms(value: float | None) -> str:
-    if value is None:
-        return NOTHING
-    return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
-
-
 def _percentiles(summary: LatencySummary, console: Console) -> None:
     sides = summary.percentiles
-    _title("Latency, ms (95 % interval) ≤ LoadGen's early-stopping estimate", console)
-    shown = table("", "", *map(escape, sides), right=1)
+    heading("Latency, ms (95 % interval) ≤ LoadGen's early-stopping estimate", console)
+    shown = table("", *map(escape, sides), right=1)
     for name in next(iter(sides.values())):
         shown.add_row(name, *(_percentile(rows[name]) for rows in sides.values()))
     console.print(shown)
 
 
-def _title(words: str, console: Console) -> None:
-    console.print(f"[bold]{words}[/]", highlight=False)
-
-
 def _percentile(row: Percentile) -> str:
     if row.ms is None:
         return f"[dim]needs {row.needs:,} more[/]"
-    found = _ms(row.ms)
+    found = milliseconds(row.ms)
     if row.ci95:
-        found += f" ({_ms(row.ci95[0])}–{_ms(row.ci95[1])})"
-    return f"{found} ≤{_ms(row.early_stopping_ms)}"
+        found += f" ({milliseconds(row.ci95[0])}–{milliseconds(row.ci95[1])})"
+    return f"{found} ≤{milliseconds(row.early_stopping_ms)}"
 
 
 def _stages(summary: LatencySummary, console: Console) -> None:
@@ -136,8 +127,8 @@ def _stages(summary: LatencySummary, console: Console) -> None:
     stages = list(dict.fromkeys(stage for rows in sides.values() for stage in rows))
     if len(stages) < 2:
         return
-    _title("Stages, ms p50 / p90", console)
-    shown = table("", "", *map(escape, sides), right=1)
+    heading("Stages, ms p50 / p90", console)
+    shown = table("", *map(escape, sides), right=1)
     for stage in [*stages[1:], stages[0]]:
         shown.add_row(stage, *(_pair(rows.get(stage)) for rows in sides.values()))
     console.print(shown)
@@ -146,67 +137,7 @@ def _stages(summary: LatencySummary, console: Console) -> None:
 def _pair(row: Latency | None) -> str:
     if row is None or row.p50 is None:
         return NOTHING
-    return f"{_ms(row.p50)} / {_ms(row.p90)}"
-
-
-def _quality(summary: TailSummary, console: Console) -> None:
-    _title(f"{title(summary.task, summary.metric)} when late answers are wrong", console)
-    console.print(
-        "by chance: the worst of as many rounds (95 %) if answers were late independently",
-        highlight=False,
-    )
-    shown = table(
-        "", "stack", "deadline", "ms", "late", "mean", "worst round", "best", "worst, by chance",
-        right=2,
-    )  # fmt: skip
-    for side, found in summary.tail.items():
-        shown.add_row(escape(side), "none", NOTHING, NOTHING, share(found.quality, 2))
-        for name, one in found.thresholds.items():
-            if one is None:
-                why = summary.missing[f"tail.{side}.tail_quality@{name}"]
-                shown.add_row("", _deadline(name), f"[dim]{why.rpartition('; it ')[2]}[/]")
-                continue
-            shown.add_row(
-                "", _deadline(name), _ms(one.ms), share(one.late), share(one.mean, 2),
-                f"[bold]{share(one.worst, 2)}[/]", share(one.best, 2), _interval(one.forecast),
-            )  # fmt: skip
-    console.print(shown)
-    for sentence in leads(summary.better):
-        console.print(escape(sentence), highlight=False)
-
-
-def _deadline(name: str) -> str:
-    return name if name.endswith("ms") else f"p{name}"
-
-
-def _interval(forecast: Forecast) -> str:
-    return " to ".join(share(end, 2) for end in forecast.ci95)
-
-
-def _points(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:+.2f}"
-
-
-def _prediction(summary: TailSummary, console: Console) -> None:
-    shown = table(
-        "", "stack", "deadline", "worst, trained", "worst, tested", "Δ points", "predicted", right=2
-    )
-    for side, found in summary.tail.items():
-        for name, one in found.split.thresholds.items() if found.split else ():
-            if one is None:
-                why = summary.missing[f"tail.{side}.split.thresholds.{name}"]
-                shown.add_row(
-                    escape(side), _deadline(name), f"[dim]{why.rpartition('; it ')[2]}[/]"
-                )
-                continue
-            shown.add_row(
-                escape(side), _deadline(name), share(one.train.worst, 2),
-                share(one.test.worst, 2), _points(one.delta.worst),
-                _interval(one.forecast),
-            )  # fmt: skip
-    if shown.row_count:
-        _title("The later half of the rounds, predicted from the earlier half (95 %)", console)
-        console.print(shown)
+    return f"{milliseconds(row.p50)} / {milliseconds(row.p90)}"
 
 
 def _facts(summary: LatencySummary, console: Console) -> None:
@@ -239,11 +170,12 @@ def _facts(summary: LatencySummary, console: Console) -> None:
 
 def _rounds(summary: TailSummary, rows: Table) -> None:
     """Whether the rounds were enough, and whether later rounds were like the earlier ones."""
+    unit = summary.sample_unit
     for side, one in summary.convergence.items():
-        state, needed = f"{one.settled} of {one.instances} instances settled", one.inferences
+        state, needed = f"{one.settled} of {count(one.instances, unit)} settled", one.inferences
         if one.done_after:
             needed = one.done_after * one.instances
-            state = f"all {one.instances} instances settled after {one.done_after} rounds"
+            state = f"all {count(one.instances, unit)} settled after {one.done_after} rounds"
         rows.add_row(
             "rounds",
             f"{escape(side)}: {state}, {needed:,} inferences: {needed / one.mlperf:.1%} of the "
@@ -255,7 +187,7 @@ def _rounds(summary: TailSummary, rows: Table) -> None:
             train = NOTHING if rjsd.train is None else f"{rjsd.train:.3f}"
             rows.add_row(
                 "drift",
-                f"{escape(side)}: rJSD, mean over instances, train {train}, test {rjsd.test:.3f}; "
+                f"{escape(side)}: rJSD, mean over {unit}s, train {train}, test {rjsd.test:.3f}; "
                 f"all latencies together {rjsd.pooled:.3f} (0 equal, 1 disjoint)",
             )
 
@@ -264,7 +196,8 @@ def _conditions(summary: LatencySummary, rows: Table) -> None:
     protocol = summary.protocol
     if protocol.warm_up:
         turns = f", in turns of {protocol.turn}" if protocol.turn else ""
-        rows.add_row("protocol", f"{protocol.warm_up} samples a stack to warm up{turns}")
+        warm = count(protocol.warm_up, summary.sample_unit)
+        rows.add_row("protocol", f"{warm} a stack to warm up{turns}")
     found = summary.conditions
     if found is None:
         return

@@ -177,18 +177,18 @@ class _Tail(InRounds):
             "convergence": analysis.convergence(timed.times, Rule()),
             "missing": latencies["missing"] | why,
         }
-        notices = _findings(quality, timed.times, self._automatic)
+        notices = _findings(quality, timed.times, self._automatic, session.card.modality.unit)
         return {**latencies, **quality, "warnings": [*latencies["warnings"], *notices]}
 
 
 def _findings(
-    found: Mapping[str, Any], times: Mapping[str, Times], automatic: bool
+    found: Mapping[str, Any], times: Mapping[str, Times], automatic: bool, unit: str
 ) -> list[Notice]:
     notices = []
     for side, one in found["convergence"].items():
         if automatic and times[side].measured and one["done_after"] is None:
             words = (
-                "the limit of rounds or minutes was reached before all instances had settled; "
+                f"the limit of rounds or minutes was reached before all {unit}s had settled; "
                 "--max-rounds and --max-minutes raise it"
             )
             notices.append(Notice(Kind.STOPPED_EARLY, words, (side,)))

@@ -69,6 +69,22 @@ def flat(found: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
+def equal(sides: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the dotted keys that have the same value in every stack; see :func:`flat`."""
+    first, *others = sides
+    return [
+        key
+        for key, value in first.items()
+        if all(key in other and other[key] == value for other in others)
+    ]
+
+
+def unequal(sides: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return each stack's values without those that all have; see :func:`flat`."""
+    same = equal(sides)
+    return [{key: value for key, value in one.items() if key not in same} for one in sides]
+
+
 def is_open(text: str) -> bool:
     """Whether a text still has to be written."""
     return text.strip().upper().startswith(TODO)

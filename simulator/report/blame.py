@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.terminal import NOTHING
+from simulator.report.terminal import heading as titled
 from simulator.report.words import ends, heading, is_significant, points, run_on, title
 from simulator.results.suites import Blame, ExplainSummary, WorstSummary
 
@@ -28,31 +29,26 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
         highlight=False,
     )
     for metric, blame in summary.blame.items():
-        _metric(f"{heading(summary.task, metric)}, points", blame, summary, console)
+        _metric(heading(summary.task, metric), blame, summary, console)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 
-def _metric(heading: str, blame: Blame, summary: ExplainSummary, console: Console) -> None:
+def _metric(name: str, blame: Blame, summary: ExplainSummary, console: Console) -> None:
     total = blame.total
-    table = Table(
-        title=f"{heading}: {points(total)} in all (95 % interval {ends(total.ci95)})",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    titled(f"{name}, points: {points(total)} in all (95 % interval {ends(total.ci95)})", console)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p"):
         table.add_column(column, justify="left" if column == "axis" else "right")
     for axis in summary.axes:
         share = blame.shapley[axis]
         cells = [points(blame[block][axis]) for block in _BLOCKS]
-        name = f"{axis} (null)" if axis in summary.null else axis
+        label = f"{axis} (null)" if axis in summary.null else axis
         claim = NOTHING if share.p_holm is None else f"{share.p_holm:.3g}"
         if is_significant(share):
             claim = f"[bold]{claim}[/]"
-        table.add_row(escape(name), *cells, ends(share.ci95), claim)
+        table.add_row(escape(label), *cells, ends(share.ci95), claim)
     console.print(table, highlight=False)
     named = [pair for pair in blame.interactions if is_significant(pair)]
     for pair in named:
@@ -74,14 +70,8 @@ _BLOCKS = ("swap_in", "swap_out", "waterfall", "shapley")
 
 def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
-    table = Table(
-        title=f"Worst case of {escape(summary.suite)} for {escape(summary.model)}, "
-        f"{run_on(summary)}",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    titled(f"Worst case of {summary.suite} for {summary.model}, {run_on(summary)}", console)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     metric = summary.metric
     for column in ("step", "added", title(summary.task, metric), "lost, points"):
         table.add_column(column, justify="left" if column == "added" else "right")

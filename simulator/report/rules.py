@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from simulator.report.evidence import UNCLAIMED, known
@@ -27,13 +28,16 @@ def got(outcome: RuleOutcome) -> str:
     if outcome.reason is not None:
         return str(outcome.reason)
     chance = ", which chance may explain" if outcome.failed and outcome.chance else ""
-    return f"got {number(outcome.value, outcome.unit)}{chance}"
+    points = outcome.unit == "fraction" and "delta" in re.split("[<>]", outcome.rule)[0]
+    return f"got {number(outcome.value, 'points' if points else outcome.unit)}{chance}"
 
 
 def number(value: float | None, unit: str) -> str:
-    """Return a figure in its unit; fractions as percent."""
+    """Return a figure in its unit; fractions as percent, or as points if that is the unit."""
     if value is None:
         return "-"
+    if unit == "points":
+        return f"{100 * value:+.4g} points"
     if unit == "fraction":
         return f"{100 * value:.4g} %"
     return f"{value:.6g} {unit}".rstrip()
@@ -68,6 +72,12 @@ def latency(pair: AuditedPair) -> str:
         if train[key] is not None and deploy[key] is not None:
             return f"{key} {train[key]:.2f} → {deploy[key]:.2f} ms"
     return "-"
+
+
+def units(pairs: Sequence[AuditedPair]) -> str:
+    """Return the word for the samples of an audit: images, where all of them are images."""
+    words = {pair.sample_unit for pair in pairs}
+    return f"{words.pop() if len(words) == 1 else 'sample'}s"
 
 
 def cells(pair: AuditedPair, stack: AuditedStack) -> list[str]:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report import cells
+from simulator.report.terminal import heading
 from simulator.report.words import title
 from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
@@ -83,15 +84,12 @@ def _cell(summary: SweepSummary, name: str) -> str:
 
 def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
     first = summaries[0]
-    table = Table(
-        title=f"{escape(first.suite)}: points of {title(first.task, first.metric)} lost / "
-        f"{_answers(first)} flipped, {first.samples:,} {first.sample_unit}s, "
-        f"trained on {escape(first.train.profile)}",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
+    heading(
+        f"{first.suite}: points of {title(first.task, first.metric)} lost / {_answers(first)} "
+        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}",
+        console,
     )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(header(summaries)):
         table.add_column(column, justify="left" if not index else "right", no_wrap=not index)
     for line in lines(summaries):

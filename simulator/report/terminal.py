@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report import rules
+from simulator.report.axis_words import folded, said
 from simulator.report.evidence import known
-from simulator.report.words import differences, ends, named, no_effect, points, run_on, settings
+from simulator.report.words import differences, ends, named, no_effect, points, run_on
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Summary
 from simulator.results.timed import LatencySummary, LoadSummary
@@ -45,10 +46,14 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
 
-def table(title: str, *columns: str, right: int = 99) -> Table:
+def heading(words: str, console: Console) -> None:
+    """Print the title of a table; it may be wider than the table."""
+    console.print(f"[bold]{escape(words)}[/]", highlight=False)
+
+
+def table(*columns: str, right: int = 99) -> Table:
     """Return an empty table; columns from the *right*-th on are numbers."""
-    found = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    found.pad_edge = False
+    found = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         found.add_column(column, justify="right" if index >= right else "left", overflow="fold")
     return found
@@ -58,12 +63,15 @@ def _axes(summary: PairSummary, console: Console) -> None:
     if not summary.axes:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
-    shown = table("What differs", "axis", "train", "deploy", "swapped alone")
+    heading("What differs", console)
+    shown = table("axis", "stack", "what it does")
     alone = {axis: one for one in summary.alone for axis in one.axes}
     for entry in summary.axes:
-        sides = [_side(entry[side]) for side in ("train", "deploy")]
-        effect = _effect(entry.effect, summary.sample_unit)
-        shown.add_row(entry.axis, *sides, _answered(alone.get(entry.axis), effect))
+        shown.add_row(f"[bold]{entry.axis}[/]", "train", _side(entry.train))
+        shown.add_row("", "deploy", _side(entry.deploy, folded(entry.equal)))
+        effect = _answered(alone.get(entry.axis), _effect(entry.effect, summary.sample_unit))
+        if effect != NOTHING:
+            shown.add_row("", "alone", effect, end_section=True)
     console.print(shown)
 
 
@@ -72,14 +80,13 @@ def _answered(alone: Alone | None, effect: str) -> str:
     if alone is None or alone.why:
         return escape(alone.why) if alone and alone.why else effect
     together = f" with {' '.join(alone.axes[1:])}" if len(alone.axes) > 1 else ""
-    changed = f"[bold]{alone.changed:,} of {alone.units:,} change{together}[/]"
+    changed = f"[bold]{alone.changed:,} of {alone.units:,} answers change{together}[/]"
     return changed if effect == NOTHING else f"{changed}; {effect}"
 
 
-def _side(side: AxisSide) -> str:
-    return (
-        f"{escape(settings(side.values) or NOTHING)} [dim]({known(side.evidence, side.claimed)})[/]"
-    )
+def _side(side: AxisSide, same: str = "") -> str:
+    words = " ".join(filter(None, (said(side.values) or NOTHING, same)))
+    return f"{escape(words)} [dim]({known(side.evidence, side.claimed)})[/]"
 
 
 def _effect(effect: AxisEffect | None, unit: str) -> str:
@@ -136,7 +143,8 @@ def _metrics(summary: PairSummary, table: Table) -> None:
 
 def _worst(summary: PairSummary, console: Console) -> None:
     view = TASKS[summary.task].view()
-    shown = table("Worst flips", summary.sample_unit, *view.titles)
+    heading("Worst flips", console)
+    shown = table(summary.sample_unit, *view.titles)
     for flip in summary.worst_flips:
         shown.add_row(escape(flip.sample), *map(escape, view.words(plain(flip))))
     console.print(shown)
@@ -151,8 +159,8 @@ def _latency(summary: PairSummary, console: Console) -> None:
     ]
     if not stages:
         return
-    title = f"Latency, ms p50 / p90, {summary.workers} in flight"
-    shown = table(title, "", *latency, right=1)
+    heading(f"Latency, ms p50 / p90, {summary.workers} in flight", console)
+    shown = table("", *latency, right=1)
     for stage in stages:
         cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for rows in latency.values()]
         shown.add_row(stage, *cells)

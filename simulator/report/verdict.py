@@ -7,23 +7,28 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from simulator.report.words import (
+    PAGE,
     SIGNIFICANT,
     between,
     chance,
     count,
+    given_deadlines,
     interval,
     named,
     points,
+    ranked,
     share,
     title,
 )
-from simulator.results.audits import AuditSummary, ReplaySummary
+from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Summary, Verdict
 from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
 S = TypeVar("S", bound=Summary)
+_NAMED = 5
+"""Name at most this many pairs or rules; the tables after the verdict have all."""
 WORDS = {"ok": "OK", "not ok": "NOT OK", "undecided": "UNDECIDED"}
 STYLES = {"ok": "bold green", "not ok": "bold red", "undecided": "bold yellow", None: "bold"}
 """Of the line on a terminal, by decision."""
@@ -127,16 +132,17 @@ def _explain(summary: ExplainSummary) -> _Told:
         f"points{interval(found.ci95)}"
     )
     cause += "." if clear else ", no more than chance explains (Holm)."
-    return _Told(lost, cause, _repair(summary, blame, name))
+    return _Told(lost, cause, _repair(summary, metric, blame))
 
 
-def _repair(summary: ExplainSummary, blame: Blame, name: str) -> str | None:
+def _repair(summary: ExplainSummary, metric: str, blame: Blame) -> str | None:
     """Which repair wins most; None where none wins anything."""
-    sign = 1 if (blame.total.value or 0) < 0 else -1  # a repair moves the figure back
+    sign = -1 if metric == "flip_rate" else 1
     won = {axis: sign * (blame.swap_out[axis].value or 0) for axis in summary.axes}
     best = max(won, key=lambda axis: won[axis])
     if won[best] <= 0:
         return None
+    name = title(summary.task, metric)
     return f"repair {best} first; alone that wins back {100 * won[best]:.2f} points of {name}."
 
 
@@ -184,32 +190,78 @@ def _latency(summary: LatencySummary | LoadSummary) -> _Told:
 
 
 def _tail(summary: TailSummary) -> _Told:
-    """At the user's own deadline where there is one, which is the same for every stack."""
-    metric, lost = title(summary.task, summary.metric), []
+    """At the user's own deadlines where there are some, which are the same for every stack."""
+    metric, given = title(summary.task, summary.metric), given_deadlines(summary)
+    if given:
+        return _Told([_at(summary, metric, name) for name in given])
+    lost = []
     for side, found in summary.tail.items():
-        known = {name: one for name, one in found.thresholds.items() if one is not None}
-        own = [name for name in known if name.endswith("ms")] or list(known)
         words = f"{side}: {metric} {share(found.quality, 2)} without a deadline"
-        if own:
-            one = known[own[0]]
-            kind = "" if own[0].endswith("ms") else f", its own p{own[0]}"
-            words += f", {share(one.worst, 2)} in the worst round at {one.ms:.2f} ms{kind}"
+        known = ((name, one) for name, one in found.thresholds.items() if one is not None)
+        for name, one in list(known)[:1]:
+            worst = share(one.worst, 2)
+            words += f", {worst} in the worst round at {one.ms:.2f} ms, its own p{name}"
         lost.append(f"{words}.")
-    given = any(name.endswith("ms") for one in summary.tail.values() for name in one.thresholds)
-    return _Told(lost, next=None if given else "add --deadline-ms, which is the same for all.")
+    return _Told(lost, next="add --deadline-ms, which is the same for all.")
+
+
+def _at(summary: TailSummary, metric: str, name: str) -> str:
+    """Every stack under one deadline, the best one first."""
+    worst = []
+    for side in ranked(summary, name):
+        one, whole = summary.tail[side].thresholds[name], share(summary.tail[side].quality, 2)
+        found = share(one.worst, 2) if one else "unknown"
+        worst.append(f"{side} {found} ({whole} without a deadline)")
+    return f"{metric} in the worst round at {name.removesuffix('ms')} ms: {', '.join(worst)}."
 
 
 def _audit(summary: AuditSummary) -> _Told:
-    pairs = summary.pairs
-    failed = [f"{pair.deploy} ({pair.model})" for pair in pairs if not pair.passed]
-    if not summary.gate.rules:
-        return _Told(["Nothing was judged: the document has no rules."])
-    if not failed:
-        return _Told([f"{len(pairs)} of {count(len(pairs), 'pair')} pass every rule."])
-    fail = "fails" if len(failed) == 1 else "fail"
-    lost = [f"{len(failed)} of {count(len(pairs), 'pair')} {fail}: {', '.join(failed)}."]
-    rules = dict.fromkeys(rule.rule for rule in summary.gate.rules if rule.failed)
-    return _Told(lost, f"Failed: {'; '.join(rules)}.")
+    pairs, rules = summary.pairs, summary.gate.rules
+    failed = [rule for rule in rules if rule.failed and not rule.undecided]
+    undecided = [rule for rule in rules if rule.undecided]
+    passes = "passes" if len(pairs) == 1 else "pass"
+    lost = f"{len(pairs)} of {count(len(pairs), 'pair')} {passes} every rule."
+    if not rules:
+        lost = "Nothing was judged: the document has no rules."
+    elif broken := failed or undecided:
+        does = ("fail", "fails") if failed else ("are undecided", "is undecided")
+        where = list(dict.fromkeys(f"{rule.deploy} ({rule.model})" for rule in broken))
+        lost = (
+            f"{len(broken)} of {count(len(rules), 'rule')} {does[len(broken) == 1]}, on "
+            f"{len(where)} of {count(len(pairs), 'pair')}: {_some(where)}."
+        )
+    causes = [
+        f"{word}: {_some(list(dict.fromkeys(rule.rule for rule in found)), '; ')}."
+        for word, found in {"Failed": failed, "Undecided": undecided}.items()
+        if found
+    ]
+    folders = [pair.folder for pair in pairs if not pair.passed]
+    return _Told(
+        [lost, *_most_changed(pairs)],
+        " ".join(causes) or None,
+        f"open {folders[0]}/{PAGE}." if folders else None,
+    )
+
+
+def _most_changed(pairs: Sequence[AuditedPair]) -> list[str]:
+    """What is lost on the pair that changes most answers."""
+    if not pairs:
+        return []
+    most = max(pairs, key=lambda pair: pair.flips.rate or 0)
+    if not most.flips.count:
+        return ["No answer changes."]
+    where = f" on {most.deploy} ({most.model})" if len(pairs) > 1 else ""
+    lost = f"Most answers change{where}" if len(pairs) > 1 else "Answers that change"
+    lost += f": {most.flips.count:,} of {most.flips.units:,}"
+    if delta := most.delta:
+        lost += f"; {title(most.task, most.metric)} {points(delta)} points{chance(delta.ci95)}"
+    return [f"{lost}."]
+
+
+def _some(names: Sequence[str], between: str = ", ") -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return between.join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _replay(summary: ReplaySummary) -> _Told:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite, isnan
-from typing import Any
 
 from simulator.results.pair import AxisEffect
 from simulator.results.shared import ConditionDescription, ModelSummary, Profile
 from simulator.results.suites import AdjustedEffect, Effect
-from simulator.results.timed import Better
+from simulator.results.timed import Better, TailSummary
 from simulator.tasks.figures import Delta
 from simulator.tasks.task import TASKS
 
@@ -18,39 +17,6 @@ SIGNIFICANT = 0.05
 """A p-value below this one, after Holm's correction, is more than chance."""
 PAGE = "report.html"
 """The page of a run, in its folder."""
-_KEYED = (
-    "ceil_mode",
-    "count_include_pad",
-    "auto_pad",
-    "on_shape_change",
-    "mode",
-    "nearest_mode",
-    "coordinate_transformation_mode",
-    "gelu",
-    "sigmoid",
-    "swish",
-    "exp",
-    "softmax",
-    "folding",
-    "weight_storage",
-    "memory_format",
-    "kernels",
-    "casting",
-    "coordinates",
-    "provider",
-    "target",
-    "layout",
-    "dtype",
-    "idct",
-    "source",
-    "odd_size",
-    "domain",
-    "storage",
-    "compute",
-    "rounding",
-    "through",
-)
-"""Fields whose values do not speak for themselves."""
 _NAMED = 4
 """Describe at most this many stretches of deadlines with a better stack."""
 
@@ -151,6 +117,22 @@ def chance(ci95: Sequence[float | None] | None) -> str:
     return f"{interval(ci95)}, {words}"
 
 
+def given_deadlines(summary: TailSummary) -> list[str]:
+    """Return the names of the deadlines that the user gave, the same for every stack."""
+    names = dict.fromkeys(name for one in summary.tail.values() for name in one.thresholds)
+    return [name for name in names if name.endswith("ms")]
+
+
+def ranked(summary: TailSummary, deadline: str | None = None) -> list[str]:
+    """Return the stacks, the best worst round under a deadline first; without one, as they are."""
+
+    def rank(side: str) -> tuple[float, float]:
+        one = summary.tail[side].thresholds.get(deadline) if deadline else None
+        return (-(one.worst or 0), -(one.mean or 0)) if one else (0, 0)
+
+    return sorted(summary.tail, key=rank)
+
+
 def leads(better: Sequence[Better]) -> list[str]:
     """Return a sentence for each of the largest leads, in the order of the deadlines."""
     most = sorted(better, key=lambda one: -one.by)[:_NAMED]
@@ -164,30 +146,6 @@ def leads(better: Sequence[Better]) -> list[str]:
     if len(better) > _NAMED:
         found.append(f"{len(better) - _NAMED} further stretches have less of a lead.")
     return found
-
-
-def settings(values: Mapping[str, Any]) -> str:
-    """Say an axis in words: names stand for themselves, numbers and switches with their key.
-
-    Args:
-        values: by dotted key, as :func:`simulator.profile.axes.flat` gives them.
-    """
-    groups: dict[str, list[str]] = {}
-    for key, value in values.items():
-        if value in ([], {}, ""):
-            continue
-        section, _, name = key.rpartition(".")
-        words = _value(value)
-        if isinstance(value, (bool, int, float)) or name in _KEYED:
-            words = f"{name} {words}"
-        groups.setdefault(section.rpartition(".")[2], []).append(words)
-    return "; ".join(f"{section} {' '.join(words)}".strip() for section, words in groups.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def condition(under: ConditionDescription) -> str:

@@ -53,6 +53,7 @@ class AuditedPair(Typed):
     card: str = Field(description="name of the model card")
     task: str
     unit: str
+    sample_unit: str = Field(default="image", description="one sample, in the singular")
     metric: str
     samples: int
     skipped: int

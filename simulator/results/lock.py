@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import platform
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,7 +76,17 @@ def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from error
     with lock:
-        yield
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            tell_resume(stop, folder)
+            raise
+
+
+def tell_resume(stop: BaseException | None, folder: Path) -> None:
+    """Note on an interruption the command that goes on; of runs in a run the outer one is last."""
+    if isinstance(stop, KeyboardInterrupt):
+        stop.add_note(f"simulate resume {shlex.quote(str(folder))}")
 
 
 def refuse_held(folder: Path) -> None:

@@ -19,6 +19,14 @@ class Request(Typed):
     arguments: dict[str, Any]
 
 
+class Commit(Typed):
+    """The commit of the checkout in which the command was started."""
+
+    sha: str
+    dirty: bool | None = Field(description="whether tracked files were changed; None: not known")
+    source: str = Field(description="checkout, or the variable of the CI service")
+
+
 class Processor(Typed):
     """As the system tells it."""
 
@@ -90,6 +98,7 @@ class RunManifest(Typed):
     status: Status
     schema_: Literal[1] = Field(default=1, alias="schema")
     created: str = Field(description="ISO 8601, when the run was begun")
+    commit: Commit | None = Field(default=None, description="None: it was started in no checkout")
     machine: MachineDescription
     model: ModelDescription
     data: DataDescription
@@ -146,6 +155,7 @@ class AuditManifest(Typed):
     schema_: Literal[1] = Field(default=1, alias="schema")
     command: Literal["audit", "replay"]
     created: str = Field(description="ISO 8601, when it was begun")
+    commit: Commit | None = Field(default=None, description="None: it was started in no checkout")
     machine: MachineDescription
     document: DocumentDescription
     seed: int

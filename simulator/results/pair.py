@@ -53,6 +53,7 @@ class Axis(Typed):
     effect: AxisEffect | None = Field(description="None where it cannot be swapped alone")
     train: AxisSide
     deploy: AxisSide
+    equal: int = Field(default=0, description="fields that both stacks say alike")
 
 
 class Alone(Typed):

@@ -22,7 +22,7 @@ from simulator.errors import RunError
 from simulator.files import make_durable
 from simulator.results.json_text import write_json
 from simulator.results.layout import MANIFEST, PARTS, RECORDS, ROUNDS, SUMMARY
-from simulator.results.lock import Lock
+from simulator.results.lock import Lock, tell_resume
 from simulator.results.manifest import RunManifest, Status
 from simulator.results.parts import ROWS_PER_GROUP, Parts, Rows, write_part
 from simulator.results.read import read_manifest, read_table
@@ -228,6 +228,7 @@ class RunWriter:
         if kind is None:
             self._lock.close()
             return
+        tell_resume(error, self.folder)
         try:
             self._flush()
             if self._status != "reporting":

@@ -198,4 +198,4 @@ def figures(ns: NDArray[np.int64]) -> dict[str, float | None]:
 def cannot_carry(samples: int, p: float) -> str:
     """Return the message for a percentile that needs more samples."""
     needed = samples_needed(p)
-    return f"{samples:,} samples cannot carry {name(p)}; it needs {needed - samples:,} more"
+    return f"{samples:,} latencies cannot carry {name(p)}; it needs {needed - samples:,} more"

@@ -40,8 +40,8 @@ TIMED = {
     },
     "served": {"deploy": {"qps": 140.0}},
     "missing": {
-        "latency_ms.deploy.total.p99": "400 samples cannot carry p99; it needs 262 more",
-        "tail.deploy.tail_quality@95": "100 samples cannot carry p95; it needs 30 more",
+        "latency_ms.deploy.total.p99": "400 latencies cannot carry p99; it needs 262 more",
+        "tail.deploy.tail_quality@95": "100 latencies cannot carry p95; it needs 30 more",
     },
 }  # fmt: skip
 """Of the timed jobs; LoadGen's 662 samples carry a p99, 130 a p95."""
@@ -136,9 +136,9 @@ def test_rules_of_the_timed_jobs(rule, failed):
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("deploy.latency.p99 > 20ms", "400 samples cannot carry p99; it needs 262 more"),
-        ("deploy.latency.p99 < 20ms", "400 samples cannot carry p99; it needs 262 more"),
-        ("deploy.tail_quality@95 < 70%", "100 samples cannot carry p95; it needs 30 more"),
+        ("deploy.latency.p99 > 20ms", "400 latencies cannot carry p99; it needs 262 more"),
+        ("deploy.latency.p99 < 20ms", "400 latencies cannot carry p99; it needs 262 more"),
+        ("deploy.tail_quality@95 < 70%", "100 latencies cannot carry p95; it needs 30 more"),
         ("deploy.latency.p99.9 > 20ms", "latency_ms.deploy.total.p99.9 has no value in this run"),
         ("deploy.latency.color.p50 > 1ms", "this run has no latency_ms.deploy.color.p50"),
     ],

@@ -88,7 +88,7 @@ def test_a_percentile_that_is_not_carried_is_none_with_the_reason(samples, none,
         assert not needed or bounds[name]["ci95"] is None
         if needed:
             reason = why[f"latency_ms.deploy.total.{name}"]
-            assert reason == f"{samples:,} samples cannot carry {name}; it needs {needed:,} more"
+            assert reason == f"{samples:,} latencies cannot carry {name}; it needs {needed:,} more"
 
 
 def test_where_no_answer_came_every_figure_is_none_and_says_so():
@@ -99,7 +99,9 @@ def test_where_no_answer_came_every_figure_is_none_and_says_so():
     assert set(table.values()) == {None}
     assert set(why) == {f"latency_ms.deploy.total.{name}" for name in table}
     assert why["latency_ms.deploy.total.mean"] == "every inference failed"
-    assert why["latency_ms.deploy.total.p90"].startswith("0 samples cannot carry p90; it needs 64")
+    assert why["latency_ms.deploy.total.p90"].startswith(
+        "0 latencies cannot carry p90; it needs 64"
+    )
     assert figures.spread(one)["deploy"] == {"medians_ms": [], "range": None}
     assert figures.percentiles(one)["deploy"]["p50"]["ms"] is None
 

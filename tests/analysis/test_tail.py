@@ -126,11 +126,11 @@ def test_a_threshold_that_is_not_carried_is_none_with_the_reason(classify):
     assert found["thresholds"]["95"]["ms"] == 124
     assert found["split"]["thresholds"]["99"] is found["split"]["thresholds"]["95"] is None
     assert why == {
-        "tail.deploy.thresholds.99": "130 samples cannot carry p99; it needs 532 more",
-        "tail.deploy.tail_quality@99": "130 samples cannot carry p99; it needs 532 more",
-        "tail.deploy.split.thresholds.99": "60 samples cannot carry p99; it needs 602 more",
-        "tail.deploy.split.thresholds.95": "60 samples cannot carry p95; it needs 70 more",
-        "tail.deploy.split.thresholds.90": "60 samples cannot carry p90; it needs 4 more",
+        "tail.deploy.thresholds.99": "130 latencies cannot carry p99; it needs 532 more",
+        "tail.deploy.tail_quality@99": "130 latencies cannot carry p99; it needs 532 more",
+        "tail.deploy.split.thresholds.99": "60 latencies cannot carry p99; it needs 602 more",
+        "tail.deploy.split.thresholds.95": "60 latencies cannot carry p95; it needs 70 more",
+        "tail.deploy.split.thresholds.90": "60 latencies cannot carry p90; it needs 4 more",
     }
 
 
@@ -166,7 +166,7 @@ def test_where_no_answer_came_there_is_no_curve(classify):
 
     assert found["curve"] == {"ms": [], "best": [], "worst": [], "mean": []}
     assert set(found["thresholds"].values()) == {None}
-    assert why["tail.deploy.tail_quality@90"] == "0 samples cannot carry p90; it needs 64 more"
+    assert why["tail.deploy.tail_quality@90"] == "0 latencies cannot carry p90; it needs 64 more"
 
 
 def test_constant_latencies_have_defined_figures(classify):

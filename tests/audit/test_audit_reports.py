@@ -1,6 +1,7 @@
 """What an audit leaves for pull requests and for CI, whatever its names hold."""
 
 import copy
+import html
 import io
 import re
 import xml.etree.ElementTree as ET
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from simulator.audit import junit, markdown
 from simulator.audit import screen as audited
+from simulator.report.verdict import line, verdict
 from simulator.results.audits import AuditSummary
 
 PAIR = {
@@ -38,7 +40,7 @@ RULES = [
     {
         "model": "m", "deploy": "box", "of": "pair", "because": "camera",
         "rule": "deploy.latency.p99 > 20ms", "value": None, "limit": 20.0, "unit": "ms",
-        "failed": True, "reason": "100 samples cannot carry p99",
+        "failed": True, "reason": "100 latencies cannot carry p99",
     },
     {
         "model": "m", "deploy": "box", "of": "tail", "because": "belt",
@@ -100,7 +102,7 @@ def test_a_rule_is_a_test_case_with_its_numbers():
     assert [case.get("name") for case in cases] == [rule["rule"] for rule in RULES]
     assert cases[0].find("failure").get("message") == "flip_rate > 1%: got 12 %"
     assert "because: contract" in cases[0].find("failure").text
-    assert "100 samples cannot carry p99" in cases[1].find("error").get("message")
+    assert "100 latencies cannot carry p99" in cases[1].find("error").get("message")
     assert len(cases[2]) == 0
     assert "got 75 % (because: belt)" in suite.find("system-out").text
 
@@ -153,13 +155,53 @@ def test_junit_holds_any_text(text):
     assert len(root.findall(".//testcase")) == 3
 
 
-def test_the_verdict_comes_first():
-    lines = markdown.comment(typed(SUMMARY), DIGEST).splitlines()
+SAID = (
+    "2 of 3 rules fail, on 1 of 1 pair: box (m). Answers that change: 12 of 100; top-1 -10.00 "
+    "points (95 % interval -20.00 to -1.00), more than chance explains. Failed: flip_rate > 1%; "
+    "deploy.latency.p99 > 20ms. Next: open pairs/m/box/report.html."
+)
+PASSED = {
+    **SUMMARY, "pairs": [{**PAIR, "passed": True}], "gate": {"passed": True, "rules": RULES[2:]},
+}  # fmt: skip
 
-    assert lines[:3] == ["### Audit spring", "", "❌ **failed**: 2 of 3 rules, on 1 of 1 pairs"]
-    passed = {**SUMMARY, "pairs": [{**PAIR, "passed": True}]}
-    passed["gate"] = {"passed": True, "rules": RULES[2:]}
-    assert "✅ **passed**: all 1 rules hold" in markdown.comment(typed(passed), DIGEST)
+
+def test_the_verdict_comes_first_and_is_the_same_in_markdown_and_junit():
+    first, _, said, *_ = markdown.comment(typed(SUMMARY), DIGEST).splitlines()
+    (suite,) = suites(SUMMARY)
+
+    assert line(verdict(typed(SUMMARY))) == f"NOT OK: {SAID}"
+    assert first == "### Audit spring"
+    assert re.sub("<[^>]*>", "", rendered(said)) == f"❌ NOT OK: {html.escape(SAID)}\n"
+    assert suite.find("system-out").text.splitlines()[0] == f"NOT OK: {SAID}"
+    held = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert held["verdict"] == f"NOT OK: {SAID}"
+
+
+def test_a_passed_audit_says_what_it_loses_all_the_same():
+    said = markdown.comment(typed(PASSED), DIGEST).splitlines()[2]
+
+    assert said.startswith("✅ **OK**: 1 of 1 pair passes every rule. Answers that change")
+
+
+def test_rules_that_are_undecided_are_not_said_to_fail():
+    rules = [{**RULES[1], "undecided": True}, RULES[2]]
+    found = verdict(typed({**SUMMARY, "gate": {"passed": False, "rules": rules}}))
+
+    assert line(found).startswith("UNDECIDED: 1 of 2 rules is undecided, on 1 of 1 pair: box (m).")
+    assert found.cause == "Undecided: deploy.latency.p99 > 20ms."
+
+
+def test_a_verdict_names_five_of_many_pairs():
+    pairs = [{**PAIR, "deploy": f"box{n}"} for n in range(8)]
+    stacks = {**SUMMARY["stacks"], **{f"box{n}": SUMMARY["stacks"]["box"] for n in range(8)}}
+    rules = [{**RULES[0], "deploy": f"box{n}"} for n in range(8)]
+    gate = {"passed": False, "rules": rules}
+    found = verdict(typed({**SUMMARY, "pairs": pairs, "stacks": stacks, "gate": gate}))
+
+    assert found.lost[0] == (
+        "8 of 8 rules fail, on 8 of 8 pairs: box0 (m), box1 (m), box2 (m), box3 (m), box4 (m) and "
+        "3 more."
+    )
 
 
 def test_the_table_has_a_row_for_each_stack():
@@ -242,6 +284,6 @@ def test_the_screen_has_verdict_number_and_reason():
     text = console.export_text()
 
     assert "FAILED m / box: flip_rate > 1%: got 12 %" in text
-    assert "ERROR m / box: deploy.latency.p99 > 20ms: 100 samples cannot carry p99" in text
+    assert "ERROR m / box: deploy.latency.p99 > 20ms: 100 latencies cannot carry p99" in text
     assert "because: belt" in text
     assert "gate FAILED" in text

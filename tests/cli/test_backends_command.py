@@ -79,7 +79,20 @@ def test_the_table_shows_them(capsys):
     out = capsys.readouterr().out
 
     assert "interpolation nearest, nearest_exact, bilinear" in " ".join(out.split())
-    assert "runs on" in out
+    assert "where it runs" in out
+
+
+@pytest.mark.parametrize("verb", ["", "check"])
+def test_an_install_hint_wraps_and_is_not_cut(vendor, capsys, monkeypatch, verb):
+    """Piped output is as wide as COLUMNS says; a hint that is cut installs nothing."""
+    monkeypatch.setenv("COLUMNS", "80")
+    vendor(library="a_library_with_a_name_that_is_quite_long")
+    code = main(["backends", *([verb, "vendor"] if verb else [])])
+    out = capsys.readouterr().out
+
+    assert code == (2 if verb else 0)
+    assert "pip install 'pipeline-simulator[vendor]'" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80 and "…" not in out
 
 
 def test_a_library_that_is_not_installed(vendor, capsys):

@@ -7,6 +7,8 @@ import tiny
 
 from simulator import cli, compare
 
+SHA = "fedcba9876543210fedcba9876543210fedcba98"
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
@@ -21,7 +23,11 @@ def runs(tmp_path_factory):
     stopped = folder / "stopped"
     compare("pillow_fp32", "pillow_fp32", **inputs, out=stopped)
     manifest = json.loads((stopped / "manifest.json").read_text())
-    (stopped / "manifest.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
+    told = {"sha": SHA, "dirty": True, "source": "checkout"}
+    edited = manifest | {"status": "interrupted", "commit": told}
+    (stopped / "manifest.json").write_text(json.dumps(edited))
+    odd = json.loads((folder / "fail" / "manifest.json").read_text())
+    (folder / "fail" / "manifest.json").write_text(json.dumps(odd | {"commit": None}))
     (folder / "<odd>").mkdir()
     (folder / "<odd>" / "manifest.json").write_text("{}")
     return folder
@@ -41,6 +47,7 @@ def test_every_run_is_listed_with_its_gate(runs, capsys):
              "stopped": "interrupted", "<odd>": "damaged"}  # fmt: skip
     assert {name: gate in rows[name] for name, gate in gates.items()} == dict.fromkeys(gates, True)
     assert "compare pillow_fp32 → opencv_fp32 model card data images" in rows["fail"]
+    assert "fedcba9876+" in rows["stopped"] and SHA not in out
     assert list(rows)[-1] == "<odd>"
 
 
@@ -55,6 +62,7 @@ def test_the_page_has_the_history_of_each_gate(runs, capsys):
     history = page.partition(question)[2].partition("</table>")[0]
     assert [history.count(word) for word in (">passed<", ">FAILED<", ">no rules<")] == [1, 1, 1]
     assert '<a href="fail/report.html">fail</a>' in history
+    assert "<code>fedcba9876+</code>" in page
     assert "&lt;odd&gt;" in page
     assert "<odd>" not in page
 

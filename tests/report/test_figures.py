@@ -112,7 +112,7 @@ def test_quality_rises_with_the_deadline_and_the_faster_stack_wins_early(tmp_pat
         "In this run train has the higher mean for deadlines from 16.00 ms on, by up to 25.00 "
         "points.",
     ]
-    assert "8 samples cannot carry p99; it needs 654 more" in " ".join(drawing.notes)
+    assert "8 latencies cannot carry p99; it needs 654 more" in " ".join(drawing.notes)
 
 
 def test_a_run_that_judged_nothing_has_no_curve_of_quality(tmp_path):
@@ -212,7 +212,7 @@ def test_a_median_is_of_the_rounds_that_answered(tmp_path):
     (points,) = inputs.size(run).panels[0].figure.data
 
     assert points.y[0] == 2 and np.isnan(points.y[1])
-    assert "samples that always failed and have no point: 1." in " ".join(inputs.size(run).notes)
+    assert "images that always failed and have no point: 1." in " ".join(inputs.size(run).notes)
 
 
 def test_boxes_are_of_the_most_frequent_size_and_stand_in_order(tmp_path):
@@ -256,7 +256,7 @@ def test_many_samples_are_thinned_out_and_the_page_says_so(tmp_path):
     assert [len(trace.x) for trace in points] == [2500, 2500]
     slowest = float(np.median(timed(run).times["a"].total, axis=0).max()) / 1e6
     assert max(points[0].y) == pytest.approx(slowest)
-    assert "2,500 of 12,000 samples are drawn" in " ".join(size.notes)
+    assert "2,500 of 12,000 images are drawn" in " ".join(size.notes)
     latency = distributions.latencies(run)
     curve = named(latency, "a (a_fp32)", mode="lines", yaxis=None)[0]
     assert len(curve.x) <= 2000 and curve.x[-1] == timed(run).times["a"].total.max() / 1e6

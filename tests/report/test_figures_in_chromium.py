@@ -113,9 +113,9 @@ def test_the_mouse_finds_the_name_of_a_sample(opened, tmp_path):
     tab, wrong = opened(page.write(two(tmp_path / "run", rounds=6)))
     found = [one["title"].partition(":")[0] for one in places(tab)]
 
-    for title, curve in (("Latency", 1), ("Image size", 0), ("Instances of equal size", 1)):
+    for title, curve in (("Latency", 1), ("Image size", 0), ("Images of equal size", 1)):
         assert ".jpg" in hovered(tab, found.index(title), curve, 1), title
-    heat = found.index("Instances side by side")
+    heat = found.index("Images side by side")
     tab.locator(f'[data-figure="{heat}"] .nsewdrag').hover()
     assert beside(tab, heat).count(".jpg") == 2
     assert wrong == []

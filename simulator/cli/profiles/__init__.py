@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from typing import Any
 
 from simulator import cli
+from simulator.cli import common
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,31 +66,15 @@ def run(options: argparse.Namespace) -> int:
     return int(globals()[f"_{options.verb}"](options))
 
 
-def console() -> Any:
-    """Return the terminal, or a plain console of 140 columns where there is none."""
-    from rich.console import Console
-
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(width=140, highlight=False)
-
-
-def table(*columns: str) -> Any:
-    """Return an empty table."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
-
-
 def _list(_: argparse.Namespace) -> int:
     from rich.markup import escape
 
     from simulator.profile.load import load, names
 
-    shown = table("profile", "summary")
+    shown = common.table("profile", "summary")
     for name in names():
         shown.add_row(escape(name), escape(load(name).spec.summary))
-    console().print(shown)
+    common.console().print(shown)
     return cli.PASS
 
 
@@ -118,7 +102,7 @@ def _diff(options: argparse.Namespace) -> int:
     from simulator.profile.load import load
 
     pair = [(profile, choose(profile)) for profile in (load(options.a), load(options.b))]
-    shown = table("axis", "key", pair[0][0].name, pair[1][0].name)
+    shown = common.table("axis", "key", pair[0][0].name, pair[1][0].name)
     differing = axes.differing(*pair)
     for axis in differing:
         flats = [axes.flat(axes.value(*side, axis)) for side in pair]
@@ -127,9 +111,9 @@ def _diff(options: argparse.Namespace) -> int:
             if a != b:
                 shown.add_row(axis, key, escape(str(a)), escape(str(b)))
     if differing:
-        console().print(shown)
+        common.console().print(shown)
     else:
-        console().print("the two profiles describe the same stack")
+        common.console().print("the two profiles describe the same stack")
     return cli.PASS
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simulator import cli
-from simulator.cli import profiles
+from simulator.cli import common
 from simulator.notices import Kind, Notice
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.strict and (lines := [*why, *asked, *open_lines]):
         raise UserError("\n".join(f"--strict: {line}" for line in lines))
     ran = f"and runs here: {proof.card} on {proof.sample}" if proof else "and cannot run here"
-    profiles.console().print(f"{profile.name}: valid, {ran}", markup=False, soft_wrap=True)
+    common.console().print(f"{profile.name}: valid, {ran}", markup=False)
     return cli.PASS
 
 
@@ -89,7 +89,7 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     gave: dict[str, list[str]] = {}
     for step, words in proof.gave if proof else ():
         gave.setdefault(behind.get(step, step), []).append(words)
-    shown = profiles.table("section", "by", "gave", "evidence")
+    shown = common.table("section", "by what, its evidence, and what it gave")
     modality = profile.spec.modality
     for section in sections(modality):
         own = [spec.name for spec in filled(modality) if spec.section[0] == section]
@@ -104,8 +104,10 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
         words = kind or "[dim]the model's[/]"
         if kind and not claimed:
             words = f"[dim]not claimed; here it is {kind}[/]"
-        shown.add_row(section, escape("\n".join(dict.fromkeys(by))), escape(came), words)
-    profiles.console().print(shown)
+        made = escape(", ".join(dict.fromkeys(by)))
+        head = "; ".join(filter(None, (made, words)))
+        shown.add_row(f"[bold]{section}[/]", "\n".join(filter(None, (head, escape(came)))))
+    common.console().print(shown)
 
 
 def _known(profile: Profile, choices: Choices, section: str) -> tuple[str, bool]:
@@ -161,7 +163,13 @@ def _in_force(proof: Proof) -> str:
 
 def _labelled(label: str, lines: list[str]) -> None:
     """Print lines, each after a label."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column(min_width=14, no_wrap=True)
+    shown.add_column(overflow="fold")
     for line in lines:
-        console: Any = profiles.console()
-        console.print(f"[bold]{label:<14}[/] ", end="")
-        console.print(line, markup=False, soft_wrap=True)
+        shown.add_row(f"[bold]{label}[/]", escape(line))
+    if lines:
+        common.console().print(shown)

@@ -23,9 +23,9 @@ from simulator.results.times import Ints
 POINTS = 5000
 """The largest number of points of the scatter plot, all stacks together."""
 BOXES = 24
-"""The largest number of instances of equal size that are drawn."""
+"""The largest number of images of equal size that are drawn."""
 ROUNDS_NEEDED = 5
-"""The smallest number of rounds for a box of one instance."""
+"""The smallest number of rounds for a box of one image."""
 MS = 1e6
 
 Floats = NDArray[np.float64]
@@ -47,12 +47,12 @@ def size(run: TimedRun) -> Section | None:
     for side, times in run.times.items():
         if silent := int((times.total == NEVER).all(axis=0).sum()):
             notes.append(
-                f"{known[side].name}: samples that always failed and have no point: {silent:,}."
+                f"{known[side].name}: images that always failed and have no point: {silent:,}."
             )
     if len(drawn) < len(run.names):
         notes.append(
-            f"{len(drawn):,} of {len(run.names):,} samples are drawn, evenly from the fastest to "
-            "the slowest; the lines are fitted to all samples."
+            f"{len(drawn):,} of {len(run.names):,} images are drawn, evenly from the fastest to "
+            "the slowest; the lines are fitted to all images."
         )
     if not lines:
         notes.append("No line: at least three images of different sizes are needed.")
@@ -61,7 +61,7 @@ def size(run: TimedRun) -> Section | None:
     panel.update_yaxes(rangemode="tozero")
     return Section(
         "size",
-        "Image size: each sample's median latency, ms, against its megapixels",
+        "Image size: each image's median latency, ms, against its megapixels",
         "Do larger images take longer, and how much of the differences does the size explain?",
         [_slope(known[side], line) for side, line in lines.items()],
         [Panel(panel)] if any(np.isfinite(trace.y).any() for trace in traces) else [],
@@ -141,7 +141,7 @@ def equal_size(run: TimedRun) -> Section | None:
             if same
             else "No two images have the same size."
         )
-        return Section(key, "Instances of equal size: latency, ms", question, notes=[why])
+        return Section(key, "Images of equal size: latency, ms", question, notes=[why])
     among = np.flatnonzero((run.sizes == (same["width"], same["height"])).all(axis=1))
     first = next(iter(enough))
     order = np.argsort(_medians(enough[first])[among], kind="stable")
@@ -149,14 +149,14 @@ def equal_size(run: TimedRun) -> Section | None:
     ends = [(ms.min(), ms.max()) for ms in (_ms(one, chosen) for one in enough.values())]
     axis = milliseconds(min(low for low, _ in ends), max(high for _, high in ends))
     notes = [
-        "Box: quartiles and median of an instance's rounds; whiskers: fastest and slowest round. "
+        "Box: quartiles and median of an image's rounds; whiskers: fastest and slowest round. "
         f"They are in the order of {known[first].name}'s medians."
     ]
     if len(chosen) < len(among):
-        notes.append(f"{len(chosen)} of {len(among):,} instances are drawn, evenly in that order.")
+        notes.append(f"{len(chosen)} of {len(among):,} images are drawn, evenly in that order.")
     return Section(
         key,
-        f"Instances of equal size: latency, ms, of {len(among):,} images of {same['width']} × "
+        f"Images of equal size: latency, ms, of {len(among):,} images of {same['width']} × "
         f"{same['height']} pixels",
         question,
         [_sentence(known[side], one["equal_size"]) for side, one in run.summary["inputs"].items()],
@@ -209,7 +209,7 @@ def _boxes(
         "%{customdata[3]:.3f}<br>from %{customdata[1]:.3f} to %{customdata[4]:.3f} ms"
         "<extra>%{x}</extra>",
     )
-    drawn = figure([boxes, hover], 360, "instance", "latency, ms", showlegend=False)
+    drawn = figure([boxes, hover], 360, "image", "latency, ms", showlegend=False)
     drawn.update_yaxes(**axis)
     drawn.update_xaxes(range=[0.4, len(chosen) + 0.6], **counting(len(chosen)))
     return drawn
@@ -218,28 +218,27 @@ def _boxes(
 @part(order=170)
 @of_rounds
 def divergence(run: TimedRun) -> Section:
-    """Draw how far the distributions of instances are apart, in pairs."""
+    """Draw how far the distributions of samples are apart, in pairs."""
     known = looks(run.summary.stacks)
     found = {
         side: one["instances"]
         for side, one in run.summary["inputs"].items()
         if one["instances"] is not None and len(one["instances"]["samples"]) > 1
     }
-    notes = ["Instances are evenly spread over the sizes, from the smallest to the largest."]
+    unit = run.summary.sample_unit
+    notes = [f"The {unit}s are evenly spread over the sizes, from the smallest to the largest."]
     return Section(
         "divergence",
-        "Instances side by side: root Jensen-Shannon divergence of their latencies "
+        f"{unit.capitalize()}s side by side: root Jensen-Shannon divergence of their latencies "
         "(0 equal, 1 disjoint)",
-        "Does each instance have a distribution of its own, or do they share one?",
-        panels=[Panel(_heat(one), known[side].name) for side, one in found.items()],
-        notes=notes
-        if found
-        else [f"At least two instances and {ROUNDS_NEEDED} rounds are needed."],
+        f"Does each {unit} have a distribution of its own, or do they share one?",
+        panels=[Panel(_heat(one, unit), known[side].name) for side, one in found.items()],
+        notes=notes if found else [f"At least two {unit}s and {ROUNDS_NEEDED} rounds are needed."],
         numbered=next((one["samples"] for one in found.values()), ()),
     )
 
 
-def _heat(one: Mapping[str, Any]) -> go.Figure:
+def _heat(one: Mapping[str, Any], unit: str) -> go.Figure:
     names = [text(name, 48) for name in one["samples"]]
     number = np.arange(1, len(names) + 1)
     heat = go.Heatmap(
@@ -248,7 +247,7 @@ def _heat(one: Mapping[str, Any]) -> go.Figure:
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>rJSD %{z:.3f}<extra></extra>",
         colorbar={"title": {"text": "rJSD"}, "thickness": 12, "len": 1, "outlinewidth": 0},
     )  # fmt: skip
-    drawn = figure([heat], 350, "instance", "instance")
+    drawn = figure([heat], 350, unit, unit)
     drawn.update_xaxes(showgrid=False, constrain="domain", **counting(len(names)))
     drawn.update_yaxes(
         showgrid=False, autorange="reversed", scaleanchor="x", constrain="domain",

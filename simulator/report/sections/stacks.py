@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from simulator.profile.axes import equal, unequal
+from simulator.report.axis_words import LEFT, folded, said
 from simulator.report.evidence import known
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
-from simulator.report.words import SIDES, count, differences, no_effect, settings, share
+from simulator.report.words import SIDES, count, differences, no_effect, share
 from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
-_LEFT = ("keep", "model")
 _MEANT_FOR_OTHERS = {"on_shape_change"}
 """Fields that say how others are taken; alone they say nothing."""
 Axes = dict[str, tuple[str, str, str]]
@@ -28,13 +30,13 @@ def stacks(run: Run) -> Section | None:
     if not isinstance(manifest, RunManifest):
         return None
     sides = [side for side in manifest.stacks if _shown(run, side)][:MOST]
-    said = [manifest.stacks[side].axes for side in sides]
-    found = {side: _axes(axes) for side, axes in zip(sides, said, strict=True)}
-    if not found:
+    if not sides:
         return None
-    names = list(next(iter(found.values())))
+    axes = [manifest.stacks[side].axes for side in sides]
+    found = dict(zip(sides, _axes(axes), strict=True))
+    names = list(axes[0])
     differing = [
-        axis for axis in names if any(one[axis].values != said[0][axis].values for one in said)
+        axis for axis in names if any(one[axis].values != axes[0][axis].values for one in axes)
     ]
     sentences = []
     if len(sides) > 1:
@@ -142,14 +144,27 @@ def _title(manifest: RunManifest, side: str) -> str:
     return " +".join([profile if side == profile else f"{side}: {profile}", *own])
 
 
-def _axes(axes: Mapping[str, StackAxis]) -> Axes:
-    """Words, evidence and source of each axis; no words where a profile leaves it to the model."""
-    found = {}
-    for axis, one in axes.items():
-        said = {key: value for key, value in one.values.items() if value not in _LEFT}
-        words = "" if set(said) <= _MEANT_FOR_OTHERS else settings(said)
-        found[axis] = (words, known(one.evidence, one.claimed), one.source)
+def _axes(sides: Sequence[Mapping[str, StackAxis]]) -> list[Axes]:
+    """Words, evidence and source of each axis, for each stack."""
+    found: list[Axes] = [{} for _ in sides]
+    for axis in sides[0]:
+        stacks = [side[axis] for side in sides]
+        words = _words([one.values for one in stacks])
+        for own, one, say in zip(found, stacks, words, strict=True):
+            own[axis] = (say, known(one.evidence, one.claimed), one.source)
     return found
+
+
+def _words(sides: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each stack says on an axis; only what differs, where the stacks differ on it.
+
+    No words where a profile leaves it to the model.
+    """
+    if any(one != sides[0] for one in sides):
+        end = folded(len(equal(sides)))
+        return [" ".join(filter(None, (said(one), end))) for one in unequal(sides)]
+    own = {key: value for key, value in sides[0].items() if value not in LEFT}
+    return ["" if set(own) <= _MEANT_FOR_OTHERS else said(own)] * len(sides)
 
 
 def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:

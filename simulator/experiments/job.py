@@ -20,7 +20,6 @@ from simulator.errors import unknown
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
-from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
@@ -234,7 +233,6 @@ class Job:
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,
-            "suite": lambda name: load_suite(name).path,
             "model": Path,
             "data": Path,
         }

@@ -51,6 +51,15 @@ class StackRobustness(Running):
     )
 
 
+class ConditionPictures(Typed):
+    """One image under every condition, as each network saw it."""
+
+    sample: str
+    cells: dict[str, dict[str, str]] = Field(
+        description="by condition (``clean`` without one) and stack: a PNG below the run folder"
+    )
+
+
 Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
 
 
@@ -76,3 +85,6 @@ class RobustnessSummary(ModelSummary):
     family: int = Field(description="conditions times stacks that Holm's correction is over")
     skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
     unique_steps: int = Field(description="unique computations in the plan")
+    pictures: ConditionPictures | None = Field(
+        default=None, description="None: not of images, or resumed after the first sample"
+    )

@@ -32,6 +32,7 @@ from simulator.results.robustness import RobustnessSummary
 from simulator.results.store import RunWriter
 from simulator.robustness.document import ConditionSuite, load_suite
 from simulator.robustness.figures import Measured, measured, table
+from simulator.robustness.pictures import Grid, grid
 from simulator.tasks.task import Task
 
 LISTED = 20
@@ -129,19 +130,20 @@ class _Robustness:
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
         stacks = self.session.stacks([self._variant(side) for side in self.sides])
-        whole = self._plan(stacks)
+        pictures = grid(self.session, stacks, self.suite.series)
+        whole = self._plan(stacks, pictures)
         start = manifest(stacks, self.session, self.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self._conditions()],
         }
         with self.job.writer(folder, start, self.session) as run:
-            records = self._records(whole, run)
+            records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
             arms = [(arm.stack, arm.condition) for arm in whole.arms]
             items, task = self.session.dataset.items, self.session.card.task
             found = measured(records, arms, items, task, self.session.seed)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
-            summary = self._summary(stacks, whole, found)
+            summary = self._summary(stacks, whole, found, shown)
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took)
         return Result(summary, folder)
@@ -153,7 +155,7 @@ class _Robustness:
         chosen = self.sides[side]
         return Variant(side, chosen, pair_for(self.sides, chosen))
 
-    def _plan(self, stacks: Sequence[Stack]) -> Plan:
+    def _plan(self, stacks: Sequence[Stack], pictures: Grid | None) -> Plan:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
         for under in self._conditions():
@@ -162,7 +164,8 @@ class _Robustness:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
         groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
-        whole = plan(arms, TaskJudge(self.session.card.task, groups))
+        asides = pictures.asides() if pictures else {}
+        whole = plan(arms, TaskJudge(self.session.card.task, groups), asides)
         self.session.show.planned(whole)
         return whole
 
@@ -174,16 +177,28 @@ class _Robustness:
             refuse_recorded(stack.side, self.sides[stack.side], under)
         return under.disturbed(stack.chain)
 
-    def _records(self, whole: Plan, run: RunWriter) -> pa.Table:
-        """Run every sample that an earlier attempt has not finished; return all records."""
-        for done in self.session.stream(whole, len(run.kept())):
+    def _records(
+        self, whole: Plan, run: RunWriter, pictures: Grid | None
+    ) -> tuple[pa.Table, dict[str, Any] | None]:
+        """Run every sample that an earlier attempt has not finished.
+
+        Returns:
+            All records, and the ``pictures`` of the summary.
+        """
+        shown = None
+        watch = pictures.see if pictures else None
+        for done in self.session.stream(whole, len(run.kept()), watch):
             run.add(rows_of(done, whole.arms, timed=False))
+            if pictures and done.seen:
+                shown = pictures.write(done.seen, run)
         records = run.records()
         if not pc.any(pc.is_null(records["skipped"])).as_py():
             raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
-        return records
+        return records, shown
 
-    def _summary(self, stacks: Sequence[Stack], whole: Plan, found: Measured) -> RobustnessSummary:
+    def _summary(
+        self, stacks: Sequence[Stack], whole: Plan, found: Measured, shown: dict[str, Any] | None
+    ) -> RobustnessSummary:
         card, figures = self.session.card, table(found, self.suite, list(self.sides))
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
         running = {
@@ -210,4 +225,5 @@ class _Robustness:
             skipped_samples=skipped[:LISTED],
             warnings=[*notices, *self.session.notes],
             unique_steps=len(whole.nodes),
+            pictures=shown,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,36 +16,60 @@ from simulator.results.suites import AdjustedEffect
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
-    """Print the table of conditions, and what the other stacks lose more than the first."""
-    metric = title(summary.task, summary.metric)
-    first = next(iter(summary.stacks))
-    table = Table(
-        title=f"{escape(summary.suite)}: {metric} in %, mean over severities; {run_on(summary)}",
-        title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False,
-    )  # fmt: skip
-    table.add_column("condition")
+    """Print the metric under every condition, and what the other stacks lose more than the first."""
+    metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
+    table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
     for side in summary.stacks:
-        table.add_column(escape(side), justify="right")
-    for side in summary.interaction:
-        more = f"{side} - {first}" if len(summary.interaction) > 1 else "loses more"
-        table.add_column(f"{escape(more)}\npoints, 95 %", justify="right")
+        table.add_column(escape(side), justify="right", overflow="fold")
     table.add_row("clean", *(_percent(one.clean) for one in summary.stacks.values()))
+    _fill(table, summary, {side: one.nr for side, one in summary.stacks.items()}, _percent)
+    table.add_row("mean", *(_percent(one.mnr) for one in summary.stacks.values()))
+    for name, values in means(summary):
+        table.add_row(name, *values)
+    console.print(table, highlight=False)
+    if summary.interaction:
+        single = len(summary.interaction) == 1
+        table = _table(f"Points of {metric} lost more than by {first} (negative: more is lost)")
+        for side in summary.interaction:
+            table.add_column(escape(side), justify="right", overflow="fold")
+        if single:
+            table.add_column("95 % interval", justify="right")
+        _fill(table, summary, summary.interaction, _more, single)
+        averages = summary.mean_interaction.values()
+        table.add_row(
+            "mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single)
+        )
+        console.print(table, highlight=False)
+    notes(summary, console)
+
+
+def _table(heading: str) -> Table:
+    found = Table(
+        title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip
+    found.add_column("condition", overflow="fold")
+    return found
+
+
+def _fill(
+    table: Table,
+    summary: RobustnessSummary,
+    figures: Mapping[str, Mapping[str, Any]],
+    words: Callable[[Any], str],
+    intervals: bool = False,
+) -> None:
+    """Add a row for each condition, with a line between categories."""
     category = None
     for name, row in summary.rows.items():
         if row.category != category:
             category = row.category
             table.add_section()
-        cells = [_percent(one.nr[name]) for one in summary.stacks.values()]
-        cells += [_more(by[name]) for by in summary.interaction.values()]
+        cells = [words(by[name]) for by in figures.values()]
+        if intervals:
+            cells += [ends(by[name].ci95) for by in figures.values()]
         table.add_row(escape(name), *cells)
     table.add_section()
-    cells = [_percent(one.mnr) for one in summary.stacks.values()]
-    cells += [_more(one) for one in summary.mean_interaction.values()]
-    table.add_row("mean", *cells)
-    for name, values in means(summary):
-        table.add_row(name, *values)
-    console.print(table, highlight=False)
-    notes(summary, console)
 
 
 def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
@@ -63,10 +88,7 @@ def notes(summary: RobustnessSummary, console: Console) -> None:
     """Print what the figures mean, and what the person should know."""
     lines = [f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."]
     if summary.interaction:
-        lines.append(
-            "loses more: how many points more a condition costs that stack (negative: more is "
-            f"lost); * is more than chance, Holm over {summary.family}."
-        )
+        lines.append(f"* more than chance, Holm over {summary.family} tests.")
     left_out = [name for name, row in summary.rows.items() if not row.in_means]
     if left_out:
         lines.append(f"Not in the means: {', '.join(left_out)}.")
@@ -84,5 +106,4 @@ def _percent(figure: Figure | None) -> str:
 
 
 def _more(effect: AdjustedEffect) -> str:
-    mark = "*" if is_significant(effect) else ""
-    return f"{points(effect)}{mark} ({ends(effect.ci95).replace('+', '')})"
+    return points(effect) + ("*" if is_significant(effect) else " ")

@@ -16,7 +16,7 @@ from simulator.results.suites import AdjustedEffect
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
-    """Print the metric under every condition, and what the other stacks lose more than the first."""
+    """Print the metric under each condition, and what the others lose more than the first."""
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
     table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
     for side in summary.stacks:

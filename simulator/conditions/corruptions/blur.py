@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from simulator.conditions.corruptions.corruption import Corruption, cut, unit
-from simulator.conditions.corruptions.filters import gaussian, motion, zoomed
+from simulator.conditions.corruptions.filters import gaussian, motion, zooms
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
@@ -88,13 +88,13 @@ class ZoomBlur(Corruption):
     def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
         """Average; what an enlargement lacks by rounding counts as black, as in the original."""
         image = unit(rgb).astype(np.float32)
-        total = np.zeros_like(image)
+        height, width, channels = image.shape
+        total = np.zeros((height, channels, width), np.float32)
         factors = np.arange(1, *self.level)
-        height, width = image.shape[:2]
-        for factor in factors:
-            layer = zoomed(image, factor)[:height, :width]
-            total[: layer.shape[0], : layer.shape[1]] += layer
-        image += total
+        for layer in zooms(image, factors):
+            part = layer[:height, :, :width]
+            total[: part.shape[0], :, : part.shape[2]] += part
+        image += total.transpose(0, 2, 1)
         image /= len(factors) + 1
         return cut(image)
 

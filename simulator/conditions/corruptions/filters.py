@@ -7,11 +7,12 @@ in the last bit from one processor to another, and the original cuts levels off 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
+from scipy import ndimage, sparse
 
 F64 = NDArray[np.float64]
 Floats = NDArray[Any]
@@ -60,22 +61,20 @@ def motion(image: Floats, radius: int, sigma: float, angle: float) -> F64:
     weights /= math.sqrt(2 * math.pi) * sigma
     weights /= weights.sum()
     steps = _path(width, angle, image.shape[:2])
-    below, above = (max(0, -min(dy for dy, _ in steps)), max(dy for dy, _ in steps))
-    right = -min(dx for _, dx in steps)
-    pad = [(above, below), (0, right), (0, 0)][: image.ndim]
+    rises, runs = zip(*steps, strict=True)
+    top, left = max(rises), max(runs)
+    pad = [(top, max(0, -min(rises))), (left, max(0, -min(runs))), (0, 0)][: image.ndim]
     padded = np.pad(image, pad, mode="edge").astype(np.float64)
     height, columns = image.shape[:2]
-    total = np.zeros(image.shape)
-    part = np.empty(image.shape)
+    total, part = np.zeros(image.shape), np.empty(image.shape)
     for weight, (dy, dx) in zip(weights, steps, strict=False):
-        top = above - dy
-        np.multiply(padded[top : top + height, -dx : columns - dx], weight, out=part)
-        total += part
+        moved = padded[top - dy : top - dy + height, left - dx : left - dx + columns]
+        total += np.multiply(moved, weight, out=part)
     return total
 
 
 def _path(width: int, angle: float, size: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The steps of a motion down and to the right: rows and columns, until it leaves the image."""
+    """The steps of a motion, down and to the right, from (0, 0) until it leaves the image."""
     rise, run = width * math.sin(math.radians(angle)), width * math.cos(math.radians(angle))
     length = math.hypot(rise, run)
     steps = []
@@ -87,41 +86,46 @@ def _path(width: int, angle: float, size: tuple[int, ...]) -> list[tuple[int, in
     return steps
 
 
-def zoomed(image: Floats, factor: float) -> Floats:
+def zooms(image: Floats, factors: Iterable[float]) -> Iterator[Floats]:
     """Enlarge the middle of an image to about its own size, bilinearly.
 
     Args:
         image: (H, W, C) floats.
-        factor: at least 1.
+        factors: each at least 1.
 
-    Returns:
-        The type of *image*; at least (H, W, C) up to rounding.
+    Yields:
+        For each factor (H, C, W) of the type of *image*, up to rounding of the size.
 
     Source:
         bethgelab/imagecorruptions, ``clipped_zoom``: ``scipy.ndimage.zoom`` of the middle, order 1.
         Hendrycks' code trims the result around its middle; this one is cut at its end.
     """
-    sides = [math.ceil(side / float(factor)) for side in image.shape[:2]]
-    top, left = ((side - part) // 2 for side, part in zip(image.shape, sides, strict=False))
-    part = image[top : top + sides[0], left : left + sides[1]]
-    height, width = (round(side * factor) for side in sides)
-    rows = _between(part.astype(np.float64).reshape(sides[0], -1), height)
-    turned = np.ascontiguousarray(rows.reshape(height, sides[1], -1).swapaxes(0, 1))
-    columns = _between(turned.reshape(sides[1], -1), width)
-    return columns.reshape(width, height, -1).swapaxes(0, 1).astype(image.dtype)
+    rows, columns, channels = image.shape
+    turned = image.transpose(1, 2, 0).reshape(columns, -1).astype(np.float64)
+    for factor in factors:
+        parts = [math.ceil(side / float(factor)) for side in (rows, columns)]
+        height, width = (round(side * factor) for side in parts)
+        wide = between(parts[1], width, columns) @ turned
+        wide = wide.reshape(width, channels, rows).transpose(2, 1, 0).reshape(rows, -1)
+        whole = between(parts[0], height, rows) @ wide
+        yield whole.astype(image.dtype).reshape(height, channels, width)
 
 
-def _between(rows: F64, wanted: int) -> F64:
-    """Interpolate *wanted* rows from first to last, as scipy does: 0 where rounding goes beyond."""
-    count = len(rows)
+def between(count: int, wanted: int, whole: int) -> Any:
+    """Return the sparse matrix that interpolates *wanted* rows of the middle ones, end to end.
+
+    As in scipy, a row that rounding puts beyond the last one is 0.
+
+    Args:
+        count: how many rows are the middle.
+        wanted: rows of the result.
+        whole: rows that there are.
+    """
     step = (count - 1) / (wanted - 1) if wanted > 1 else 1.0
     at = np.arange(wanted) * step
     low = np.floor(at).astype(np.intp)
-    share = (at - low)[:, None]
-    inside = (at <= count - 1)[:, None]
-    above: F64 = rows[low.clip(0, count - 1)]
-    below = rows[(low + 1).clip(0, count - 1)]
-    above *= (1 - share) * inside
-    below *= share * inside
-    above += below
-    return above
+    share = at - low
+    inside = at <= count - 1
+    weights = np.stack(((1 - share) * inside, share * inside), axis=-1).ravel()
+    rows = np.minimum(np.stack((low, low + 1), axis=-1), count - 1).ravel() + (whole - count) // 2
+    return sparse.csr_array((weights, rows, np.arange(0, 2 * wanted + 1, 2)), (wanted, whole))

@@ -140,12 +140,21 @@ class Under:
     condition: Condition
     trial: int = 0
 
-    def check(self, modality: str) -> None:
+    def check(self, modality: str, *, in_pixels: bool) -> None:
         """Refuse samples that the condition is not for.
 
+        Args:
+            modality: of the samples.
+            in_pixels: whether answers and truth are places in a sample.
+
         Raises:
-            UserError: the condition is for another modality.
+            UserError: the condition is for another modality, or moves what they are about.
         """
+        if self.condition.moves and in_pixels:
+            raise UserError(
+                f"--under {self.condition.text}: it moves what an image shows, and boxes and masks "
+                "cannot follow; it is for models whose answer is not a place"
+            )
         wanted = self.condition.modality
         if wanted not in (None, modality):
             raise UserError(

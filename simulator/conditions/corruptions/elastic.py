@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,11 +11,11 @@ from scipy import fft
 
 from simulator.conditions.corruptions.corruption import F64, Corruption, cut
 from simulator.conditions.corruptions.filters import gaussian_weights
+from simulator.conditions.corruptions.sampling import mirrored, mirrored_once, sampled
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
 Point = tuple[float, float]
-Index = Callable[[NDArray[np.intp], int], NDArray[np.intp]]
 FULL = 224
 """Below this size, the moves shrink with the image: ours, the original has no smaller."""
 
@@ -54,7 +53,7 @@ class ElasticTransform(Corruption):
             for _ in range(2)
         )
         rows, columns = np.arange(height)[:, None] + dy, np.arange(width) + dx
-        return cut(sampled(image, rows, columns, _mirrored))
+        return cut(sampled(image, rows, columns, mirrored))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ class ElasticBethgelab(Corruption):
         )
         image = rgb.astype(np.float32) / np.float32(255)
         rows, columns = np.arange(height)[:, None] + dy, np.arange(width) + dx
-        return cut(sampled(image, rows, columns, _mirrored))
+        return cut(sampled(image, rows, columns, mirrored))
 
 
 def smooth(field: F64, sigmas: tuple[float, float]) -> F64:
@@ -115,56 +114,6 @@ def _response(size: int, sigma: float) -> F64:
     return np.asarray(fft.rfft(wrapped).real[:size])
 
 
-def sampled(image: F32, rows: F64, columns: F64, index: Index) -> F32:
-    """Take an image at other places, bilinearly.
-
-    Args:
-        image: (H, W, C) float32.
-        rows: (H, W) where each pixel comes from, in pixels.
-        columns: likewise.
-        index: a function of integers and a size that brings them into the image.
-
-    Returns:
-        (H, W, C) float32.
-    """
-    height, width = image.shape[:2]
-    planes = image.transpose(2, 0, 1).reshape(-1, height * width).astype(np.float64)
-    y, x = np.floor(rows), np.floor(columns)
-    down, right = (rows - y).ravel(), (columns - x).ravel()
-    ys = [one * width for one in _neighbors(y, height, index)]
-    xs = _neighbors(x, width, index)
-    places = [(at + xs[0], at + xs[1]) for at in ys]
-    out = np.empty(image.shape, np.float32)
-    for channel, plane in enumerate(planes):
-        above, below = (plane[a] * (1 - right) + plane[b] * right for a, b in places)
-        above *= 1 - down
-        below *= down
-        out[..., channel] = (above + below).reshape(height, width)
-    return out
-
-
-def _neighbors(low: F64, size: int, index: Index) -> list[NDArray[np.intp]]:
-    """Return each index and the next one, brought into the image."""
-    whole = low.astype(np.intp).ravel()
-    first = int(whole.min())
-    whole -= first
-    table = index(np.arange(first, first + int(whole.max()) + 2), size)
-    return [table[:-1][whole], table[1:][whole]]
-
-
-def _mirrored(at: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Mirror indices at the edges, which are repeated (scipy's ``reflect``)."""
-    at = at % (2 * size)
-    return np.where(at < size, at, 2 * size - 1 - at)
-
-
-def _mirrored_once(at: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Mirror indices at the edges, which are not repeated (OpenCV's ``BORDER_REFLECT_101``)."""
-    period = max(1, 2 * size - 2)
-    at = at % period
-    return np.minimum(at, period - at)
-
-
 def _jittered(image: F32, jitter: F32) -> F32:
     """Move three points around the middle, and the image with them; tiny images stay."""
     height, width = image.shape[:2]
@@ -178,7 +127,7 @@ def _jittered(image: F32, jitter: F32) -> F32:
         return image
     (a, b, c), (d, e, f) = found
     right, down = np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)[:, None]
-    return sampled(image, d * right + e * down + f, a * right + b * down + c, _mirrored_once)
+    return sampled(image, d * right + e * down + f, a * right + b * down + c, mirrored_once)
 
 
 def _affine(source: list[Point], target: list[Point]) -> list[tuple[float, float, float]] | None:

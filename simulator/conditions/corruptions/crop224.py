@@ -18,6 +18,8 @@ import numpy as np
 from simulator import registry
 from simulator.conditions.condition import Disturb
 from simulator.contract import U8, Decoder, Encoded, ImageWriter, Resizer, Stage, inspect
+from simulator.contract.encoded import MAX_PIXELS
+from simulator.errors import SampleError
 from simulator.profile.implementations import Choice, implementation
 
 REFERENCE = "pillow"
@@ -49,7 +51,13 @@ def opened(apply: Callable[[U8, np.random.Generator], U8]) -> Disturb:
         whole = decoder.rgb(image).rgb
         height, width = whole.shape[:2]
         shorter = min(height, width)
-        small = resizer.resize(whole, SHORTER * height // shorter, SHORTER * width // shorter)
+        rows, columns = SHORTER * height // shorter, SHORTER * width // shorter
+        if rows * columns > MAX_PIXELS:
+            raise SampleError(
+                f"{width}x{height} pixels would become {columns}x{rows} before the crop: more than "
+                f"{MAX_PIXELS:,}"
+            )
+        small = resizer.resize(whole, rows, columns)
         top, left = (round((side - SIDE) / 2) for side in small.shape[:2])
         crop = np.ascontiguousarray(small[top : top + SIDE, left : left + SIDE])
         data = writer.jpeg(apply(crop, rng), QUALITY, optimize=True)

@@ -23,6 +23,7 @@ from simulator.contract.recipe import Context
 from simulator.errors import SampleError, UserError
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import implementation
+from simulator.tasks.task import TASKS
 from simulator.testing import files
 
 ROOT = Path(__file__).parents[2]
@@ -302,3 +303,9 @@ def test_a_run_says_what_it_was_under(text, tmp_path):
 
     assert found.summary.under.text == text
     assert found.summary.samples == 3
+
+
+def test_boxes_and_masks_are_places_and_classes_are_not():
+    assert {one.name: one.in_pixels for one in TASKS} == {
+        "classification": False, "detection": True, "segmentation": True,
+    }  # fmt: skip

@@ -153,7 +153,7 @@ class Session(Closing):
         self.show.say("preparing the model and the data")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         if under:
-            under.check(self.card.modality.name)
+            under.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
         self.source = check(self.card)
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()

@@ -82,8 +82,8 @@ def corrupt(
     home = Path(out)
     card = Card(Path(model)) if model else Card(example.model_card())
     for under in conditions:
-        under.check(card.modality.name)
-        _refuse(under, card)
+        under.check(card.modality.name, in_pixels=card.task.in_pixels)
+        _refuse(under)
     if home.is_dir() and any(home.iterdir()):
         raise UserError(f"{home} is not empty; choose another --out")
     files = Files.of(card.modality)
@@ -95,12 +95,10 @@ def corrupt(
     return [writer.write(under, items, home, at_once) for under in conditions]
 
 
-def _refuse(under: Under, card: Card) -> None:
+def _refuse(under: Under) -> None:
     text, acts_on = under.condition.text, under.condition.acts_on
     if acts_on not in (Boundary.SOURCE, Boundary.FRAME):
         raise UserError(f"--under {text}: it acts on the {acts_on}, not on an image to be written")
-    if getattr(under.condition, "moves", False) and card.task.name != "classification":
-        raise UserError(f"--under {text}: it moves what an image shows, and truth is in pixels")
 
 
 class _Writer:

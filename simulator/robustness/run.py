@@ -159,7 +159,8 @@ class _Robustness:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
         for under in self._conditions():
-            under.check(self.session.card.modality.name)
+            card = self.session.card
+            under.check(card.modality.name, in_pixels=card.task.in_pixels)
             for stack in stacks:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)

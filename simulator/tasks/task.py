@@ -101,6 +101,7 @@ class Task(ABC):
         columns: what its records hold, :data:`CHANGES` among them.
         kinds: the columns that count kinds of flips; ``flips`` of a comparison has their sums.
         needs_labels: whether a model card must name a label file.
+        in_pixels: whether answers and truth are places in the sample, as boxes and masks are.
         several: whether :meth:`decode` takes the outputs of several inferences.
         resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
@@ -118,6 +119,7 @@ class Task(ABC):
     columns: ClassVar[tuple[pa.Field, ...]]
     kinds: ClassVar[tuple[str, ...]] = ()
     needs_labels: ClassVar[bool] = False
+    in_pixels: ClassVar[bool] = False
     several: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     Output: ClassVar[type[BaseModel]] = Section

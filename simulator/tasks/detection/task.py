@@ -41,6 +41,7 @@ class Detection(ImageTask):
     """Boxes of the objects in an image; its truth is a :class:`Boxes`, or None."""
 
     name = "detection"
+    in_pixels = True
     unit = "object"
     metrics = ("mAP", "AP50", "AP75")
     kinds = ("lost", "gained", "moved", "relabelled")

@@ -11,12 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from simulator.contract.passes import Request
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes, generator
+from simulator.contract.warp import Size, Warp, WarpOf
 from simulator.entry_points import Table
 from simulator.errors import UserError
 
@@ -74,6 +75,17 @@ class Condition(ABC):
     def open(self) -> Disturb:
         """Return the function that changes a value; only for conditions between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
+
+    def warp(self, size: Size) -> Warp | None:
+        """Return where the pixels of an image go, so that boxes and masks follow.
+
+        Args:
+            size: rows and columns of the image.
+
+        Returns:
+            None where truth cannot follow; then a condition that ``moves`` is refused for it.
+        """
+        return None
 
     def memory(self, source: Any) -> int:
         """Return roughly how many bytes it needs for a sample; 0 if that is little."""
@@ -140,6 +152,13 @@ class Under:
     condition: Condition
     trial: int = 0
 
+    @property
+    def warp(self) -> WarpOf | None:
+        """Where the pixels of an image go; None where they stay, or truth cannot follow."""
+        movement = self.condition.warp if self.condition.moves else None
+        known = movement is not None and movement((2, 2)) is not None
+        return cast("WarpOf", movement) if known else None
+
     def check(self, modality: str, *, in_pixels: bool) -> None:
         """Refuse samples that the condition is not for.
 
@@ -150,7 +169,7 @@ class Under:
         Raises:
             UserError: the condition is for another modality, or moves what they are about.
         """
-        if self.condition.moves and in_pixels:
+        if self.condition.moves and in_pixels and self.warp is None:
             raise UserError(
                 f"--under {self.condition.text}: it moves what an image shows, and boxes and masks "
                 "cannot follow; it is for models whose answer is not a place"

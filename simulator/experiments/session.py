@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from simulator.closing import Closing
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
+from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
-from simulator.errors import DataError, UserError
+from simulator.errors import DataError, SampleError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
@@ -159,6 +160,8 @@ class Session(Closing):
         whole = task.load(Path(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
+        if under and under.warp and task.in_pixels:
+            self.dataset = replace(self.dataset, items=self.moved(under.warp))
         self.seed, self.limit = seed, limit
         workers = workers or os.cpu_count() or 1
         self.under = under
@@ -233,6 +236,22 @@ class Session(Closing):
     def arm(self, stack: str) -> Arm:
         """Return the arm of a stack, under the condition of the session."""
         return arm_of(stack, self.under)
+
+    def moved(self, warp: WarpOf) -> tuple[Item, ...]:
+        """Return the samples with truth that follows the pixels of their images."""
+        modality, task = self.card.modality, self.card.task
+
+        def one(item: Item) -> Item:
+            def size() -> Size:
+                image = modality.read(item.name, item.path)
+                return image.height, image.width
+
+            try:
+                return replace(item, truth=item.truth and task.moved(item.truth, warp, size))
+            except SampleError:  # it cannot be read, and is skipped when its turn comes
+                return item
+
+        return tuple(map(one, self.dataset.items))
 
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the session's condition inserted, if it acts between two steps."""

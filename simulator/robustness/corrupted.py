@@ -83,7 +83,7 @@ def corrupt(
     card = Card(Path(model)) if model else Card(example.model_card())
     for under in conditions:
         under.check(card.modality.name, in_pixels=card.task.in_pixels)
-        _refuse(under)
+        _refuse(under, card.task.in_pixels)
     if home.is_dir() and any(home.iterdir()):
         raise UserError(f"{home} is not empty; choose another --out")
     files = Files.of(card.modality)
@@ -95,8 +95,10 @@ def corrupt(
     return [writer.write(under, items, home, at_once) for under in conditions]
 
 
-def _refuse(under: Under) -> None:
+def _refuse(under: Under, in_pixels: bool) -> None:
     text, acts_on = under.condition.text, under.condition.acts_on
+    if in_pixels and under.warp is not None:
+        raise UserError(f"--under {text}: it moves boxes and masks, which are not written anew")
     if acts_on not in (Boundary.SOURCE, Boundary.FRAME):
         raise UserError(f"--under {text}: it acts on the {acts_on}, not on an image to be written")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class Measured:
 def measured(
     records: pa.Table,
     arms: Sequence[tuple[str, str]],
-    items: Sequence[Item],
+    items_under: Callable[[str], Sequence[Item]],
     task: Task,
     seed: int,
 ) -> Measured:
@@ -52,23 +52,23 @@ def measured(
     Args:
         records: a row for each sample and arm, the arms of each sample in their order.
         arms: the stack and the condition of each.
-        items: all samples, in the order of the records.
+        items_under: all samples under a condition, in the order of the records.
         task: scores records.
         seed: of the resamples.
 
     Raises:
         UserError: the metric cannot be measured on these samples.
     """
-    kinds = len(arms)
+    kinds, items = len(arms), items_under(CLEAN)
     reasons = records["skipped"].take(pa.array(range(0, len(records), kinds))).to_pylist()
     ran = [at for at, why in enumerate(reasons) if why is None]
-    truths = [items[at].truth for at in ran]
     draws = Resamples(len(ran), seed, task.resamples)
     plain = records.drop_columns(["ns", "digest"])
     metrics, flips = {}, {}
     for number, arm in enumerate(arms):
         rows = plain.take(pa.array([at * kinds + number for at in ran], pa.int64())).to_pylist()
-        figure = task.score(rows, truths).figure
+        own = items_under(arm[1])
+        figure = task.score(rows, [own[at].truth for at in ran]).figure
         if figure is None:
             raise UserError(f"robustness measures {task.headline}; give data with labels")
         metrics[arm] = draws.of(figure)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from simulator.analysis import gate
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.common import (
     load_stacks,
@@ -101,6 +102,9 @@ def robustness(
             session.require_truth()
             known = vocabulary(session.card.task, list(sides), loaded)
             gate.check(rules, RobustnessSummary, known)
+            for one in loaded.series:
+                for level in one.levels:
+                    level.check(session.card.modality.name, in_pixels=session.card.task.in_pixels)
             own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
@@ -140,13 +144,20 @@ class _Robustness:
             records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
             arms = [(arm.stack, arm.condition) for arm in whole.arms]
-            items, task = self.session.dataset.items, self.session.card.task
-            found = measured(records, arms, items, task, self.session.seed)
+            found = measured(records, arms, self._items, self.session.card.task, self.session.seed)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             summary = self._summary(stacks, whole, found, shown)
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took)
         return Result(summary, folder)
+
+    def _items(self, condition: str) -> Sequence[Item]:
+        """The samples, with truth that follows the condition."""
+        session, levels = self.session, {one.condition.text: one for one in self._conditions()}
+        under = levels.get(condition)
+        if under is None or under.warp is None or not session.card.task.in_pixels:
+            return session.dataset.items
+        return session.moved(under.warp)
 
     def _conditions(self) -> list[Under]:
         return [level for one in self.suite.series for level in one.levels]
@@ -159,14 +170,13 @@ class _Robustness:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
         for under in self._conditions():
-            card = self.session.card
-            under.check(card.modality.name, in_pixels=card.task.in_pixels)
             for stack in stacks:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
         groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
         asides = pictures.asides() if pictures else {}
-        whole = plan(arms, TaskJudge(self.session.card.task, groups), asides)
+        warps = (None, *(under.warp for under in self._conditions()))
+        whole = plan(arms, TaskJudge(self.session.card.task, groups, warps), asides)
         self.session.show.planned(whole)
         return whole
 

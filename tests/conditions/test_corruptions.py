@@ -275,7 +275,7 @@ def test_places_are_two_conditions():
     assert one.described()["parameters"] == {"severity": 3, "place": "original"}
 
 
-@pytest.mark.parametrize("text", ["geometric_distortion:2", "fog:1,crop224"])
+@pytest.mark.parametrize("text", ["geometric_distortion:2,crop224", "fog:1,crop224"])
 def test_what_moves_is_refused_where_the_answer_is_a_place(text):
     with pytest.raises(UserError, match=r"boxes and masks cannot follow"):
         under(text).check("image", in_pixels=True)

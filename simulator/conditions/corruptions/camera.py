@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.conditions.corruptions.corruption import F64, Corruption, cut, unit
+from simulator.conditions.corruptions.corruption import CROP224, F64, Corruption, cut, unit
 from simulator.conditions.corruptions.filters import gaussian
 from simulator.conditions.corruptions.sampling import mirrored_once, sampled
 from simulator.contract import U8
+from simulator.contract.warp import Size, Warp
 
 _LUMA = np.array((0.2126, 0.7152, 0.0722))
 
@@ -83,7 +84,7 @@ class GeometricDistortion(Corruption):
     """Moves pixels along the radius; a level is A, B and C of a lens's polynomial.
 
     A pixel at radius r comes from r (A r^3 + B r^2 + C r + 1 - A - B - C), where r is 1 in the
-    corners, so that every pixel has a source. Truth in pixels cannot follow yet.
+    corners, so that every pixel has a source; boxes and masks follow.
 
     Source:
         The form is ImageMagick's ``barrel``; the coefficients are those that Hendrycks' code has
@@ -103,15 +104,37 @@ class GeometricDistortion(Corruption):
 
     def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
         """Move the pixels; between them, bilinearly."""
-        a, b, c = self.level
-        height, width = rgb.shape[:2]
-        r = _radius(height, width)
-        factor = ((a * r + b) * r + c) * r + (1 - a - b - c)
-        y, x = (height - 1) / 2, (width - 1) / 2
-        rows = (np.arange(height)[:, None] - y) * factor + y
-        columns = (np.arange(width) - x) * factor + x
+        rows, columns = self._sources(*rgb.shape[:2])
         image = sampled(rgb.astype(np.float32), rows, columns, mirrored_once)
         return np.rint(image).astype(np.uint8)
+
+    def warp(self, size: Size) -> Warp | None:
+        """Return the movement; a point is followed by the inverse of the polynomial."""
+        if self.place == CROP224:
+            return None
+        height, width = size
+        middle = np.array([width, height]) / 2
+        corner = max(float(np.hypot(width - 1, height - 1)) / 2, 0.5)
+        new = np.linspace(0, 2, 4001)
+
+        def forward(points: F64) -> F64:
+            offset = points - middle
+            radius = np.hypot(*offset.T) / corner
+            gone = np.interp(radius, new * self._factor(new), new)
+            scale = np.divide(gone, radius, out=np.ones_like(radius), where=radius > 0)
+            return np.asarray(middle + offset * scale[:, None])
+
+        return Warp(np.stack(np.broadcast_arrays(*self._sources(height, width)), axis=-1), forward)
+
+    def _factor(self, r: F64) -> F64:
+        a, b, c = self.level
+        return np.asarray(((a * r + b) * r + c) * r + (1 - a - b - c))
+
+    def _sources(self, height: int, width: int) -> tuple[F64, F64]:
+        """The row and the column from which each pixel comes."""
+        factor = self._factor(_radius(height, width))
+        y, x = (height - 1) / 2, (width - 1) / 2
+        return (np.arange(height)[:, None] - y) * factor + y, (np.arange(width) - x) * factor + x
 
 
 def _radius(height: int, width: int) -> F64:

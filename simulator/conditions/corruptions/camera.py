@@ -114,7 +114,7 @@ class GeometricDistortion(Corruption):
             return None
         height, width = size
         middle = np.array([width, height]) / 2
-        corner = max(float(np.hypot(width - 1, height - 1)) / 2, 0.5)
+        corner = max(float(np.hypot(width - 1, height - 1)) / 2, 1.0)
         new = np.linspace(0, 2, 4001)
 
         def forward(points: F64) -> F64:

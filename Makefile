@@ -41,6 +41,7 @@ bench: install
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_sweep.py
 	$(BIN)/python tools/bench_detection.py
+	$(BIN)/python tools/bench_corruptions.py
 	$(BIN)/python tools/bench_latency.py
 	$(BIN)/python tools/bench_runtimes.py --out docs/runtimes-measured.md
 

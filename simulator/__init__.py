@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from simulator.latency.tail import tail
     from simulator.model.card import load as load_card
     from simulator.profile.load import load as load_profile
+    from simulator.robustness.run import robustness
 
 __all__ = [
     "Options",
@@ -34,6 +35,7 @@ __all__ = [
     "latency",
     "load_card",
     "load_profile",
+    "robustness",
     "sweep",
     "tail",
     "worst",
@@ -48,6 +50,7 @@ _PLACES = {
     "latency": ("simulator.latency.measure", "latency"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
+    "robustness": ("simulator.robustness.run", "robustness"),
     "sweep": ("simulator.experiments.sweep", "sweep"),
     "tail": ("simulator.latency.tail", "tail"),
     "worst": ("simulator.experiments.worst", "worst"),

@@ -24,6 +24,8 @@ COMMANDS = {
     "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
     "worst": "find the combination of options that loses most",
+    "robustness": "measure stacks under every condition of a suite",
+    "corrupt": "write a data set under conditions to disk",
     "latency": "time stacks one sample at a time, side by side",
     "tail": "measure accuracy when late answers count as wrong",
     "audit": "check several stacks and models against the rules of one document",

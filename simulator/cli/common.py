@@ -83,7 +83,7 @@ def suite(parser: argparse.ArgumentParser) -> None:
     add("--train", metavar="PROFILE", help="the training stack; default: the suite's own")
 
 
-def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
+def inputs(parser: argparse.ArgumentParser, model: bool = True, under: bool = True) -> None:
     """Add the model, the data, its subset and the condition."""
     add = parser.add_argument
     if model:
@@ -94,7 +94,8 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True) -> None:
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
-    condition(parser)
+    if under:
+        condition(parser)
 
 
 def condition(parser: argparse.ArgumentParser) -> None:
@@ -174,8 +175,8 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
         "workers": options.workers,
         "memory": options.memory,
         "progress": progress,
-        "under": options.under,
-        "trial": options.trial,
+        "under": getattr(options, "under", None),
+        "trial": getattr(options, "trial", 0),
         "executor": options.executor,
         "isolate": options.isolate,
     }

@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "explain": "simulator.experiments.explain:explain",
     "sweep": "simulator.experiments.sweep:sweep",
     "worst": "simulator.experiments.worst:worst",
+    "robustness": "simulator.robustness.run:robustness",
     "latency": "simulator.latency.measure:latency",
     "tail": "simulator.latency.tail:tail",
     "audit": "simulator.audit.run:audit",
@@ -35,6 +36,8 @@ EXPERIMENTS = {
 """The function that is called for each command."""
 
 
+BY_MODEL = ("sweep", "robustness")
+"""Commands that take several models, and leave a run for each."""
 _OURS = ("out", "resume", "workers", "progress", "report")
 """Arguments that this command gives."""
 
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         request = manifest["request"]
         command, arguments = request["command"], dict(request["arguments"])
         module, _, function = EXPERIMENTS[command].partition(":")
-        if command == "sweep":
+        if command in BY_MODEL:
             arguments["models"] = [arguments.pop("model")]
         job = getattr(importlib.import_module(module), function)
         _check(job, arguments)
@@ -122,4 +125,4 @@ def _reported(folder: Path, command: str, report: Report, note: Callable[[str], 
 
     complete(folder, report, note)
     found = Result(read_summary(folder)[1], folder)
-    return [found] if command == "sweep" else found
+    return [found] if command in BY_MODEL else found

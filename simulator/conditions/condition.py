@@ -11,12 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from simulator.contract.passes import Request
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes, generator
+from simulator.contract.warp import Size, Warp, WarpOf
 from simulator.entry_points import Table
 from simulator.errors import UserError
 
@@ -33,6 +34,8 @@ class Condition(ABC):
         summary: one line, for reports.
         acts_on: a boundary between the steps of a chain, or ``weights``.
         modality: the modality that it is for; None for every modality.
+        moves: whether what a sample shows gets another place or size in it, so that truth in
+            pixels has to follow.
         has_chance: whether it is random, so that trials differ.
         examples: valid parameters, as written after the colon, for the conformance suite; at least
             two, where the condition has parameters.
@@ -42,6 +45,7 @@ class Condition(ABC):
     summary: ClassVar[str]
     acts_on: ClassVar[Boundary | str]
     modality: ClassVar[str | None] = None
+    moves: ClassVar[bool] = False
     has_chance: ClassVar[bool] = False
     examples: ClassVar[tuple[str, ...]] = ()
 
@@ -71,6 +75,21 @@ class Condition(ABC):
     def open(self) -> Disturb:
         """Return the function that changes a value; only for conditions between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
+
+    def warp(self, size: Size) -> Warp | None:
+        """Return where the pixels of an image go, so that boxes and masks follow.
+
+        Args:
+            size: rows and columns of the image.
+
+        Returns:
+            None where truth cannot follow; then a condition that ``moves`` is refused for it.
+        """
+        return None
+
+    def memory(self, source: Any) -> int:
+        """Return roughly how many bytes it needs for a sample; 0 if that is little."""
+        return 0
 
     def requests(self, trial: int) -> list[Request]:
         """Return the passes that change the artifact; only for conditions on the weights."""
@@ -111,6 +130,10 @@ class Disturbance(Recipe):
 
         return apply
 
+    def memory(self, source: Any) -> int:
+        """Return what the condition needs."""
+        return self.condition.memory(source)
+
     def words(self) -> str:
         """Return the condition, and the trial where there is chance in it."""
         trial = f" trial {self.trial}" if self.condition.has_chance else ""
@@ -129,12 +152,28 @@ class Under:
     condition: Condition
     trial: int = 0
 
-    def check(self, modality: str) -> None:
+    @property
+    def warp(self) -> WarpOf | None:
+        """Where the pixels of an image go; None where they stay, or truth cannot follow."""
+        movement = self.condition.warp if self.condition.moves else None
+        known = movement is not None and movement((2, 2)) is not None
+        return cast("WarpOf", movement) if known else None
+
+    def check(self, modality: str, *, in_pixels: bool) -> None:
         """Refuse samples that the condition is not for.
 
+        Args:
+            modality: of the samples.
+            in_pixels: whether answers and truth are places in a sample.
+
         Raises:
-            UserError: the condition is for another modality.
+            UserError: the condition is for another modality, or moves what they are about.
         """
+        if self.condition.moves and in_pixels and self.warp is None:
+            raise UserError(
+                f"--under {self.condition.text}: it moves what an image shows, and boxes and masks "
+                "cannot follow; it is for models whose answer is not a place"
+            )
         wanted = self.condition.modality
         if wanted not in (None, modality):
             raise UserError(

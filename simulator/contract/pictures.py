@@ -213,22 +213,23 @@ class ImageWriter(ABC):
         return self._png(_checked_pixels(pixels))
 
     @final
-    def jpeg(self, rgb: U8, quality: int, orientation: int = 1) -> bytes:
+    def jpeg(self, rgb: U8, quality: int, orientation: int = 1, *, optimize: bool = False) -> bytes:
         """Return the bytes of a JPEG file with 4:2:0 chroma.
 
         Args:
             rgb: (H, W, 3) uint8.
             quality: libjpeg's quality, 1 to 100.
             orientation: the EXIF orientation, 1 to 8; 1 writes no EXIF.
+            optimize: compute Huffman tables for this image; the pixels are the same.
         """
-        return self._jpeg(_checked_pixels(rgb), quality, orientation)
+        return self._jpeg(_checked_pixels(rgb), quality, orientation, optimize)
 
     @abstractmethod
     def _png(self, pixels: U8) -> bytes:
         """Return a PNG file; the pixels are C-contiguous."""
 
     @abstractmethod
-    def _jpeg(self, rgb: U8, quality: int, orientation: int) -> bytes:
+    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool) -> bytes:
         """Return a JPEG file; the pixels are C-contiguous."""
 
 

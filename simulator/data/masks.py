@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from simulator import registry
 from simulator.contract import MaskReader, Stage
+from simulator.contract.warp import WarpOf
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
@@ -151,6 +152,33 @@ class ArrayMask(MaskTruth):
 
     def _read(self) -> Indices:
         return self.mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MovedMask(MaskTruth):
+    """A mask whose pixels follow those of its image; a new pixel is not judged.
+
+    Attributes:
+        mask: of the image as it was.
+        warp: where its pixels go.
+    """
+
+    mask: MaskTruth
+    warp: WarpOf
+
+    def digest(self) -> str | None:
+        """Return the digest of the mask as it was: its condition is recorded elsewhere."""
+        return self.mask.digest()
+
+    def _read(self) -> Indices:
+        before = self.mask.read()
+        height, width = before.shape
+        sources = np.rint(self.warp((height, width)).sources).astype(np.int64)
+        rows, columns = sources[..., 0], sources[..., 1]
+        inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+        found = np.full(before.shape, IGNORE, np.uint8)
+        found[inside] = before[rows[inside], columns[inside]]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

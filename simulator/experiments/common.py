@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from simulator import checkout, machine, registry
@@ -17,7 +20,7 @@ from simulator.pipeline import recorded
 from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
 from simulator.pipeline.plan import Arm, Plan
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.pipeline.walk import Walk, Watch
 from simulator.profile import axes
 from simulator.profile.implementations import choose
@@ -33,6 +36,8 @@ Pixels = Literal["own", "train"]
 """Whose pixel part a deployment stack has."""
 TRAIN = "train"
 """The name, in records, of the stack that the others are compared with."""
+ONLY = SIDES[1]
+"""The name of the stack in a run of one profile."""
 COMBINED = "combined"
 """The name of the column that holds a suite's ``combined`` option, and of that option."""
 
@@ -98,6 +103,42 @@ def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[s
     if problems:
         raise ProfileError(list(dict.fromkeys(problems)))
     return found
+
+
+def load_stacks(
+    profiles: Sequence[str], train: str | None, deploy: str | None, overrides: Sequence[str]
+) -> dict[str, Chosen]:
+    """Load the stacks of an experiment: a pair, one profile, or several by their own names.
+
+    Args:
+        profiles: paths or names; empty for a pair.
+        train: the training stack of a pair.
+        deploy: the deployment stack of a pair.
+        overrides: ``STACK.KEY=VALUE``.
+
+    Raises:
+        ProfileError: with all problems of all profiles.
+        UserError: neither a pair nor a profile was given, or an override names none of them.
+    """
+    if train is not None and deploy is not None and not profiles:
+        return stacks_of({"train": train, "deploy": deploy}, overrides)
+    if train is not None or deploy is not None or not profiles:
+        raise UserError("give --profile, once or more, or both --train and --deploy")
+    if len(profiles) == 1:
+        return stacks_of({ONLY: profiles[0]}, overrides)
+    found: dict[str, str] = {}
+    for reference in profiles:
+        stem = re.sub(r"\.ya?ml$", "", Path(reference).name)
+        plain = re.sub(r"[^\w-]+", "_", stem)
+        numbered = (f"{plain}-{number}" for number in count(2))
+        name = next(one for one in chain([plain], numbered) if one not in found)
+        found[name] = reference
+    return stacks_of(found, overrides)
+
+
+def pair_for(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:
+    """The profiles that a stack's calibration may refer to as ``train`` and ``deploy``."""
+    return sides if set(sides) == set(SIDES) else {"train": chosen, "deploy": chosen}
 
 
 def chosen(reference: str, changes: Sequence[str]) -> Chosen:

@@ -115,12 +115,19 @@ class Gallery:
                 for label, before, after in pair.see(walk, self.prefix):
                     seen.maps.append((pair, label, before, after))
 
-    def levels(self, tensor: Array) -> NDArray[np.float64]:
-        """Return (H, W, 3) RGB levels on 0-255: the normalization of the training stack undone."""
-        rows = tensor[0].transpose(1, 2, 0) if self.input.layout == "NCHW" else tensor[0]
-        mean, std = self.statistics
-        levels: NDArray[np.float64] = rows.astype(np.float64) * std + mean
-        return levels if self.input.order == "rgb" else levels[..., ::-1]
+
+def levels(tensor: Array, card: Any, mean_std: tuple[Array, Array]) -> NDArray[np.float64]:
+    """Return (H, W, 3) RGB levels on 0-255 of a network's input.
+
+    Args:
+        tensor: with a batch of 1.
+        card: the ``input`` section of the model card.
+        mean_std: (3,) on 0-255, of the normalization that is undone.
+    """
+    rows = tensor[0].transpose(1, 2, 0) if card.layout == "NCHW" else tensor[0]
+    mean, std = mean_std
+    found: NDArray[np.float64] = rows.astype(np.float64) * std + mean
+    return found if card.order == "rgb" else found[..., ::-1]
 
 
 def gallery(
@@ -272,13 +279,13 @@ def _drawn(
 
 
 def _show(plan: Gallery, found: _Entry, name: str, tensor: Array, base: Array | None) -> None:
-    levels = plan.levels(tensor)
-    shown, clipped, lost = eight_bits(levels)
+    values = levels(tensor, plan.input, plan.statistics)
+    shown, clipped, lost = eight_bits(values)
     middle = window(shown)
     if middle.shape != shown.shape:
         found.entry["window"] = list(middle.shape[:2])
     path = found.put(name, middle)
-    of = f"of its {levels.size:,} values"
+    of = f"of its {values.size:,} values"
     if clipped:
         words = f"{name}: {clipped:,} {of} are outside 0 to 255 and are clipped in its picture"
         found.entry["notes"].append(words)

@@ -21,7 +21,6 @@ from simulator.experiments.session import Progress, Session
 from simulator.pipeline.isolation import Isolate
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
-from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
@@ -241,7 +240,6 @@ class Job:
         places: dict[str, Callable[[str], Path]] = {
             "train": find,
             "deploy": find,
-            "suite": lambda name: load_suite(name).path,
             "model": Path,
             "data": Path,
         }

@@ -140,9 +140,9 @@ def _merged(
     for at, (pair, watch) in enumerate(zip(pairs, watches, strict=True)):
         for stack in pair:
             arm = replace(session.arm(stack.side), stack=f"{at}/{stack.side}")
-            arms[arm] = session.builder.disturbed(stack.chain)
+            arms[arm] = session.disturbed(stack.chain)
         asides |= watch.asides()
-    beside = {name: session.builder.disturbed(chain) for name, chain in asides.items()}
+    beside = {name: session.disturbed(chain) for name, chain in asides.items()}
     groups = tuple(watch.arms for watch in watches)
     return plan(arms, TaskJudge(session.card.task, groups), beside)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from simulator.closing import Closing
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
+from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
-from simulator.errors import DataError, UserError
+from simulator.errors import DataError, SampleError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
@@ -161,16 +162,19 @@ class Session(Closing):
         self.show.say("preparing the model and the data")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         if under:
-            under.check(self.card.modality.name)
+            under.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
         self.source = check(self.card)
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         self.dataset: Dataset = subset(whole, limit, seed)
+        if under and under.warp and task.in_pixels:
+            self.dataset = replace(self.dataset, items=self.moved(under.warp))
         self.seed, self.limit = seed, limit
         workers = workers or os.cpu_count() or 1
+        self.under = under
         self.builder = StackBuilder(
-            self.card, self.source, self.dataset, seed, self.show.say, under, isolate
+            self.card, self.source, self.dataset, seed, self.show.say, isolate
         )
         self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
@@ -186,11 +190,6 @@ class Session(Closing):
         return self.executor.workers
 
     @property
-    def under(self) -> Under | None:
-        """The condition that every stack is under; None where there is none."""
-        return self.builder.under
-
-    @property
     def condition(self) -> ConditionDescription | None:
         """The condition as results describe it; None where there is none."""
         if self.under is None:
@@ -202,13 +201,18 @@ class Session(Closing):
         self.show.say("preparing the stacks")
         return [self.stack(variant) for variant in variants]
 
-    def stack(self, variant: Variant) -> Stack:
+    def stack(self, variant: Variant, under: Under | None = None) -> Stack:
         """Build one stack.
+
+        Args:
+            variant: the stack.
+            under: the condition that it is under; by default the session's.
 
         Raises:
             ModelError: the model does not fit the stack.
         """
-        return self.builder.stack(variant.name, variant.chosen, variant.pair)
+        under = under or self.under
+        return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
 
     def require_truth(self) -> None:
         """Refuse samples without ground truth, before anything is run.
@@ -232,18 +236,36 @@ class Session(Closing):
             asides: further chains, which run only when a watch function asks for them.
         """
         merged = plan(
-            {self.arm(stack.side): self.builder.disturbed(stack.chain) for stack in stacks},
+            {self.arm(stack.side): self.disturbed(stack.chain) for stack in stacks},
             TaskJudge(self.card.task, (tuple(range(len(stacks))),)),
-            {name: self.builder.disturbed(chain) for name, chain in (asides or {}).items()},
+            {name: self.disturbed(chain) for name, chain in (asides or {}).items()},
         )
         self.show.planned(merged)
         return merged
 
     def arm(self, stack: str) -> Arm:
         """Return the arm of a stack, under the condition of the session."""
-        if self.under is None:
-            return Arm(stack)
-        return Arm(stack, self.under.condition.text, self.under.trial)
+        return arm_of(stack, self.under)
+
+    def moved(self, warp: WarpOf) -> tuple[Item, ...]:
+        """Return the samples with truth that follows the pixels of their images."""
+        modality, task = self.card.modality, self.card.task
+
+        def one(item: Item) -> Item:
+            def size() -> Size:
+                image = modality.read(item.name, item.path)
+                return image.height, image.width
+
+            try:
+                return replace(item, truth=item.truth and task.moved(item.truth, warp, size))
+            except SampleError:  # it cannot be read, and is skipped when its turn comes
+                return item
+
+        return tuple(map(one, self.dataset.items))
+
+    def disturbed(self, chain: Chain) -> Chain:
+        """Return a chain with the session's condition inserted, if it acts between two steps."""
+        return self.under.disturbed(chain) if self.under else chain
 
     def run(
         self,
@@ -252,7 +274,7 @@ class Session(Closing):
         before: Sequence[Done] = (),
         watch: Watch | None = None,
     ) -> list[Done]:
-        """Run every sample through a plan.
+        """Run every sample through a plan, and return all results; see :meth:`stream`.
 
         Args:
             merged: the plan of all stacks.
@@ -267,27 +289,51 @@ class Session(Closing):
             DataError: every sample was skipped.
         """
         done = list(before)
+        for result in self.stream(merged, len(done), watch):
+            keep(result)
+            done.append(replace(result, seen=None))
+        if all(result.skipped for result in done):
+            raise self.nothing_ran(done[0].item.name, done[0].skipped)
+        return done
+
+    def stream(self, merged: Plan, start: int, watch: Watch | None = None) -> Iterator[Done]:
+        """Run samples through a plan; nothing of a result is kept here.
+
+        Args:
+            merged: the plan of all stacks.
+            start: the first sample to run.
+            watch: called for every sample that was not skipped.
+
+        Yields:
+            The results of the samples, in order.
+        """
+        items = self.dataset.items
         self.show.say("running")
-        results = self.executor.run(merged, self.dataset.items[len(done) :], watch)
+        results = self.executor.run(merged, items[start:], watch)
         try:
-            for result in results:
-                keep(result)
-                done.append(replace(result, seen=None))
-                self.show.advance(len(done), len(self.dataset.items))
+            for number, result in enumerate(results, start + 1):
+                yield result
+                self.show.advance(number, len(items))
         finally:
             if isinstance(results, Generator):  # end its threads before what they use is closed
                 results.close()
-        if all(result.skipped for result in done):
-            raise DataError(
-                f"{self.dataset.root}: none of {self.files.count(len(done))} could go through "
-                f"every stack; the first: {done[0].item.name}: {done[0].skipped}"
-            )
-        return done
+
+    def nothing_ran(self, first: str, why: str | None) -> DataError:
+        """Return the error of a run whose samples were all skipped."""
+        return DataError(
+            f"{self.dataset.root}: none of {self.files.count(len(self.dataset.items))} could go "
+            f"through every stack; the first: {first}: {why}"
+        )
 
     def close(self) -> None:
         """Stop hashing, and close every runtime."""
         self.digests.close()
         self.builder.close()
+
+
+def arm_of(stack: str, under: Under | None) -> Arm:
+    """Return the arm of a stack under a condition."""
+    return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
 
 
 def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:

@@ -83,7 +83,7 @@ def sweep(
                 raise UserError(f"two model cards are called {name!r}; rename one")
             job.refuse_taken(folder)
             session.require_truth()
-            asked = job.request(suite=suite, train=train)
+            asked = job.request(suite=str(loaded.path.resolve()), train=train)
             results.append(_Sweep(job, session, loaded, base, tried, asked).run(folder))
     return results
 

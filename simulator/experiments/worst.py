@@ -78,7 +78,7 @@ def worst(
         with job.session() as session:
             first = _combined(base, columns, ())
             folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
-            asked = job.request(suite=suite, train=train)
+            asked = job.request(suite=str(loaded.path.resolve()), train=train)
             job.refuse_taken(folder)
             held.enter_context(locked(folder, session.show.note))
             _mark(folder, {"request": asked}, "running")

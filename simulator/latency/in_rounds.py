@@ -138,7 +138,7 @@ def _measure(
 ) -> list[Round]:
     sides, samples = [stack.side for stack in live], [item.name for item in items]
     measured = rounds.kept(run.folder, sides, samples)
-    chains = [session.builder.disturbed(stack.chain) for stack in live]
+    chains = [session.disturbed(stack.chain) for stack in live]
     stream = SingleStream(session.executor, chains, items, session.seed)
     each, total = len(live) * len(items), policy.max_rounds * len(live) * len(items)
     if not policy.enough(of_rounds(measured, len(live)) if measured else []):

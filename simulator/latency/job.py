@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -12,13 +10,12 @@ from simulator.analysis import gate
 from simulator.contract import Stage
 from simulator.digests import sha256
 from simulator.errors import UserError
-from simulator.experiments.common import manifest, refuse_missing, stacks_of
+from simulator.experiments.common import manifest, pair_for, refuse_missing
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session, Variant
-from simulator.experiments.summary import SIDES
 from simulator.latency.recorded import check_table
 from simulator.pipeline import recorded
-from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 
@@ -26,39 +23,6 @@ LOCATIONS = ("profiles", "train", "deploy", "times")
 """Arguments that are paths; the manifest describes the content of these files elsewhere."""
 LARGEST = 1e9
 """The limit for milliseconds (11 days), seconds, minutes and arrivals per second."""
-ONLY = SIDES[1]
-"""The name of the stack in a run of one profile."""
-
-
-def load_stacks(
-    profiles: Sequence[str], train: str | None, deploy: str | None, overrides: Sequence[str]
-) -> dict[str, Chosen]:
-    """Load the stacks of a timed experiment: a pair, one profile, or several by their own names.
-
-    Args:
-        profiles: paths or names; empty for a pair.
-        train: the training stack of a pair.
-        deploy: the deployment stack of a pair.
-        overrides: ``STACK.KEY=VALUE``.
-
-    Raises:
-        ProfileError: with all problems of all profiles.
-        UserError: neither a pair nor a profile was given, or an override names none of them.
-    """
-    if train is not None and deploy is not None and not profiles:
-        return stacks_of({"train": train, "deploy": deploy}, overrides)
-    if train is not None or deploy is not None or not profiles:
-        raise UserError("give --profile, once or more, or both --train and --deploy")
-    if len(profiles) == 1:
-        return stacks_of({ONLY: profiles[0]}, overrides)
-    found: dict[str, str] = {}
-    for reference in profiles:
-        stem = re.sub(r"\.ya?ml$", "", Path(reference).name)
-        plain = re.sub(r"[^\w-]+", "_", stem)
-        numbered = (f"{plain}-{number}" for number in count(2))
-        name = next(one for one in chain([plain], numbered) if one not in found)
-        found[name] = reference
-    return stacks_of(found, overrides)
 
 
 def positive(option: str, value: float) -> None:
@@ -165,7 +129,7 @@ def timed_job(
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
         stacks = session.stacks(
-            [Variant(side, chosen, _pair(sides, chosen)) for side, chosen in sides.items()]
+            [Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()]
         )
         start = manifest(stacks, session, overrides) | {
             "request": asked,
@@ -178,8 +142,3 @@ def timed_job(
             summary = judged(found, rules, took | {"under": session.condition}, undecided)
             run.finish(summary, took)
     return Result(summary, folder)
-
-
-def _pair(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:
-    """The profiles that a stack's calibration may refer to as ``train`` and ``deploy``."""
-    return sides if set(sides) == set(SIDES) else {"train": chosen, "deploy": chosen}

@@ -9,6 +9,7 @@ from typing import Unpack
 
 from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
+from simulator.experiments.common import load_stacks
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.latency import job as timing
@@ -80,7 +81,7 @@ def latency(
         raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
     load = None if single else _load(Scenario(scenario), queries, seconds, qps, deadline_ms)
     under_load = None if load is None else UnderLoad(load)
-    sides = timing.load_stacks(profiles, train, deploy, overrides)
+    sides = load_stacks(profiles, train, deploy, overrides)
     if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
         options["limit"] = max(1, queries // ROUNDS)
     job = Job("latency", model, options)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, cast
 
 from simulator.errors import UserError
+from simulator.experiments.common import load_stacks
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
@@ -81,7 +82,7 @@ def tail(
         Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
     """
     _check(deadlines_ms, rounds, max_rounds, max_minutes)
-    sides = timing.load_stacks(profiles, train, deploy, overrides)
+    sides = load_stacks(profiles, train, deploy, overrides)
 
     def policy(samples: int) -> RoundPolicy:
         if rounds == "auto":

@@ -126,7 +126,7 @@ class UnderLoad:
         logs = folder / LOGS / stack.side
         if (logs / SERVED).is_file():
             return Served.model_validate_json((logs / SERVED).read_bytes())
-        chain = session.builder.disturbed(stack.chain)
+        chain = session.disturbed(stack.chain)
         SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
         load = replace(self._load, samples=len(items), seed=session.seed)

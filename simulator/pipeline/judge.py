@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
+from simulator.contract.warp import WarpOf
 from simulator.tasks.task import Task
 
 
@@ -17,18 +19,24 @@ class TaskJudge:
         task: decides what counts as correct and as changed.
         groups: indices of arms that are compared with one another; the first of each group is the
             reference. Every arm is in one group.
+        warps: for each group where a condition moves the pixels of an image, and truth with them;
+            empty where none does.
     """
 
     task: Task
     groups: tuple[tuple[int, ...], ...]
+    warps: tuple[WarpOf | None, ...] = ()
 
     def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
         """Return a record for each prediction; the ground truth is loaded once per sample."""
         known = self.task.opened(truth, source)
         records: dict[int, dict[str, Any]] = {}
-        for group in self.groups:
-            first = predictions[group[0]]
+        for group, warp in zip_longest(self.groups, self.warps):
+            first, own = predictions[group[0]], known
+            if warp is not None and truth is not None and self.task.in_pixels:
+                moved = self.task.moved(truth, warp, lambda: (source.height, source.width))
+                own = self.task.opened(moved, source)
             for arm in group:
                 one = predictions[arm]
-                records[arm] = self.task.record(one, known) | self.task.change(first, one, known)
+                records[arm] = self.task.record(one, own) | self.task.change(first, one, own)
         return [records[arm] for arm in range(len(predictions))]

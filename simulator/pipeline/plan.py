@@ -97,9 +97,23 @@ class Plan:
         return list(dict.fromkeys(stages)) if len(self.paths) > 1 else []
 
     def memory(self, source: Any) -> int:
-        """Return about how many bytes the arms need at most for a sample."""
-        used = {index for path in self.paths for index in path}
-        return sum(self.nodes[index].recipe.memory(source) for index in used)
+        """Return about how many bytes the arms need at most for a sample.
+
+        A value is dropped when all nodes that take it are done, as a walk does it.
+        """
+        used = sorted({index for path in self.paths for index in path})
+        left = {index: self.nodes[index].children for index in used}
+        sizes: dict[int, int] = {}
+        most = now = 0
+        for index in used:
+            sizes[index] = self.nodes[index].recipe.memory(source)
+            now += sizes[index]
+            most = max(most, now)
+            parent = self.nodes[index].parent
+            if parent is not None:
+                left[parent] -= 1
+                now -= 0 if left[parent] else sizes[parent]
+        return most
 
 
 def plan(

@@ -78,7 +78,6 @@ class StackBuilder:
         dataset: the evaluated samples; calibration may use them.
         seed: of the random choice of calibration samples.
         report: called with a line of text when a slow step begins.
-        under: the condition that every stack is under.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
     """
 
@@ -89,15 +88,14 @@ class StackBuilder:
         dataset: Dataset,
         seed: int,
         report: Report,
-        under: Under | None = None,
         isolate: str = "auto",
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
-        self.seed, self.report, self.under = seed, report, under
+        self.seed, self.report = seed, report
         self.runtimes = RuntimePool(isolate=isolate)
         self._effective: dict[str, Effective] = {}
 
-    def stack(self, side: str, chosen: Chosen, pair: Pair) -> Stack:
+    def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
 
         Args:
@@ -105,13 +103,15 @@ class StackBuilder:
             chosen: its profile and implementations.
             pair: the profiles called ``train`` and ``deploy``; calibration samples go through the
                 preprocessing of one of them.
+            under: the condition that it is under; its chain has none of it, its artifact may.
 
         Raises:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = chosen
         self._refuse_other_samples(profile)
-        self._refuse_recorded(side, chosen)
+        if under:
+            refuse_recorded(side, chosen, under)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, chosen, found)
         before = self._before(profile, choices)
@@ -120,7 +120,7 @@ class StackBuilder:
         if profile.spec.precision.quantizer:
             self.report(f"{side}: INT8 artifact (quantized once, then cached)")
             feeds, notices = self._feeds(profile, pair)
-        after = self.under.requests() if self.under else ()
+        after = under.requests() if under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
@@ -138,10 +138,6 @@ class StackBuilder:
         recipes = self.card.modality.front_end(profile, choices, self.card.spec)
         return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
 
-    def disturbed(self, chain: Chain) -> Chain:
-        """Return a chain with the session's condition inserted, if it acts between two steps."""
-        return self.under.disturbed(chain) if self.under else chain
-
     def close(self) -> None:
         """Close every runtime."""
         self.runtimes.close()
@@ -153,17 +149,6 @@ class StackBuilder:
                 f"{profile.name} takes {profile.spec.modality}s, and "
                 f"{self.card.path} is of a model that takes {modality.name}s"
             )
-
-    def _refuse_recorded(self, side: str, chosen: Chosen) -> None:
-        """Refuse a condition where a stack was recorded: it cannot act there."""
-        if self.under is None:
-            return
-        for stage in (Stage.DECODE, Stage.RUNTIME):
-            if recorded.recording(*chosen, stage):
-                raise UserError(
-                    f"--under {self.under.condition.text}: {side} was recorded on a device, so the "
-                    "condition cannot act on it; leave out --under, or use a stack that runs here"
-                )
 
     def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
         found = recorded.recording(profile, choices, Stage.DECODE)
@@ -283,6 +268,20 @@ class StackBuilder:
             self.runtimes,
         )
         return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
+
+
+def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
+    """Refuse a condition where a stack was recorded: it cannot act there.
+
+    Raises:
+        UserError: it was.
+    """
+    for stage in (Stage.DECODE, Stage.RUNTIME):
+        if recorded.recording(*chosen, stage):
+            raise UserError(
+                f"--under {under.condition.text}: {side} was recorded on a device, so the "
+                "condition cannot act on it; leave out --under, or use a stack that runs here"
+            )
 
 
 def _zeros(feed: Feed) -> Array:

@@ -74,6 +74,10 @@ class StageError(SampleError):
         self.stage, self.reason = stage, str(reason)
 
 
+TWINS = 32
+"""How many inputs are kept in case another node gets an equal one; the oldest is dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Twin:
     """A recipe's input and value, kept in case another node gets an equal input."""
@@ -182,6 +186,8 @@ class Walk:
         known = self._twins.get(key)
         if known is None or not np.array_equal(known.given, given):
             known = self._twins[key] = _Twin(given, *self._timed(apply, given, context))
+            if len(self._twins) > TWINS:
+                del self._twins[next(iter(self._twins))]
         return known.value, known.ns
 
     def _timed(self, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:

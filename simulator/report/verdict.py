@@ -14,6 +14,7 @@ from simulator.report.words import (
     count,
     given_deadlines,
     interval,
+    is_significant,
     named,
     points,
     ranked,
@@ -22,6 +23,7 @@ from simulator.report.words import (
 )
 from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
 from simulator.results.pair import PairSummary
+from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
 from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -175,6 +177,36 @@ def _worst(summary: WorstSummary) -> _Told:
     return _Told([f"{lost} by {picks}."])
 
 
+def _robustness(summary: RobustnessSummary) -> _Told:
+    """Which conditions cost another stack more than the first one."""
+    name = title(summary.task, summary.metric)
+    first, *_ = summary.stacks
+    lost, costliest = [], (0.0, "")
+    for side, by in summary.interaction.items():
+        found = {condition: one for condition, one in by.items() if is_significant(one)}
+        worse = {condition: one.value or 0.0 for condition, one in found.items()}
+        worse = {condition: value for condition, value in worse.items() if value < 0}
+        several = count(len(by), "condition")
+        if worse:
+            most = min(worse, key=lambda one: worse[one])
+            costliest = min(costliest, (worse[most], most))
+            lost.append(
+                f"{side} loses more than {first} under {len(worse)} of {several} (Holm), most "
+                f"under {most}: {-100 * worse[most]:.2f} points of {name} more."
+            )
+        else:
+            lost.append(
+                f"Under none of {several} does {side} lose more than {first} beyond chance (Holm)."
+            )
+    means = [
+        f"{side} {share(stack.mnci.value)}" for side, stack in summary.stacks.items() if stack.mnci
+    ]
+    if means:
+        lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
+    level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
+    return _Told(lost, next=f"simulate explain --under {level}." if level else None)
+
+
 def _latency(summary: LatencySummary | LoadSummary) -> _Told:
     lost = []
     for side, rows in summary.latency_ms.items():
@@ -282,6 +314,7 @@ _COMMANDS: dict[str, Callable[[Any], _Told]] = {
     "explain": _explain,
     "sweep": _sweep,
     "worst": _worst,
+    "robustness": _robustness,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

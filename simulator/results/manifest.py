@@ -116,6 +116,9 @@ class RunManifest(Typed):
     under: ConditionDescription | None = Field(
         default=None, description="the condition that every stack is under; None: there is none"
     )
+    conditions: list[ConditionDescription] | None = Field(
+        default=None, description="of robustness: what every stack was under, one by one"
+    )
     stacks: dict[str, StackDescription]
     request: Request | None = Field(default=None, description="None: part of another run")
     shared_stages: list[str] | None = Field(

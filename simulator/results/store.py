@@ -182,6 +182,11 @@ class RunWriter:
         except OSError as error:
             raise self._cannot(error) from error
 
+    def records(self) -> pa.Table:
+        """Return the records of all samples so far, in order."""
+        self._flush()
+        return self._table()
+
     def _table(self) -> pa.Table:
         if (self.folder / RECORDS).is_file():
             return read_table(self.folder / RECORDS, self._schema)

@@ -11,6 +11,7 @@ from simulator.errors import RunError
 from simulator.results.audits import AuditSummary, ReplaySummary
 from simulator.results.json_text import parse_json
 from simulator.results.pair import PairSummary
+from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import SCHEMA, Summary
 from simulator.results.suites import ExplainSummary, StepSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -24,6 +25,7 @@ SUMMARIES: Mapping[str, type[Summary]] = {
     "latency": LatencySummary,
     "load": LoadSummary,
     "tail": TailSummary,
+    "robustness": RobustnessSummary,
     "audit": AuditSummary,
     "replay": ReplaySummary,
 }

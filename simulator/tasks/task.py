@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 import pyarrow as pa
 from pydantic import BaseModel
 
+from simulator.contract.warp import Size, WarpOf
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
 from simulator.data.labels import Labels
@@ -101,6 +102,7 @@ class Task(ABC):
         columns: what its records hold, :data:`CHANGES` among them.
         kinds: the columns that count kinds of flips; ``flips`` of a comparison has their sums.
         needs_labels: whether a model card must name a label file.
+        in_pixels: whether answers and truth are places in the sample, as boxes and masks are.
         several: whether :meth:`decode` takes the outputs of several inferences.
         resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
@@ -118,6 +120,7 @@ class Task(ABC):
     columns: ClassVar[tuple[pa.Field, ...]]
     kinds: ClassVar[tuple[str, ...]] = ()
     needs_labels: ClassVar[bool] = False
+    in_pixels: ClassVar[bool] = False
     several: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     Output: ClassVar[type[BaseModel]] = Section
@@ -251,6 +254,16 @@ class Task(ABC):
             return truth
         text = json.dumps(truth, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def moved(self, truth: Any, warp: WarpOf, size: Callable[[], Size]) -> Any:
+        """Return a truth that follows the pixels of its image; only where :attr:`in_pixels`.
+
+        Args:
+            truth: what people have annotated; not None.
+            warp: where the pixels of an image go.
+            size: returns the image's rows and columns.
+        """
+        raise NotImplementedError(f"{self.name} is not about places in an image")
 
     def opened(self, truth: Any, source: Any = None) -> Any:
         """Return a truth ready for :meth:`record` and :meth:`change`; called once a sample.

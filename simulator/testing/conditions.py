@@ -6,7 +6,7 @@ import json
 import pickle
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,22 +140,26 @@ class Subject:
     Attributes:
         kind: its class.
         examples: the condition with each of its examples.
-        places: one for each modality whose samples it disturbs.
+        places: where it acts; at each one for each modality whose samples it disturbs.
     """
 
     kind: type[Condition]
     examples: tuple[Condition, ...]
-    places: tuple[Place, ...]
+    places: Mapping[Boundary | str, tuple[Place, ...]]
 
     @property
     def first(self) -> Condition:
         """The condition with its first example."""
         return self.examples[0]
 
+    def at(self, condition: Condition) -> tuple[Place, ...]:
+        """Return the places of one example."""
+        return self.places[condition.acts_on]
+
     def each(self) -> Iterator[tuple[Condition, Place, int]]:
         """Take every example at every place with every sample."""
         for condition in self.examples:
-            for place in self.places:
+            for place in self.at(condition):
                 for sample in range(place.samples):
                     yield condition, place, sample
 
@@ -167,8 +171,9 @@ def it_says_what_it_is(subject: Subject) -> None:
         own.summary.strip() and "\n" not in own.summary, "a summary in one line expected, got none"
     )
     known = (*BOUNDARIES, WEIGHTS)
-    told = f"acts_on {', '.join(known)} expected, got {own.acts_on!r}"
-    expect(own.acts_on in known, told)
+    for condition in subject.examples:
+        told = f"acts_on {', '.join(known)} expected, got {condition.acts_on!r}"
+        expect(condition.acts_on in known, told)
     distinct = len(set(own.examples)) == len(own.examples)
     expect(distinct, f"different examples expected, got {own.examples}")
 
@@ -208,7 +213,7 @@ def it_travels(subject: Subject) -> None:
     back = pickle.loads(pickle.dumps(subject.first))
     told = f"{subject.first.identity()} expected, got {back.identity()}"
     expect(back.identity() == subject.first.identity(), told)
-    for place in subject.places:
+    for place in subject.at(subject.first):
         one, other = (place.after(condition, place.before(0), 0, 0)
                       for condition in (subject.first, back))  # fmt: skip
         same = place.content(one) == place.content(other)
@@ -265,7 +270,7 @@ def the_kind_is_kept(subject: Subject) -> None:
 def the_network_can_go_on(subject: Subject) -> None:
     """The steps behind it run, and the network gets what its card says."""
     for condition in subject.examples:
-        for place in subject.places:
+        for place in subject.at(condition):
             problem = place.misfit(condition)
             expect(problem is None, f"{condition.text}: {problem}")
 
@@ -273,7 +278,7 @@ def the_network_can_go_on(subject: Subject) -> None:
 def something_happens(subject: Subject) -> None:
     """Of each example at least one sample in some trial is changed."""
     for condition in subject.examples:
-        for place in subject.places:
+        for place in subject.at(condition):
             changed = any(
                 place.content(place.after(condition, place.before(sample), sample, trial))
                 != place.content(place.before(sample))
@@ -324,22 +329,26 @@ def prove_condition(what: str | type[Condition]) -> list[Verdict]:
             "docs/conformance.md"
         )
     with tempfile.TemporaryDirectory() as folder:
-        places = tuple(_places(own, Path(folder)))
-        if not places:
-            raise UserError(f"{own.name}: no specimen of a modality has a {own.acts_on}")
+        places = {}
+        for number, acts_on in enumerate(dict.fromkeys(one.acts_on for one in examples)):
+            below = Path(folder) / str(number)
+            below.mkdir()
+            places[acts_on] = tuple(_places(own, acts_on, below))
+            if not places[acts_on]:
+                raise UserError(f"{own.name}: no specimen of a modality has a {acts_on}")
         subject = Subject(own, examples, places)
         return [verdict(check, subject) for check in CONDITION_CHECKS]
 
 
-def _places(own: type[Condition], folder: Path) -> Iterator[Place]:
+def _places(own: type[Condition], acts_on: Boundary | str, folder: Path) -> Iterator[Place]:
     for modality in _modalities(own):
         below = folder / modality.name
         below.mkdir()
         one = way(modality, below)
-        if own.acts_on == WEIGHTS:
+        if acts_on == WEIGHTS:
             yield InTheFile(one.card.model, below)
-        elif isinstance(own.acts_on, Boundary) and one.has(own.acts_on):
-            yield Between(one, own.acts_on)
+        elif isinstance(acts_on, Boundary) and one.has(acts_on):
+            yield Between(one, acts_on)
 
 
 def _modalities(own: type[Condition]) -> list[Modality]:

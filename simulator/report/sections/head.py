@@ -13,6 +13,7 @@ from simulator.report.verdict import WORDS, verdict
 from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.pair import PairSummary
+from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Gate, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
@@ -140,6 +141,15 @@ def _worst(summary: WorstSummary) -> tuple[str, str]:
     )
 
 
+def _robustness(summary: RobustnessSummary) -> tuple[str, str]:
+    first, *others = summary.stacks
+    than = f"Do {' and '.join(others)} lose more than {first}" if others else f"Does {first} lose"
+    return (
+        f"{summary.model} under {summary.suite}",
+        f"{than} of {summary.model}'s quality under the conditions of {summary.suite}?",
+    )
+
+
 def _latency(summary: LatencySummary | LoadSummary) -> tuple[str, str]:
     names = " and ".join(summary.stacks)
     return (
@@ -170,6 +180,7 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "explain": _explain,
     "sweep": _sweep,
     "worst": _worst,
+    "robustness": _robustness,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

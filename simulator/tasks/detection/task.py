@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from simulator.contract import Array
+from simulator.contract.warp import Size, WarpOf
 from simulator.data.truth import Boxes
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
@@ -22,6 +23,7 @@ from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.figures import DetectionFlips
 from simulator.tasks.detection.matching import change
 from simulator.tasks.detection.metric import METRICS, Ranking, evaluate, of_classes
+from simulator.tasks.detection.moving import moved
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
 from simulator.tasks.detection.view import DetectionView
@@ -41,6 +43,7 @@ class Detection(ImageTask):
     """Boxes of the objects in an image; its truth is a :class:`Boxes`, or None."""
 
     name = "detection"
+    in_pixels = True
     unit = "object"
     metrics = ("mAP", "AP50", "AP75")
     kinds = ("lost", "gained", "moved", "relabelled")
@@ -95,6 +98,10 @@ class Detection(ImageTask):
         arrays = (truth.xywh, truth.classes, truth.crowd, truth.area, truth.difficult)
         content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+    def moved(self, truth: Boxes, warp: WarpOf, size: Callable[[], Size]) -> Boxes:
+        """Return the boxes around where their outlines go, within the image; see :func:`moved`."""
+        return moved(truth, warp, truth.size or size())
 
     def opened(self, truth: Boxes | None, source: Any = None) -> Boxes | None:
         """Check the annotated size against the image's.

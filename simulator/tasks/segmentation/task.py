@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from simulator.contract import U8, Array
-from simulator.data.masks import IGNORE, ArrayMask, MaskTruth
+from simulator.contract.warp import Size, WarpOf
+from simulator.data.masks import IGNORE, ArrayMask, MaskTruth, MovedMask
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.image_task import ImageTask
@@ -42,6 +43,7 @@ class Segmentation(ImageTask):
     """
 
     name = "segmentation"
+    in_pixels = True
     unit = "pixel"
     metrics = ("mIoU", "pixel_accuracy", "mean_accuracy")
     kinds = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
@@ -93,6 +95,10 @@ class Segmentation(ImageTask):
     def stamp(self, truth: MaskTruth | None) -> str | None:
         """Return a digest of the mask; None where there is none."""
         return truth.digest() if truth else None
+
+    def moved(self, truth: MaskTruth, warp: WarpOf, size: Callable[[], Size]) -> MaskTruth:
+        """Return the mask with every pixel where it goes, by nearest neighbor."""
+        return MovedMask(truth, warp)
 
     def opened(self, truth: MaskTruth | None, source: Any = None) -> U8 | None:
         """Read the mask, which must have the image's size."""

@@ -1,0 +1,142 @@
+"""Figures of robustness benchmarks, as pure functions of metrics under conditions.
+
+Everywhere a metric is a fraction, higher is better (top-1, mAP, mIoU), and a degradation is 1 less
+the metric. The last axis of each array is that of resamples, (..., 1 + R), so that every figure is
+resampled too; a figure that is not defined is NaN.
+
+Sources:
+    Hendrycks and Dietterich, ICLR 2019: CE, relative CE, mCE, flip probability.
+    Kamann and Rother, CVPR 2020: CD, rCD.
+    Xiao et al., RobustMQ, 2023: NR, NCI, mNR, AR, AAI, WCAR, mFP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.statistics.bootstrap import Floats
+
+SMALLEST = 0.005
+"""A relative degradation is undefined where a degradation grew by less than this."""
+
+
+def natural_robustness(levels: Floats) -> Floats:
+    """Return NR, the mean metric over the severities of a condition.
+
+    Args:
+        levels: (S, 1 + R), the metric at each severity.
+    """
+    found: Floats = levels.mean(axis=0)
+    return found
+
+
+def impact(clean: Floats, under: Floats) -> Floats:
+    """Return the share of the clean metric that is lost: NCI for NR, AAI for AR.
+
+    Args:
+        clean: (1 + R,), the metric without a condition.
+        under: (1 + R,), the metric under it.
+    """
+    return _ratio(clean - under, clean)
+
+
+def degradation_ratio(levels: Floats, reference: Floats) -> Floats:
+    """Return CD or CE: the degradation over all severities, by that of a reference.
+
+    Args:
+        levels: (S, 1 + R), the metric at each severity.
+        reference: the reference's, at the same severities.
+    """
+    return _ratio((1 - levels).sum(axis=0), (1 - reference).sum(axis=0))
+
+
+def relative_degradation_ratio(
+    clean: Floats, levels: Floats, reference_clean: Floats, reference: Floats
+) -> Floats:
+    """Return rCD or relative CE: what the condition adds to the degradation, by the reference's.
+
+    It is not defined where either degradation grew by less than :data:`SMALLEST`: a ratio of two
+    gains, or of a loss and nearly nothing, would look like a good result.
+
+    Args:
+        clean: (1 + R,), the metric without a condition.
+        levels: (S, 1 + R), the metric at each severity.
+        reference_clean: the reference's clean metric.
+        reference: the reference's, at the same severities.
+
+    Source:
+        Per severity, as the figures that Hendrycks and Dietterich publish for ResNet-50 require;
+        the formula that Kamann and Rother print subtracts the clean degradation only once.
+    """
+    added = clean - levels.mean(axis=0)
+    base = reference_clean - reference.mean(axis=0)
+    found: Floats = np.where((added < SMALLEST) | (base < SMALLEST), np.nan, _ratio(added, base))
+    return found
+
+
+def mean_over(figures: Mapping[str, Floats], without: Sequence[str] = ()) -> Floats:
+    """Return the mean of a figure over conditions; those where it is not defined are left out.
+
+    Args:
+        figures: (1 + R,) by condition.
+        without: conditions that the benchmark leaves out of its mean.
+    """
+    counted = [one for name, one in figures.items() if name not in without and not np.isnan(one[0])]
+    if not counted:
+        return np.full(1, np.nan)
+    found: Floats = np.mean(counted, axis=0)
+    return found
+
+
+def interaction(train_clean: Floats, train: Floats, deploy_clean: Floats, deploy: Floats) -> Floats:
+    """Return how much more the condition moves the metric on one stack than on another.
+
+    Negative: the deployment stack loses more under this condition than the training stack does.
+
+    Args:
+        train_clean: (1 + R,), the training stack's metric without a condition.
+        train: (1 + R,), under it.
+        deploy_clean: the deployment stack's.
+        deploy: likewise.
+    """
+    return (deploy - deploy_clean) - (train - train_clean)
+
+
+def worst_case(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each sample's points under the worst of several conditions, for WCAR.
+
+    RobustMQ counts a sample as robust if it is answered correctly under every attack; an "and" for
+    each sample, not the least accuracy of any attack.
+
+    Args:
+        points: (conditions, n), the points of each sample, the clean sample's among them.
+    """
+    found: NDArray[np.float64] = points.min(axis=0)
+    return found
+
+
+def flip_probability(frames: NDArray[np.int64], noise: bool, difficulty: int = 1) -> Floats:
+    """Return each sequence's share of frames that are answered differently from their reference.
+
+    Args:
+        frames: (m, n), the answer to each frame of each sequence.
+        noise: whether frames are independent draws: their reference is then the first frame, and
+            else the frame *difficulty* before.
+        difficulty: how many frames apart two compared frames are, for sequences that move.
+
+    Returns:
+        (m,), whose mean is FP; mFP is the mean of FP over perturbations.
+    """
+    before = frames[:, :1] if noise else frames[:, :-difficulty]
+    after = frames[:, 1:] if noise else frames[:, difficulty:]
+    found: Floats = (after != before).mean(axis=1)
+    return found
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    found: Floats = np.full(np.broadcast(above, below).shape, np.nan)
+    np.divide(above, below, out=found, where=below > 0)
+    return found

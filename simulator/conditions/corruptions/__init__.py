@@ -1,0 +1,1 @@
+"""Corruptions of the world: noise, blur, weather, color and compression, at named severities."""

@@ -1,0 +1,99 @@
+"""Brightness, saturation and contrast.
+
+Source:
+    https://github.com/hendrycks/robustness (ImageNet-C); scikit-image, ``color.rgb2hsv`` and
+    ``color.hsv2rgb``, step by step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simulator.conditions.corruptions.corruption import F64, Corruption, cut, unit
+from simulator.contract import U8
+
+
+@dataclass(frozen=True, eq=False)
+class Brightness(Corruption):
+    """Adds to V of HSV; a level is how much, in [0, 1]."""
+
+    name = "brightness"
+    summary = "more light: every pixel is brighter, its hue and saturation are kept"
+    levels: ClassVar[tuple[Any, ...]] = (0.1, 0.2, 0.3, 0.4, 0.5)
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Brighten."""
+        hue, saturation, value = _hsv(rgb)
+        value += self.level
+        return cut(_rgb(hue, saturation, np.minimum(value, 1, out=value)))
+
+
+@dataclass(frozen=True, eq=False)
+class Saturate(Corruption):
+    """Multiplies S of HSV and adds to it; a level is both numbers."""
+
+    name = "saturate"
+    summary = "paler (1, 2) or stronger (3 to 5) colors"
+    levels: ClassVar[tuple[Any, ...]] = ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Change the saturation."""
+        hue, saturation, value = _hsv(rgb)
+        factor, more = self.level
+        saturation *= factor
+        saturation += more
+        return cut(_rgb(hue, np.minimum(saturation, 1, out=saturation), value))
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast(Corruption):
+    """Pulls each sample toward its channel's mean; a level is what is left of the distance."""
+
+    name = "contrast"
+    summary = "less contrast around the mean color"
+    levels: ClassVar[tuple[Any, ...]] = (0.4, 0.3, 0.2, 0.1, 0.05)
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Pull."""
+        image = unit(rgb)
+        means = image.mean(axis=(0, 1), keepdims=True)
+        image -= means
+        image *= self.level
+        image += means
+        return cut(image)
+
+
+def _hsv(rgb: U8) -> tuple[F64, F64, F64]:
+    """Return hue, saturation and value, each (H, W) in [0, 1]."""
+    red, green, blue = unit(np.ascontiguousarray(rgb.transpose(2, 0, 1)))
+    value = np.maximum(np.maximum(red, green), blue)
+    span = value - np.minimum(np.minimum(red, green), blue)
+    gray = span == 0
+    bluest = blue == value
+    greenest = (green == value) & ~bluest
+    hue = green - blue
+    np.subtract(blue, red, out=hue, where=greenest)
+    np.subtract(red, green, out=hue, where=bluest)
+    np.divide(hue, span, out=hue, where=~gray)
+    hue += bluest * 4.0 + greenest * 2.0
+    hue /= 6.0
+    hue += hue < 0
+    hue[gray] = 0
+    return hue, np.divide(span, value, out=np.zeros_like(span), where=~gray), value
+
+
+def _rgb(hue: F64, saturation: F64, value: F64) -> F64:
+    """Return (H, W, 3) in [0, 1]."""
+    hue = hue * 6
+    sector = hue.astype(np.int8)
+    hue -= sector
+    sector %= 6
+    np.subtract(1, hue, out=hue, where=(sector & 1) == 0)
+    middle = value * (1 - hue * saturation)
+    least = value * (1 - saturation)
+    of = {"v": value, "m": middle, "p": least}
+    planes = [np.choose(sector, [of[one] for one in row]) for row in ("vmppmv", "mvvmpp", "ppmvvm")]
+    return np.stack(planes, axis=-1)

@@ -1,0 +1,147 @@
+"""Weather: snow, frost and fog.
+
+Source:
+    https://github.com/hendrycks/robustness (ImageNet-C), as in bethgelab/imagecorruptions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.conditions.corruptions.corruption import Corruption, cut, unit
+from simulator.conditions.corruptions.filters import motion, zooms
+from simulator.conditions.corruptions.frost import frosted
+from simulator.contract import U8
+
+F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Fog(Corruption):
+    """Mixes with a fractal map; a level is how much of it, and how fast its detail fades."""
+
+    name = "fog"
+    summary = "fog lies over the scene, thicker here and thinner there"
+    has_chance: ClassVar[bool] = True
+    levels: ClassVar[tuple[Any, ...]] = ((1.5, 2), (2.0, 2), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4))
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Draw the map, and mix."""
+        image = unit(rgb)
+        brightest = image.max()
+        amount, decay = self.level
+        height, width = rgb.shape[:2]
+        side = 1 << (max(rgb.shape) - 1).bit_length()
+        image += (amount * plasma(side, decay, rng)[:height, :width])[..., None]
+        image *= brightest
+        image /= brightest + amount
+        return cut(image)
+
+
+@dataclass(frozen=True, eq=False)
+class Frost(Corruption):
+    """Mixes with a texture of ice; a level is the share of the image and that of the ice.
+
+    The original cuts its ice from six photographs, which do not come with this package. This one
+    grows it, see :mod:`.frost`; the shares are the original's.
+    """
+
+    name = "frost"
+    summary = "ice on the lens; its texture is ours, not the published photographs"
+    has_chance: ClassVar[bool] = True
+    levels: ClassVar[tuple[Any, ...]] = ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Grow the ice, and mix."""
+        kept, ice = self.level
+        total = frosted(rgb.shape[0], rgb.shape[1], rng)
+        total *= ice
+        total += kept * rgb
+        return np.clip(total, 0, 255, out=total).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Snow(Corruption):
+    """Whitens, and adds flakes that fall; a level is what the original calls ``c``.
+
+    Its numbers are mean and deviation of the noise, its enlargement, the least value of a flake,
+    half the path and the sigma of the fall, and how much of the image's color is kept.
+    """
+
+    name = "snow"
+    summary = "snow falls, and what it falls on gets whiter"
+    has_chance: ClassVar[bool] = True
+    levels: ClassVar[tuple[Any, ...]] = (
+        (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+        (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+        (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+        (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+        (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+    )
+
+    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
+        """Draw flakes and the angle at which they fall."""
+        mean, deviation, zoom, least, radius, sigma, kept = self.level
+        height, width = rgb.shape[:2]
+        noise = rng.normal(size=(height, width, 1), loc=mean, scale=deviation)
+        layer = next(zooms(noise, (zoom,)))[:, 0]
+        layer[layer < least] = 0
+        fallen = motion(np.clip(layer, 0, 1), radius, sigma, rng.uniform(-135, -45))
+        flakes = np.round(fallen[:height, :width] * 255).astype(np.uint8) / 255.0
+        whole = np.zeros((height, width, 1))
+        whole[: flakes.shape[0], : flakes.shape[1], 0] = flakes
+        image = rgb.astype(np.float32) / np.float32(255)
+        white = np.maximum(image, _gray(image) * np.float32(1.5) + np.float32(0.5))
+        image = np.float32(kept) * image + np.float32(1 - kept) * white
+        return cut(image + whole + whole[::-1, ::-1])
+
+
+def plasma(side: int, decay: float, rng: np.random.Generator) -> F32:
+    """Grow a map of [0, 1] by the diamond-square algorithm.
+
+    Args:
+        side: a power of two.
+        decay: by how much each finer step is weaker.
+        rng: draws the numbers, in the original's order.
+
+    Returns:
+        (side, side) float32.
+
+    Source:
+        ``plasma_fractal`` of the original, from https://github.com/FLHerne/mapgen.
+    """
+    found = np.empty((side, side), np.float32)
+    found[0, 0] = 0
+    step, wobble = side, 100.0
+
+    def mean(total: F32) -> NDArray[np.float64]:
+        return total / 4 + wobble * rng.uniform(-wobble, wobble, total.shape)
+
+    while step >= 2:
+        half = step // 2
+        corners = found[::step, ::step]
+        pairs = corners + np.roll(corners, -1, axis=0)
+        pairs += np.roll(pairs, -1, axis=1)
+        found[half::step, half::step] = mean(pairs)
+        middles = found[half::step, half::step]
+        across = middles + np.roll(middles, 1, axis=0)
+        found[::step, half::step] = mean(across + (corners + np.roll(corners, -1, axis=1)))
+        down = middles + np.roll(middles, 1, axis=1)
+        found[half::step, ::step] = mean(down + (corners + np.roll(corners, -1, axis=0)))
+        step, wobble = half, wobble / decay
+    found -= found.min()
+    top = found.max()
+    return found / top if top else found
+
+
+def _gray(image: F32) -> F32:
+    """Return (H, W, 1) luma, rounded as OpenCV's fused multiply-add rounds it."""
+    red, green, blue = (image[..., c : c + 1].astype(np.float64) for c in range(3))
+    weights = [float(np.float32(one)) for one in (0.299, 0.587, 0.114)]
+    total = (green * weights[1]).astype(np.float32)
+    total = (red * weights[0] + total).astype(np.float32)
+    return (blue * weights[2] + total).astype(np.float32)

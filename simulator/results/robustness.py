@@ -1,0 +1,90 @@
+"""``summary.json`` of ``simulate robustness``: several stacks under many conditions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from simulator.results.shared import ConditionDescription, ModelSummary, Running, Skipped
+from simulator.results.suites import AdjustedEffect
+from simulator.typed import Interval, Keys, Typed
+
+
+class Figure(Typed):
+    """A figure with its interval from the bootstrap over samples."""
+
+    value: float
+    ci95: Interval = Field(description="95 % interval")
+
+
+ByCondition = Annotated[dict[str, Figure | None], Keys("condition")]
+"""By the name of the condition; None where the figure is not defined."""
+
+
+class ConditionRow(Typed):
+    """One row of the table."""
+
+    category: str
+    levels: list[ConditionDescription] = Field(description="the mildest first")
+    in_means: bool = Field(description="whether the means over conditions count it")
+
+
+class StackRobustness(Running):
+    """One stack under every condition; ``nr`` to ``ce`` are defined in analysis/robustness.py."""
+
+    clean: Figure = Field(description="the headline metric without a condition")
+    levels: Annotated[dict[str, list[float]], Keys("condition")] = Field(
+        description="the metric at each severity"
+    )
+    nr: ByCondition = Field(alias="NR", description="mean of the metric over severities")
+    nci: ByCondition = Field(alias="NCI", description="(clean - NR) / clean")
+    ce: ByCondition = Field(alias="CE", description="errors by those of the reference; CD of mIoU")
+    relative_ce: ByCondition = Field(
+        alias="relative_CE", description="added errors by those that the reference adds; rCD"
+    )
+    mnr: Figure | None = Field(alias="mNR", description="mean NR over conditions")
+    mnci: Figure | None = Field(alias="mNCI", description="mean NCI over conditions")
+    mce: Figure | None = Field(alias="mCE", description="mean CE over conditions; mCD")
+    relative_mce: Figure | None = Field(
+        alias="relative_mCE", description="mean relative CE over conditions; mrCD"
+    )
+
+
+class ConditionPictures(Typed):
+    """One image under every condition, as each network saw it."""
+
+    sample: str
+    cells: dict[str, dict[str, str]] = Field(
+        description="by condition (``clean`` without one) and stack: a PNG below the run folder"
+    )
+
+
+Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
+
+
+class RobustnessSummary(ModelSummary):
+    """Several stacks under the conditions of a suite."""
+
+    command: Literal["robustness"] = "robustness"
+    unit: str = Field(description="what flips are counted in, in the singular")
+    suite: str
+    where: str = Field(description="of an image, where the conditions act: original or crop224")
+    reference: str = Field(description="what CE is relative to: a stack, or a published model")
+    rows: Annotated[dict[str, ConditionRow], Keys("condition")]
+    stacks: Annotated[dict[str, StackRobustness], Keys("stack")]
+    interaction: Annotated[dict[str, Interactions], Keys("other stack")] = Field(
+        description="how much more a condition moves the metric than on the first stack"
+    )
+    mean_interaction: Annotated[dict[str, AdjustedEffect], Keys("other stack")] = Field(
+        description="the mean of it over conditions"
+    )
+    flips: Annotated[
+        dict[str, Annotated[dict[str, float], Keys("condition")]], Keys("other stack")
+    ] = Field(description="share of answers under a condition that differ from the first stack's")
+    family: int = Field(description="conditions times stacks that Holm's correction is over")
+    skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
+    unique_steps: int = Field(description="unique computations in the plan")
+    pictures: ConditionPictures | None = Field(
+        default=None, description="None: not of images, or resumed after the first sample"
+    )

@@ -1,0 +1,1 @@
+"""Robustness: many conditions, on several stacks, in one plan."""

@@ -1,0 +1,187 @@
+"""``simulate corrupt``: write a data set under conditions to disk, for other tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator import registry
+from simulator.conditions.condition import Under
+from simulator.contract import Decoder, ImageWriter, Stage
+from simulator.contract.recipe import Boundary, generator
+from simulator.data import example
+from simulator.data.card import FILE, find_card, read_card
+from simulator.data.folder import Files, Item, subset
+from simulator.errors import DataError, SampleError, UserError, one_line
+from simulator.files import TEXT, read_file, write_whole
+from simulator.model.card import Card
+from simulator.profile.implementations import implementation
+
+REFERENCE = "pillow"
+"""The backend that decodes and writes, for conditions on the frame."""
+LABELS = "labels.csv"
+_PLACES = ("annotations", "classes", "split")
+"""Paths of a data card besides its images."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What came of a data set under one condition.
+
+    Attributes:
+        text: the condition.
+        folder: where it is; ``--data`` takes it.
+        images: how many were written.
+        skipped: the others, each with the reason.
+        turned: how many say by EXIF how they are to be turned, which a PNG does not keep.
+    """
+
+    text: str
+    folder: Path
+    images: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    turned: int = 0
+
+
+def corrupt(
+    conditions: Sequence[Under],
+    data: str | Path | None,
+    out: str | Path,
+    *,
+    model: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+) -> list[Written]:
+    """Write every image of a data set under each condition, with its truth.
+
+    Each goes to ``OUT/NAME/PARAMETERS``, the layout of the released ImageNet-C, under its own
+    name. Where a condition acts on the frame, the image is decoded by Pillow and written as PNG.
+
+    Args:
+        conditions: on the source or on the frame; each with its trial.
+        data: a folder of images or a data card; the built-in images by default.
+        out: an empty folder, or a new one.
+        model: a model card, whose task and classes the truth has; the built-in one by default.
+        limit: take a random subset of this many images.
+        seed: of the subset.
+        workers: how many images are written at once; the number of cores by default.
+
+    Raises:
+        UserError: a condition cannot be written, or the data or the folder cannot be used.
+    """
+    home = Path(out)
+    card = Card(Path(model)) if model else Card(example.model_card())
+    for under in conditions:
+        under.check(card.modality.name, in_pixels=card.task.in_pixels)
+        _refuse(under, card.task.in_pixels)
+    if home.is_dir() and any(home.iterdir()):
+        raise UserError(f"{home} is not empty; choose another --out")
+    files = Files.of(card.modality)
+    whole = card.task.load(Path(data), files) if data else card.task.example()
+    items = subset(whole, limit, seed).items
+    found = Path(data) if data else None
+    writer = _Writer(card, found and find_card(found))
+    at_once = workers or os.cpu_count() or 1
+    return [writer.write(under, items, home, at_once) for under in conditions]
+
+
+def _refuse(under: Under, in_pixels: bool) -> None:
+    text, acts_on = under.condition.text, under.condition.acts_on
+    if in_pixels and under.warp is not None:
+        raise UserError(f"--under {text}: it moves boxes and masks, which are not written anew")
+    if acts_on not in (Boundary.SOURCE, Boundary.FRAME):
+        raise UserError(f"--under {text}: it acts on the {acts_on}, not on an image to be written")
+
+
+class _Writer:
+    """Writes one data set under one condition after the other."""
+
+    def __init__(self, card: Card, data_card: Path | None) -> None:
+        self._card, self._data_card = card, data_card
+        backend = registry.backend(REFERENCE)
+        self._decoder: Decoder = implementation(Stage.DECODE, backend, {"exif": "ignore"}).make()
+        self._png: ImageWriter = implementation(Stage.WRITE, backend, {}).make()
+
+    def write(self, under: Under, items: Sequence[Item], home: Path, workers: int) -> Written:
+        condition = under.condition
+        parameters = condition.text.removeprefix(f"{condition.name}").lstrip(":") or "all"
+        folder = home / condition.name / parameters.replace("/", "_")
+        if under.trial:
+            folder = folder.with_name(f"{folder.name}-trial{under.trial}")
+        found = Written(condition.text, folder)
+        disturb = condition.open()
+
+        def one(item: Item) -> tuple[str, bool]:
+            source: Any = self._card.modality.read(item.name, item.path)
+            rng = generator(item.name, condition.text, under.trial)
+            name, turned = item.name, False
+            if condition.acts_on is Boundary.SOURCE:
+                content: bytes = disturb(source, rng).data
+            else:
+                content = self._png.png(disturb(self._decoder.rgb(source), rng).rgb)
+                name, turned = str(Path(name).with_suffix(".png")), source.orientation != 1
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, content)
+            return name, turned
+
+        names: dict[str, str] = {}
+        with ThreadPoolExecutor(workers) as pool:
+            for item, job in [(item, pool.submit(one, item)) for item in items]:
+                try:
+                    names[item.name], turned = job.result()
+                except SampleError as error:
+                    found.skipped[item.name] = one_line(error)
+                else:
+                    found.turned += turned
+        found.images = len(names)
+        if not names:
+            raise DataError(f"{condition.text}: no image could be written; {found.skipped}")
+        self._truth(folder, items, names)
+        return found
+
+    def _truth(self, folder: Path, items: Sequence[Item], names: dict[str, str]) -> None:
+        if self._data_card is not None:
+            self._copy_card(folder, names)
+        elif any(item.truth is not None for item in items):
+            out = io.StringIO()
+            rows = csv.writer(out, lineterminator="\n")
+            rows.writerow(["file", "index"])
+            known = (item for item in items if item.name in names and item.truth is not None)
+            rows.writerows([names[item.name], item.truth] for item in known)
+            write_whole(folder / LABELS, out.getvalue().encode())
+
+    def _copy_card(self, folder: Path, names: dict[str, str]) -> None:
+        """Write the data card with the new images; COCO's annotations name files by their ends."""
+        assert self._data_card is not None
+        card = read_card(self._data_card)
+        spec = card.spec.model_dump(by_alias=True, exclude_none=True, mode="json")
+        for key in _PLACES:
+            if spec.get(key):
+                spec[key] = str((self._data_card.parent / spec[key]).resolve())
+        if card.spec.format == "coco":
+            whole = json.loads(read_file(Path(spec["annotations"]), TEXT))
+            whole["images"] = [
+                {**image, "file_name": names[image["file_name"]]}
+                for image in whole["images"]
+                if image["file_name"] in names
+            ]
+            kept = {image["id"] for image in whole["images"]}
+            whole["annotations"] = [a for a in whole["annotations"] if a["image_id"] in kept]
+            write_whole(folder / "annotations.json", json.dumps(whole).encode())
+            spec["annotations"] = "annotations.json"
+        if spec.get("image_suffix"):
+            ends = {Path(name).suffix for name in names.values()}
+            spec["image_suffix"] = str(Path(spec["image_suffix"]).with_suffix(ends.pop()))
+        spec["images"] = "."
+        write_whole(folder / FILE, yaml.safe_dump(spec, sort_keys=False).encode())

@@ -1,0 +1,158 @@
+"""Suites of conditions: what happens to the world, at which severities, for ``robustness``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from simulator.conditions.condition import Under, under
+from simulator.errors import ProfileError, UserError, unknown
+from simulator.profile import messages
+from simulator.profile.document import Document, read
+from simulator.profile.load import shipped_folder
+
+FOLDER = "conditions"
+"""Below the folder of the built-in suites."""
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Reference(BaseModel):
+    """Published errors of a model that CE is relative to.
+
+    ``clean`` and ``errors`` are fractions: 1 less the metric, the mean over all severities.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str
+    source: str
+    clean: Share
+    errors: dict[str, Share]
+
+
+class ConditionSuiteSpec(BaseModel):
+    """The document.
+
+    ``conditions`` are rows of the table by category; each is a list of conditions as written for
+    ``--under``, from the mildest to the most severe. ``where`` is added to each of them: whether
+    they act at the ``original`` size of an image, or as the published ImageNet-C was made.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    summary: str
+    source: str = ""
+    where: Literal["original", "crop224"] = "original"
+    conditions: dict[str, dict[str, list[str]]]
+    left_out_of_means: list[str] = []
+    reference: Reference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One row of the table: a condition at its severities.
+
+    Attributes:
+        name: in tables and gate rules.
+        category: what it is listed under.
+        levels: the condition at each severity, the mildest first.
+    """
+
+    name: str
+    category: str
+    levels: tuple[Under, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSuite:
+    """A checked suite.
+
+    Attributes:
+        spec: the document.
+        series: its conditions, ready to be applied.
+        path: where it was read.
+    """
+
+    spec: ConditionSuiteSpec
+    series: tuple[Series, ...]
+    path: Path
+
+
+def builtin_suites() -> list[str]:
+    """Return the names of the built-in suites of conditions."""
+    return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
+
+
+def load_suite(reference: str) -> ConditionSuite:
+    """Load a suite: a path with or without ``.yaml``, or a built-in name.
+
+    Raises:
+        ProfileError: it does not exist, is malformed, or names a condition that does not exist;
+            each problem as ``file:line: key: what``.
+    """
+    folder = shipped_folder("suites") / FOLDER
+    places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
+    path = next((Path(place) for place in places if os.path.isfile(place)), None)
+    if path is None:
+        known = builtin_suites()
+        raise ProfileError([f"{unknown('suite of conditions', reference, known)}; or give a path"])
+    document = read(path)
+    try:
+        spec = ConditionSuiteSpec.model_validate(document.values)
+    except ValidationError as error:
+        lines = messages.problems(error, ConditionSuiteSpec, document.where, "suite")
+        raise ProfileError(lines) from error
+    problems: list[str] = []
+    series = tuple(_series(spec, document, problems))
+    problems += _misfits(spec, series, document)
+    if problems:
+        raise ProfileError(problems)
+    return ConditionSuite(spec, series, path)
+
+
+def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Iterator[Series]:
+    suffix = "" if spec.where == "original" else f",{spec.where}"
+    for category, rows in spec.conditions.items():
+        for name, texts in rows.items():
+            levels: list[Under] = []
+            for at, text in enumerate(texts):
+                key: tuple[Any, ...] = ("conditions", category, name, at)
+                try:
+                    found = under(f"{text}{suffix}")
+                except UserError as error:
+                    why = str(error).removeprefix(f"--under {text}{suffix}: ")
+                    problems.append(f"{document.where(key)}: {name}: {text}: {why}")
+                else:
+                    levels += [found] if found else []
+            yield Series(name, category, tuple(levels))
+
+
+def _misfits(
+    spec: ConditionSuiteSpec, series: tuple[Series, ...], document: Document
+) -> Iterator[str]:
+    names = [one.name for one in series]
+    where = document.where(("conditions",))
+    if not names:
+        yield f"{where}: conditions: at least one is needed"
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        yield f"{where}: conditions: {name!r} is in two categories; give one of them another name"
+    for category, rows in spec.conditions.items():
+        for name, texts in rows.items():
+            if not texts:
+                place = document.where(("conditions", category, name))
+                yield f"{place}: {name}: a list of conditions is needed, the mildest first"
+    for name in spec.left_out_of_means:
+        if name not in names:
+            place = document.where(("left_out_of_means",))
+            yield f"{place}: left_out_of_means: {unknown('condition', name, names)}"
+    missing = [name for name in names if spec.reference and name not in spec.reference.errors]
+    if missing:
+        place = document.where(("reference", "errors"))
+        yield f"{place}: reference: no error of {', '.join(missing)}"

@@ -1,0 +1,207 @@
+"""The figures of a robustness run, from the records of its arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from simulator.analysis import robustness as analysis
+from simulator.analysis.attribute import holm
+from simulator.data.folder import Item
+from simulator.errors import UserError
+from simulator.robustness.document import ConditionSuite, Series
+from simulator.statistics.bootstrap import Floats, Resamples, effect
+from simulator.tasks.task import Task
+
+CLEAN = ""
+"""The arm without a condition."""
+Metrics = Mapping[tuple[str, str], Floats]
+"""The headline metric on all samples and on each resample, (1 + R,), by stack and condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the records of a run say.
+
+    Attributes:
+        metrics: by the name of the stack and the text of the condition.
+        flips: the share of units that differ from the first stack's answers, likewise.
+        samples: that went through every stack under every condition.
+        skipped: the others, each with the reason.
+    """
+
+    metrics: Metrics
+    flips: Mapping[tuple[str, str], float]
+    samples: int
+    skipped: Mapping[str, str]
+
+
+def measured(
+    records: pa.Table,
+    arms: Sequence[tuple[str, str]],
+    items_under: Callable[[str], Sequence[Item]],
+    task: Task,
+    seed: int,
+) -> Measured:
+    """Score every arm, one after the other, so that few records are in memory at once.
+
+    Args:
+        records: a row for each sample and arm, the arms of each sample in their order.
+        arms: the stack and the condition of each.
+        items_under: all samples under a condition, in the order of the records.
+        task: scores records.
+        seed: of the resamples.
+
+    Raises:
+        UserError: the metric cannot be measured on these samples.
+    """
+    kinds, items = len(arms), items_under(CLEAN)
+    reasons = records["skipped"].take(pa.array(range(0, len(records), kinds))).to_pylist()
+    ran = [at for at, why in enumerate(reasons) if why is None]
+    draws = Resamples(len(ran), seed, task.resamples)
+    plain = records.drop_columns(["ns", "digest"])
+    metrics, flips = {}, {}
+    for number, arm in enumerate(arms):
+        rows = plain.take(pa.array([at * kinds + number for at in ran], pa.int64())).to_pylist()
+        own = items_under(arm[1])
+        figure = task.score(rows, [own[at].truth for at in ran]).figure
+        if figure is None:
+            raise UserError(f"robustness measures {task.headline}; give data with labels")
+        metrics[arm] = draws.of(figure)
+        units = sum(row["units"] for row in rows)
+        flips[arm] = sum(row["changed"] for row in rows) / units if units else 0.0
+    skipped = {items[at].name: why for at, why in enumerate(reasons) if why is not None}
+    return Measured(metrics, flips, len(ran), skipped)
+
+
+def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
+    """Return the figures of the summary; see :class:`simulator.results.robustness`.
+
+    Args:
+        found: the metrics.
+        suite: the conditions.
+        stacks: their names; the first one is compared with the others.
+    """
+    rows = _Rows(found.metrics, suite, stacks)
+    first, *others = stacks
+    effects = {side: rows.interactions(first, side) for side in others}
+    every = {(side, name): one for side, by in effects.items() for name, one in by.items()}
+    adjusted = holm({f"{side}\x1f{name}": effect(one).p for (side, name), one in every.items()})
+    means = {side: analysis.mean_over(by, rows.without) for side, by in effects.items()}
+    adjusted_means = holm({side: effect(one).p for side, one in means.items()})
+    return {
+        "reference": rows.reference_name,
+        "rows": {
+            one.name: {
+                "category": one.category,
+                "levels": [level.described() for level in one.levels],
+                "in_means": one.name not in rows.without,
+            }
+            for one in suite.series
+        },
+        "stacks": {side: rows.figures(side) for side in stacks},
+        "interaction": {
+            side: {name: _effect(one, adjusted[f"{side}\x1f{name}"]) for name, one in by.items()}
+            for side, by in effects.items()
+        },
+        "mean_interaction": {
+            side: _effect(one, adjusted_means[side]) for side, one in means.items()
+        },
+        "flips": {
+            side: {
+                one.name: float(
+                    np.mean([found.flips[side, level.condition.text] for level in one.levels])
+                )
+                for one in suite.series
+            }
+            for side in others
+        },
+        "family": len(every),
+    }
+
+
+class _Rows:
+    """The figures of each stack for each condition."""
+
+    def __init__(self, metrics: Metrics, suite: ConditionSuite, stacks: Sequence[str]) -> None:
+        self._metrics, self._series, self._stacks = metrics, suite.series, stacks
+        self.without = suite.spec.left_out_of_means
+        self._published = suite.spec.reference
+
+    @property
+    def reference_name(self) -> str:
+        return self._published.name if self._published else self._stacks[0]
+
+    def figures(self, side: str) -> dict[str, Any]:
+        """The fields of a stack but its name."""
+        clean = self._metrics[side, CLEAN]
+        levels = {one.name: self._levels(side, one) for one in self._series}
+        nr = {name: analysis.natural_robustness(one) for name, one in levels.items()}
+        nci = {name: analysis.impact(clean, one) for name, one in nr.items()}
+        ce, relative = {}, {}
+        for one in self._series:
+            base_clean, base = self._reference(one)
+            mine = levels[one.name]
+            ce[one.name] = analysis.degradation_ratio(mine, base)
+            relative[one.name] = analysis.relative_degradation_ratio(clean, mine, base_clean, base)
+        kinds = {"NR": nr, "NCI": nci, "CE": ce, "relative_CE": relative}
+        return {
+            "clean": _figure(clean),
+            "levels": {name: [float(row[0]) for row in one] for name, one in levels.items()},
+            **{
+                kind: {name: _figure(one) for name, one in by.items()} for kind, by in kinds.items()
+            },
+            **{
+                _mean_name(kind): _figure(analysis.mean_over(by, self.without))
+                for kind, by in kinds.items()
+            },
+        }
+
+    def interactions(self, first: str, side: str) -> dict[str, Floats]:
+        """How much more each condition moves the metric of a stack than that of the first."""
+        return {
+            one.name: analysis.interaction(
+                self._metrics[first, CLEAN],
+                analysis.natural_robustness(self._levels(first, one)),
+                self._metrics[side, CLEAN],
+                analysis.natural_robustness(self._levels(side, one)),
+            )
+            for one in self._series
+        }
+
+    def _levels(self, side: str, one: Series) -> Floats:
+        return np.stack([self._metrics[side, level.condition.text] for level in one.levels])
+
+    def _reference(self, one: Series) -> tuple[Floats, Floats]:
+        """The clean metric, and that at each severity, of what CE is relative to."""
+        if self._published is None:
+            first = self._stacks[0]
+            return self._metrics[first, CLEAN], self._levels(first, one)
+        clean, error = self._published.clean, self._published.errors[one.name]
+        return np.array([1 - clean]), np.full((len(one.levels), 1), 1 - error)
+
+
+def _mean_name(kind: str) -> str:
+    return "relative_mCE" if kind == "relative_CE" else f"m{kind}"
+
+
+def _figure(resampled: Floats) -> dict[str, Any] | None:
+    """A figure's value and interval; None where it is not defined."""
+    found = effect(resampled)
+    if np.isnan(found.value):
+        return None
+    return {"value": found.value, "ci95": list(_known(found.ci95))}
+
+
+def _effect(resampled: Floats, p_holm: float) -> dict[str, Any]:
+    found = effect(resampled)
+    ci95 = list(_known(found.ci95))
+    return {"value": found.value, "ci95": ci95, "p": found.p, "p_holm": p_holm}
+
+
+def _known(ends: Sequence[float]) -> Iterator[float | None]:
+    return (None if np.isnan(end) else end for end in ends)

@@ -1,0 +1,105 @@
+"""One image under every condition, as the network of each stack saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.contract import Array, Stage
+from simulator.contract.recipe import Boundary, Chain
+from simulator.errors import SampleError, one_line
+from simulator.experiments.flip_pictures import writer
+from simulator.experiments.gallery import levels
+from simulator.experiments.pixels import eight_bits, window
+from simulator.experiments.session import Session
+from simulator.modalities.image.front_end import statistics
+from simulator.pipeline import recorded
+from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
+from simulator.results.layout import LOOKS
+from simulator.results.store import RunWriter
+from simulator.robustness.document import Series
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The pictures of one sample.
+
+    Attributes:
+        sample: the name of the sample that is shown.
+        chains: to the network's input, by condition (its row's name, ``clean`` without one) and
+            stack.
+        stacks: whose inputs these are.
+        input: the ``input`` section of the model card.
+    """
+
+    sample: str
+    chains: Mapping[tuple[str, str], Chain]
+    stacks: Sequence[Stack]
+    input: Any
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains by their names in the plan."""
+        return {_name(*key): chain for key, chain in self.chains.items()}
+
+    def see(self, walk: Walk, _: Sequence[Any]) -> dict[tuple[str, str], Array | str] | None:
+        """Return the tensors of the sample that is shown; a text says why there is none."""
+        if walk.context.sample != self.sample:
+            return None
+        found: dict[tuple[str, str], Array | str] = {}
+        for key in self.chains:
+            try:
+                found[key] = walk.aside(_name(*key))
+            except SampleError as error:
+                found[key] = one_line(error)
+        return found
+
+    def write(self, seen: Mapping[tuple[str, str], Array | str], run: RunWriter) -> dict[str, Any]:
+        """Write a picture of each tensor; return the ``pictures`` of the summary.
+
+        The tensors of all stacks are shown with the mean and std of the first one.
+        """
+        draw = writer()
+        mean_std = statistics(self.stacks[0].profile, self.input)
+        cells: dict[str, dict[str, str]] = {}
+        for number, ((row, side), tensor) in enumerate(seen.items(), 1):
+            if draw is None or isinstance(tensor, str):
+                continue
+            pixels, *_ = eight_bits(levels(tensor, self.input, mean_std))
+            path = f"{LOOKS}/{number:03}.png"
+            run.write_file(path, draw.png(window(pixels)))
+            cells.setdefault(row, {})[side] = path
+        return {"sample": self.sample, "cells": cells}
+
+
+CLEAN = "clean"
+"""The row of the sample without a condition."""
+
+
+def grid(session: Session, stacks: Sequence[Stack], series: Sequence[Series]) -> Grid | None:
+    """Plan the pictures of the first sample, under the most severe level of each condition.
+
+    Returns:
+        None where samples are not images, or no stack has an input that could be shown.
+    """
+    shown = [one for one in stacks if not recorded.recording(*_chosen(one), Stage.RUNTIME)]
+    if session.card.modality.name != "image" or not shown:
+        return None
+    chains: dict[tuple[str, str], Chain] = {}
+    for stack in shown:
+        chains[CLEAN, stack.side] = stack.chain.until(Boundary.INPUT)
+    for one in series:
+        for stack in shown:
+            disturbed = one.levels[-1].disturbed(stack.chain.until(Boundary.INPUT))
+            if disturbed != chains[CLEAN, stack.side]:
+                chains[one.name, stack.side] = disturbed
+    return Grid(session.dataset.items[0].name, chains, shown, session.card.spec.input)
+
+
+def _chosen(stack: Stack) -> tuple[Any, Any]:
+    return stack.profile, stack.choices
+
+
+def _name(row: str, side: str) -> str:
+    return f"picture {row} {side}"

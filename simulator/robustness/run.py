@@ -1,0 +1,241 @@
+"""``simulate robustness``: several stacks under every condition of a suite, in one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from simulator.analysis import gate
+from simulator.conditions.condition import Under
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.errors import UserError
+from simulator.experiments.common import (
+    load_stacks,
+    manifest,
+    pair_for,
+    refuse_missing,
+    rows_of,
+)
+from simulator.experiments.job import Job, Options, Result, judged, safe_name
+from simulator.experiments.keywords import explicit
+from simulator.experiments.session import Session, Variant, arm_of
+from simulator.notices import merged
+from simulator.pipeline.judge import TaskJudge
+from simulator.pipeline.plan import Arm, Plan, plan
+from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
+from simulator.results.robustness import RobustnessSummary
+from simulator.results.store import RunWriter
+from simulator.robustness.document import ConditionSuite, load_suite
+from simulator.robustness.figures import Measured, measured, table
+from simulator.robustness.pictures import Grid, grid
+from simulator.tasks.task import Task
+
+LISTED = 20
+"""How many skipped samples the summary lists."""
+_REASON = ("sample", "skipped")
+
+
+@explicit("under", "trial")
+def robustness(
+    suite: str,
+    profiles: Sequence[str] = (),
+    *,
+    train: str | None = None,
+    deploy: str | None = None,
+    models: Sequence[str | Path | None] = (None,),
+    overrides: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    undecided: str = "fail",
+    **options: Unpack[Options],
+) -> list[Result[RobustnessSummary]]:
+    """Measure stacks under every condition of a suite, for one model or several.
+
+    Every sample is disturbed once for each condition; all stacks get the same disturbed sample.
+
+    Args:
+        suite: a suite of conditions: a path, or a built-in name.
+        profiles: the stacks: profiles' paths or built-in names; the others are compared with the
+            first one.
+        train: instead of *profiles*, a pair.
+        deploy: likewise.
+        models: model cards; None is the built-in model.
+        overrides: ``STACK.KEY=VALUE``.
+        fail_on: gate rules, for example ``deploy.NCI.fog > 20%``.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
+            folder per model, but with *resume* it is the run of one model.
+
+    Returns:
+        One result per model.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    for name in ("under", "trial"):
+        if options.get(name):
+            raise UserError(f"{name}: the conditions of a robustness run are those of its suite")
+    loaded = load_suite(suite)
+    sides = load_stacks(profiles, train, deploy, overrides)
+    rules = [gate.parse(rule) for rule in fail_on]
+    refuse_missing(sides.values())
+    asked = {
+        "suite": str(loaded.path.resolve()),
+        "profiles": list(profiles), "train": train, "deploy": deploy,
+        "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
+    }  # fmt: skip
+    results: list[Result[RobustnessSummary]] = []
+    for number, model in enumerate(models, 1):
+        job = Job("robustness", model, options)
+        with job.session() as session:
+            session.show.stage(number, len(models), session.card.spec.name)
+            folder = job.folder(loaded.spec.name, sides, below=safe_name(session.card.spec.name))
+            if folder in (result.folder for result in results):
+                raise UserError(
+                    f"two model cards are called {session.card.spec.name!r}; rename one"
+                )
+            job.refuse_taken(folder)
+            session.require_truth()
+            known = vocabulary(session.card.task, list(sides), loaded)
+            gate.check(rules, RobustnessSummary, known)
+            for one in loaded.series:
+                for level in one.levels:
+                    level.check(session.card.modality.name, in_pixels=session.card.task.in_pixels)
+            own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
+            results.append(own.run(folder, job.request(model=model, **asked)))
+    return results
+
+
+def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[str, Sequence[str]]:
+    """Return the names of a run's figures, to check gate rules before it is run."""
+    return {
+        **task.vocabulary(),
+        "stack": sides,
+        "other stack": sides[1:],
+        "condition": [one.name for one in suite.series],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Robustness:
+    """One model's part of a robustness run."""
+
+    job: Job
+    session: Session
+    suite: ConditionSuite
+    sides: Mapping[str, Chosen]
+    overrides: Sequence[str]
+    rules: Sequence[gate.Rule]
+    undecided: str
+
+    def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
+        stacks = self.session.stacks([self._variant(side) for side in self.sides])
+        pictures = grid(self.session, stacks, self.suite.series)
+        whole = self._plan(stacks, pictures)
+        start = manifest(stacks, self.session, self.overrides) | {
+            "request": request,
+            "conditions": [one.described() for one in self._conditions()],
+        }
+        with self.job.writer(folder, start, self.session) as run:
+            records, shown = self._records(whole, run, pictures)
+            self.session.show.say("computing the figures")
+            arms = [(arm.stack, arm.condition) for arm in whole.arms]
+            found = measured(records, arms, self._items, self.session.card.task, self.session.seed)
+            took = {"seconds": self.job.seconds(), "workers": self.session.workers}
+            summary = self._summary(stacks, whole, found, shown)
+            summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
+            run.finish(summary, took)
+        return Result(summary, folder)
+
+    def _items(self, condition: str) -> Sequence[Item]:
+        """The samples, with truth that follows the condition."""
+        session, levels = self.session, {one.condition.text: one for one in self._conditions()}
+        under = levels.get(condition)
+        if under is None or under.warp is None or not session.card.task.in_pixels:
+            return session.dataset.items
+        return session.moved(under.warp)
+
+    def _conditions(self) -> list[Under]:
+        return [level for one in self.suite.series for level in one.levels]
+
+    def _variant(self, side: str) -> Variant:
+        chosen = self.sides[side]
+        return Variant(side, chosen, pair_for(self.sides, chosen))
+
+    def _plan(self, stacks: Sequence[Stack], pictures: Grid | None) -> Plan:
+        """One plan of all arms; the stacks under one condition are compared with one another."""
+        arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
+        for under in self._conditions():
+            for stack in stacks:
+                arms[arm_of(stack.side, under)] = self._chain(stack, under)
+        count = len(stacks)
+        groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
+        asides = pictures.asides() if pictures else {}
+        warps = (None, *(under.warp for under in self._conditions()))
+        whole = plan(arms, TaskJudge(self.session.card.task, groups, warps), asides)
+        self.session.show.planned(whole)
+        return whole
+
+    def _chain(self, stack: Stack, under: Under) -> Chain:
+        """A stack's chain under a condition, which may need an artifact of its own."""
+        if under.requests():
+            stack = self.session.stack(self._variant(stack.side), under)
+        else:
+            refuse_recorded(stack.side, self.sides[stack.side], under)
+        return under.disturbed(stack.chain)
+
+    def _records(
+        self, whole: Plan, run: RunWriter, pictures: Grid | None
+    ) -> tuple[pa.Table, dict[str, Any] | None]:
+        """Run every sample that an earlier attempt has not finished.
+
+        Returns:
+            All records, and the ``pictures`` of the summary.
+        """
+        shown = None
+        watch = pictures.see if pictures else None
+        for done in self.session.stream(whole, len(run.kept()), watch):
+            run.add(rows_of(done, whole.arms, timed=False))
+            if pictures and done.seen:
+                shown = pictures.write(done.seen, run)
+        records = run.records()
+        if not pc.any(pc.is_null(records["skipped"])).as_py():
+            raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
+        return records, shown
+
+    def _summary(
+        self, stacks: Sequence[Stack], whole: Plan, found: Measured, shown: dict[str, Any] | None
+    ) -> RobustnessSummary:
+        card, figures = self.session.card, table(found, self.suite, list(self.sides))
+        notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
+        running = {
+            stack.side: {
+                "profile": stack.profile.name,
+                "overrides": list(stack.profile.overrides),
+                "effective": {"compute": stack.effective.compute, **stack.effective.options},
+                **figures["stacks"][stack.side],
+            }
+            for stack in stacks
+        }
+        skipped = [{"sample": name, "why": why} for name, why in found.skipped.items()]
+        return RobustnessSummary(
+            **{**figures, "stacks": running},
+            suite=self.suite.spec.name,
+            where=self.suite.spec.where,
+            model=card.spec.name,
+            task=card.task.name,
+            metric=card.task.headline,
+            unit=card.task.unit,
+            samples=found.samples,
+            sample_unit=card.modality.unit,
+            skipped=len(found.skipped),
+            skipped_samples=skipped[:LISTED],
+            warnings=[*notices, *self.session.notes],
+            unique_steps=len(whole.nodes),
+            pictures=shown,
+        )

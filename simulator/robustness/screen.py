@@ -1,0 +1,109 @@
+"""The screen of ``simulate robustness``: conditions as rows, stacks as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from simulator.report.words import ends, is_significant, points, run_on, share, title
+from simulator.results.robustness import Figure, RobustnessSummary
+from simulator.results.suites import AdjustedEffect
+
+
+def show(summary: RobustnessSummary, console: Console) -> None:
+    """Print the metric under each condition, and what the others lose more than the first."""
+    metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
+    table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
+    for side in summary.stacks:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    table.add_row("clean", *(_percent(one.clean) for one in summary.stacks.values()))
+    _fill(table, summary, {side: one.nr for side, one in summary.stacks.items()}, _percent)
+    table.add_row("mean", *(_percent(one.mnr) for one in summary.stacks.values()))
+    for name, values in means(summary):
+        table.add_row(name, *values)
+    console.print(table, highlight=False)
+    if summary.interaction:
+        single = len(summary.interaction) == 1
+        table = _table(f"Points of {metric} lost more than by {first} (negative: more is lost)")
+        for side in summary.interaction:
+            table.add_column(escape(side), justify="right", overflow="fold")
+        if single:
+            table.add_column("95 % interval", justify="right")
+        _fill(table, summary, summary.interaction, _more, single)
+        averages = summary.mean_interaction.values()
+        table.add_row(
+            "mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single)
+        )
+        console.print(table, highlight=False)
+    notes(summary, console)
+
+
+def _table(heading: str) -> Table:
+    found = Table(
+        title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip
+    found.add_column("condition", overflow="fold")
+    return found
+
+
+def _fill(
+    table: Table,
+    summary: RobustnessSummary,
+    figures: Mapping[str, Mapping[str, Any]],
+    words: Callable[[Any], str],
+    intervals: bool = False,
+) -> None:
+    """Add a row for each condition, with a line between categories."""
+    category = None
+    for name, row in summary.rows.items():
+        if row.category != category:
+            category = row.category
+            table.add_section()
+        cells = [words(by[name]) for by in figures.values()]
+        if intervals:
+            cells += [ends(by[name].ci95) for by in figures.values()]
+        table.add_row(escape(name), *cells)
+    table.add_section()
+
+
+def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
+    """Return the mean figures over conditions: their names, and a cell for each stack."""
+    names = (
+        ("mNCI", "mNCI"),
+        ("mCD", "mCE") if summary.metric == "miou" else ("mCE", "mCE"),
+        ("mrCD", "relative_mCE") if summary.metric == "miou" else ("relative mCE", "relative_mCE"),
+    )
+    return [
+        (shown, [_percent(one[field]) for one in summary.stacks.values()]) for shown, field in names
+    ]
+
+
+def notes(summary: RobustnessSummary, console: Console) -> None:
+    """Print what the figures mean, and what the person should know."""
+    lines = [f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."]
+    if summary.interaction:
+        lines.append(f"* more than chance, Holm over {summary.family} tests.")
+    left_out = [name for name, row in summary.rows.items() if not row.in_means]
+    if left_out:
+        lines.append(f"Not in the means: {', '.join(left_out)}.")
+    for line in lines:
+        console.print(escape(line), highlight=False)
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+    for one in summary.skipped_samples[:3]:
+        words = escape(f"{one.sample} skipped: {one.why}")
+        console.print(f"[yellow]note[/] {words}", highlight=False)
+
+
+def _percent(figure: Figure | None) -> str:
+    return share(None if figure is None else figure.value, 2).removesuffix("%")
+
+
+def _more(effect: AdjustedEffect) -> str:
+    return points(effect) + ("*" if is_significant(effect) else " ")

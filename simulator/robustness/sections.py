@@ -1,0 +1,137 @@
+"""What the report shows of a robustness run: interactions, curves by severity, the images."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from simulator.report.reading import Run
+from simulator.report.sections.section import Panel, Picture, Section, Table, part
+from simulator.report.sections.style import figure, looks, text
+from simulator.report.words import ends, is_significant, points, share, title
+from simulator.results.robustness import RobustnessSummary
+
+
+@part(order=22)
+def interactions(run: Run) -> Section | None:
+    """Show how much more each condition costs a stack than the first one."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or not summary.interaction:
+        return None
+    metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
+    drawn_as = looks(summary.stacks)
+    names = [text(name) for name in summary.rows]
+    traces = []
+    for side, by in summary.interaction.items():
+        value = 100 * np.array([by[name].value for name in summary.rows], np.float64)
+        low, high = 100 * np.array([by[name].ci95 for name in summary.rows], np.float64).T
+        look = drawn_as[side]
+        traces.append(
+            go.Scatter(
+                x=value, y=names, mode="markers", name=look.label, marker=look.marker,
+                error_x={
+                    "type": "data", "symmetric": False, "array": high - value,
+                    "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
+                },
+                hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
+            )
+        )  # fmt: skip
+    drawn = figure(
+        traces, 130 + 26 * len(names), f"{metric} more than {text(first)}, points", "",
+        showlegend=len(traces) > 1,
+    )  # fmt: skip
+    drawn.update_yaxes(type="category", autorange="reversed")
+    rows = [
+        [
+            side, name, points(one), ends(one.ci95),
+            "yes" if is_significant(one) else "no", share(summary.flips[side][name], 1),
+        ]
+        for side, by in summary.interaction.items()
+        for name, one in by.items()
+    ]  # fmt: skip
+    head = ["stack", "condition", "points", "95 % interval", "beyond chance", "answers differ"]
+    return Section(
+        "interactions",
+        f"Condition and stack: {metric} lost more than {first} loses, points",
+        f"Does a condition cost another stack more than it costs {first}?",
+        [
+            f"Left of 0: more is lost than on {first}. Beyond chance: p below 0.05 after Holm's "
+            f"correction over {summary.family} tests."
+        ],
+        panels=[Panel(drawn)],
+        tables=[Table(head, rows, "How much more each condition moves the metric", 2)],
+    )
+
+
+@part(order=24)
+def curves(run: Run) -> Section | None:
+    """Show the metric at each severity."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary):
+        return None
+    metric = title(summary.task, summary.metric)
+    drawn_as = looks(summary.stacks)
+    panels = []
+    for name, row in summary.rows.items():
+        traces = []
+        for side, stack in summary.stacks.items():
+            look = drawn_as[side]
+            values = [stack.clean.value, *stack.levels[name]]
+            traces.append(
+                go.Scatter(
+                    x=list(range(len(values))), y=values, mode="lines+markers", name=look.label,
+                    line=look.line, marker=look.marker,
+                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
+                )
+            )  # fmt: skip
+        drawn = figure(traces, 240, "severity (0: clean)", metric, showlegend=len(traces) > 1)
+        drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+        drawn.update_xaxes(dtick=1)
+        panels.append(Panel(drawn, f"{name} ({row.category})"))
+    rows = [
+        [
+            side, name, share(stack.clean.value, 2),
+            " ".join(share(value, 1) for value in stack.levels[name]),
+            *(_share(stack[kind][name]) for kind in ("NR", "NCI", "CE", "relative_CE")),
+        ]
+        for side, stack in summary.stacks.items()
+        for name in summary.rows
+    ]  # fmt: skip
+    error = ("CD", "rCD") if summary.metric == "miou" else ("CE", "relative CE")
+    head = ["stack", "condition", "clean", "at each severity", "NR", "NCI", *error]
+    return Section(
+        "curves",
+        f"{metric[:1].upper()}{metric[1:]} by severity",
+        "How fast does quality fall as a condition gets worse?",
+        [f"{error[0]} is relative to {summary.reference}; conditions act at: {summary.where}."],
+        panels=panels,
+        tables=[Table(head, rows, "Every condition on every stack", 2)],
+    )
+
+
+@part(order=26)
+def seen(run: Run) -> Section | None:
+    """Show one image under every condition."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.pictures is None:
+        return None
+    pictures = []
+    for name, by in summary.pictures.cells.items():
+        for side, path in by.items():
+            data = run.file(path)
+            if data is not None:
+                pictures.append(Picture(data, f"{name}, {side}"))
+    if not pictures:
+        return None
+    return Section(
+        "seen",
+        "One image under every condition",
+        "What did each network see, at the most severe level?",
+        [f"{summary.pictures.sample}, with the mean and std of the first stack."],
+        pictures=pictures,
+    )
+
+
+def _share(figure: object) -> str:
+    value = getattr(figure, "value", None)
+    return share(value, 1)

@@ -1,0 +1,73 @@
+"""The tables of robustness papers: a row per model and stack, a column per condition."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from simulator.report import cells
+from simulator.results.robustness import Figure, RobustnessSummary
+
+NOTHING = "-"
+
+
+def markdown(summaries: Sequence[RobustnessSummary]) -> str:
+    """Return a Markdown table."""
+    titles, *lines = _rows(summaries)
+    rows = [titles, ["---"] * len(titles), *lines]
+    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in rows)
+
+
+def latex(summaries: Sequence[RobustnessSummary]) -> str:
+    """Return a LaTeX tabular."""
+    titles, *lines = _rows(summaries)
+    rows = [" & ".join(map(cells.latex, row)) + r" \\" for row in [titles, *lines]]
+    body = "\n".join([rows[0], r"\hline", *rows[1:]])
+    return f"\\begin{{tabular}}{{ll{'r' * (len(titles) - 2)}}}\n{body}\n\\end{{tabular}}\n"
+
+
+def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
+    """Return a row per model, stack and condition, with every figure."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    kinds = ("NR", "NCI", "CE", "relative_CE")
+    head = ["model", "stack", "category", "condition", "clean", "levels", *kinds]
+    writer.writerow([*head, "interaction", "interaction_low", "interaction_high", "p_holm"])
+    for summary in summaries:
+        for side, stack in summary.stacks.items():
+            for name, row in summary.rows.items():
+                own = summary.interaction.get(side, {}).get(name)
+                more = [own.value, *own.ci95, own.p_holm] if own else [None] * 4
+                writer.writerow([
+                    cells.spreadsheet(summary.model), cells.spreadsheet(side),
+                    cells.spreadsheet(row.category), cells.spreadsheet(name), stack.clean.value,
+                    " ".join(f"{value:.6g}" for value in stack.levels[name]),
+                    *(_value(stack[kind][name]) for kind in kinds), *more,
+                ])  # fmt: skip
+    return out.getvalue()
+
+
+FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
+    "markdown": markdown, "latex": latex, "csv": as_csv,
+}  # fmt: skip
+
+
+def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
+    """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it."""
+    names = list(summaries[0].rows)
+    mce = "mCD" if summaries[0].metric == "miou" else "mCE"
+    yield ["model", "stack", "clean", *names, "mNR", "mNCI", mce, f"relative {mce}"]
+    for summary in summaries:
+        for side, stack in summary.stacks.items():
+            means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce)
+            found = [stack.clean, *(stack.nr[name] for name in names), *means]
+            yield [summary.model, side, *map(_percent, found)]
+
+
+def _percent(figure: Figure | None) -> str:
+    return NOTHING if figure is None else f"{100 * figure.value:.2f}"
+
+
+def _value(figure: Figure | None) -> float | None:
+    return None if figure is None else figure.value

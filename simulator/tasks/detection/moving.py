@@ -1,0 +1,58 @@
+"""Annotated boxes that follow the pixels of their image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from simulator.contract.warp import Points, Size, Warp, WarpOf
+from simulator.data.truth import Boxes
+from simulator.tasks.detection.boxes import areas, xywh
+
+_STEPS = np.linspace(0, 1, 257)
+_OUTLINE = np.concatenate(
+    [np.stack(pair, axis=1) for end in (np.zeros(257), np.ones(257)) for pair in
+     ((_STEPS, end), (end, _STEPS))]
+)  # fmt: skip
+"""Points around a box of side 1; a straight side may become a curve."""
+_CLOSE = 0.5
+"""Pixels outside the image that still count as its edge."""
+
+
+def moved(truth: Boxes, warp: WarpOf, size: Size) -> Boxes:
+    """Return the boxes around what is seen of each object in the moved image.
+
+    The area of an object changes as that of its box; an object that leaves the image is left out.
+
+    Args:
+        truth: the boxes as annotated.
+        warp: where pixels go.
+        size: rows and columns of the image.
+    """
+    movement = warp(size)
+    corners = np.array([_seen(box, movement, size) for box in truth.xywh]).reshape(-1, 4)
+    before = truth.xywh[:, 2] * truth.xywh[:, 3]
+    grown = np.divide(areas(corners), before, out=np.zeros_like(before), where=before > 0)
+    seen = (corners[:, 2:] > corners[:, :2]).all(axis=1)
+    whole = replace(truth, xywh=xywh(corners), area=truth.area * grown)
+    kept = ("xywh", "classes", "crowd", "area", "difficult")
+    return replace(whole, **{name: getattr(whole, name)[seen] for name in kept})
+
+
+def _seen(box: Points, movement: Warp, size: Size) -> Points:
+    """x1, y1, x2, y2 around the part of a moved box that is in the image; zeros where none is.
+
+    The part is bounded by its outline, and by the image's corners that come from inside the box.
+    """
+    outline = movement.forward(box[:2] + _OUTLINE * box[2:])
+    edges = np.array(size[::-1], np.float64)
+    inside = ((outline >= -_CLOSE) & (outline <= edges + _CLOSE)).all(axis=1)
+    ends = np.array([[0, 0], [0, -1], [-1, 0], [-1, -1]])
+    sources = movement.sources[ends[:, 0], ends[:, 1], ::-1] + 0.5
+    held = ((sources >= box[:2]) & (sources <= box[:2] + box[2:])).all(axis=1)
+    points = np.concatenate([outline[inside], -ends[held][:, ::-1] * edges])
+    if not len(points):
+        return np.zeros(4)
+    points = np.clip(points, 0, edges)
+    return np.concatenate([points.min(axis=0), points.max(axis=0)])

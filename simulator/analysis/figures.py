@@ -19,6 +19,15 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("delta.{metric}.low", "delta.{metric}.ci95.0"),
     ("delta.{metric}.high", "delta.{metric}.ci95.1"),
     ("delta.{metric}", "delta.{metric}.value"),
+    ("{stack}.{kind}.{condition}.low", "stacks.{stack}.{kind}.{condition}.ci95.0"),
+    ("{stack}.{kind}.{condition}.high", "stacks.{stack}.{kind}.{condition}.ci95.1"),
+    ("{stack}.{kind}.{condition}", "stacks.{stack}.{kind}.{condition}.value"),
+    ("{stack}.{mean}.low", "stacks.{stack}.{mean}.ci95.0"),
+    ("{stack}.{mean}.high", "stacks.{stack}.{mean}.ci95.1"),
+    ("{stack}.{mean}", "stacks.{stack}.{mean}.value"),
+    ("interaction.{stack}.{condition}.low", "interaction.{stack}.{condition}.ci95.0"),
+    ("interaction.{stack}.{condition}.high", "interaction.{stack}.{condition}.ci95.1"),
+    ("interaction.{stack}.{condition}", "interaction.{stack}.{condition}.value"),
     ("{stack}.{quality}", "tail.{stack}.{quality}"),
     ("{stack}.qps", "served.{stack}.qps"),
     ("{side}.{score}", "{side}.metric.{score}"),
@@ -29,6 +38,9 @@ ALIASES: tuple[tuple[str, str], ...] = (
 _WORDS = {
     "metric": r"\w+",
     "stack": r"[\w-]+",
+    "kind": "NR|NCI|CE|relative_CE",
+    "mean": "clean|mNR|mNCI|mCE|relative_mCE",
+    "condition": r"[\w-]+",
     "quality": r"quality|tail_quality@.+",
     "side": "train|deploy",
     "score": r"(?!profile$|overrides$|effective$|metric$)[\w ]+",
@@ -42,6 +54,7 @@ _NOT_RESULTS = ("schema", "seconds", "workers")
 _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
     r"|(train|deploy)\.metric\..*|tail\..*"
+    r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(mean_)?interaction\..*\.(value|ci95.*)"
 )
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"
 MISSING = object()

@@ -16,7 +16,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.analysis.figures import MISSING, figures, find, leaves, path_of, unit_of
+from simulator.analysis.figures import (
+    MISSING,
+    figures,
+    find,
+    leaves,
+    name_of,
+    path_of,
+    unit_of,
+)
 from simulator.errors import UserError
 from simulator.typed import Typed
 
@@ -44,7 +52,7 @@ _COUNTS = r"flips\.\w+|samples|skipped|labelled"
 _RULE = re.compile(
     r"\s*(?P<name>\w[\w. @-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
     r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
-    r"\s*(?P<unit>%|points?|us|ms|s|)\s*"
+    r"(?:\s*\*\s*(?P<times>\w[\w. @-]*?)|\s*(?P<unit>%|points?|us|ms|s|))\s*"
 )
 
 
@@ -56,22 +64,25 @@ class Rule:
         text: as the user wrote it.
         path: dotted path of the figure in the summary.
         op: one of ``OPS``.
-        limit: in the unit of the summary: a fraction, a count, or milliseconds.
+        limit: in the unit of the summary: a fraction, a count, or milliseconds; with *times* the
+            factor of that figure.
+        times: dotted path of the figure that the limit is a multiple of; None for a number.
     """
 
     text: str
     path: str
     op: str
     limit: float
+    times: str | None = None
 
 
 def parse(rule: str) -> Rule:
-    """Read one rule, ``NAME OP NUMBER[UNIT]``.
+    """Read one rule, ``NAME OP NUMBER[UNIT]`` or ``NAME OP NUMBER * NAME``.
 
     Args:
         rule: for example ``flip_rate > 1%``, ``delta.top1 < -0.5 points``,
             ``flip_rate.low > 5%`` (the lower end of the 95 % interval),
-            ``deploy.latency.p90 > 20ms``.
+            ``deploy.latency.p90 > 20ms``, ``deploy.mCE > 1.1 * train.mCE``.
 
     Raises:
         UserError: it is not a rule, the unit does not fit the figure, or a share is compared with
@@ -84,12 +95,17 @@ def parse(rule: str) -> Rule:
             " ms, s or no unit, for example 'flip_rate > 1%'"
         )
     path = path_of(match["name"])
-    measures, size = UNITS[match["unit"]]
+    measures, size = UNITS[match["unit"] or ""]
     limit = float(Decimal(match["number"]) * size)
     if not math.isfinite(limit):
         raise UserError(f"the number in the rule {rule!r} is too large")
-    _check_unit(rule, path, measures, limit)
-    return Rule(rule.strip(), path, match["op"], limit)
+    if match["times"] is None:
+        _check_unit(rule, path, measures, limit)
+        return Rule(rule.strip(), path, match["op"], limit)
+    times = path_of(match["times"])
+    if unit_of(times) != unit_of(path):
+        raise UserError(f"the rule {rule!r} compares {path} with {times}, which has another unit")
+    return Rule(rule.strip(), path, match["op"], limit, times)
 
 
 def check(
@@ -108,11 +124,12 @@ def check(
     """
     known = dict.fromkeys(figures(shape, vocabulary)) if rules else {}
     for rule in rules:
-        if rule.path in known:
-            continue
-        if inside := [path for path in known if path.startswith(f"{rule.path}.")]:
-            raise UserError(f"the rule {rule.text!r}: {_not_one(rule.path, inside)}")
-        raise UserError(_unknown(rule, known))
+        for named in filter(None, (rule.path, rule.times)):
+            if named in known:
+                continue
+            if inside := [path for path in known if path.startswith(f"{named}.")]:
+                raise UserError(f"the rule {rule.text!r}: {_not_one(named, inside)}")
+            raise UserError(_unknown(rule, named, known))
 
 
 def evaluate(
@@ -135,33 +152,45 @@ def evaluate(
 
 
 def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
-    found = find(summary, rule.path.split("."))
     outcome = {
         "rule": rule.text, "value": None, "limit": rule.limit, "unit": unit_of(rule.path),
-        "failed": True, "undecided": False, "chance": None,
+        "failed": True, "undecided": False, "chance": None, "reason": None,
     }  # fmt: skip
+    value, problem = _number(rule.path, summary)
+    limit = rule.limit
+    if rule.times is not None and not problem:
+        other, problem = _number(rule.times, summary)
+        limit *= other
+    if problem:
+        return outcome | problem
+    failed, chance = OPS[rule.op](value, limit), _chance(rule.path, limit, summary)
+    return outcome | {"value": value, "limit": limit, "failed": failed, "chance": chance}
+
+
+def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[str, Any]]:
+    """A figure of a run; or why there is none, as fields of an outcome."""
+    found = find(summary, path.split("."))
     if found is MISSING:
-        return {**outcome, "reason": f"this run has no {rule.path}"}
+        return 0, {"reason": f"this run has no {path}"}
     if found is None:
-        why = summary.get("missing", {}).get(rule.path, f"{rule.path} has no value in this run")
-        return {**outcome, "undecided": True, "reason": why}
+        why = summary.get("missing", {}).get(path, f"{path} has no value in this run")
+        return 0, {"undecided": True, "reason": why}
     if isinstance(found, Mapping | list | tuple | Typed):
-        return {**outcome, "reason": _not_one(rule.path, list(leaves(found, f"{rule.path}.")))}
+        return 0, {"reason": _not_one(path, list(leaves(found, f"{path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
-        return {**outcome, "reason": f"{rule.path} is {found!r}, not a number"}
+        return 0, {"reason": f"{path} is {found!r}, not a number"}
     if not math.isfinite(found):
-        return {**outcome, "reason": f"{rule.path} is {found}, not a finite number"}
-    failed, chance = OPS[rule.op](found, rule.limit), _chance(rule, summary)
-    return {**outcome, "value": found, "failed": failed, "chance": chance, "reason": None}
+        return 0, {"reason": f"{path} is {found}, not a finite number"}
+    return found, {}
 
 
-def _chance(rule: Rule, summary: Mapping[str, Any] | Typed) -> bool | None:
+def _chance(path: str, limit: float, summary: Mapping[str, Any] | Typed) -> bool | None:
     """Whether the limit lies in the figure's 95 % interval; None where there is no interval."""
-    *parent, last = rule.path.split(".")
+    *parent, last = path.split(".")
     ends = find(summary, [*parent, "ci95"]) if last in ("rate", "value", "ms") else None
     if not isinstance(ends, list | tuple) or None in ends:
         return None
-    return bool(ends[0] <= rule.limit <= ends[1])
+    return bool(ends[0] <= limit <= ends[1])
 
 
 def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
@@ -182,7 +211,7 @@ def _not_one(path: str, inside: Iterable[str]) -> str:
     return f"{path} is not one number; name one of: {', '.join(inside)}"
 
 
-def _unknown(rule: Rule, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(rule.path, [*known, "flip_rate"], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "see summary.json for the figures"
-    return f"the rule {rule.text!r} names {rule.path}, which this run does not have; {hint}"
+def _unknown(rule: Rule, named: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(named, [*known, "flip_rate"], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(name_of, near))}?" if near else "see summary.json"
+    return f"the rule {rule.text!r} names {named}, which this run does not have; {hint}"

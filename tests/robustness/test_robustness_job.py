@@ -236,3 +236,25 @@ def test_published_errors_are_the_reference(suite, card, data, cache, tmp_path):
     assert result.summary["reference"] == "Net"
     expected = (1 - stack["NR"]["jpeg"]["value"]) / 0.25
     assert stack["CE"]["jpeg"]["value"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("deploy.NCI.jpeg > -1%", ("stacks", "deploy", "NCI", "jpeg", "value")),
+        ("deploy.mNR.low > -1%", ("stacks", "deploy", "mNR", "ci95", 0)),
+        ("interaction.deploy.jpeg > -100 points", ("interaction", "deploy", "jpeg", "value")),
+        ("deploy.mNCI > -5 * train.mNR", ("stacks", "deploy", "mNCI", "value")),
+    ],
+)
+def test_rules_name_figures_of_stacks_and_conditions(
+    suite, card, data, cache, tmp_path, rule, path
+):
+    (result,) = robustness(
+        suite, **PAIR, models=[card], data=data, out=tmp_path / "o", fail_on=[rule]
+    )
+    found = json.loads((result.folder / "summary.json").read_text())
+    for part in path:
+        found = found[part]
+    (outcome,) = result.summary.gate.rules
+    assert outcome.value == found and outcome.failed

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ Game = Callable[[Subset], Floats]
 
 EXACT_AXES = 8
 """Up to this many axes, Shapley values are exact; beyond it, permutations are sampled."""
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ def interactions(axes: Sequence[str], game: Game) -> dict[tuple[str, str], Float
     }
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+def holm(p_values: Mapping[K, float]) -> dict[K, float]:
     """Adjust p-values for multiple tests: they control the chance of any false positive.
 
     Args:
@@ -144,7 +147,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     Source:
         Holm 1979: sort ascending, multiply the i-th (from 0) by m - i, keep the running maximum.
     """
-    adjusted: dict[str, float] = {}
+    adjusted: dict[K, float] = {}
     running = 0.0
     for index, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
         running = max(running, min(1.0, (len(p_values) - index) * p_values[name]))

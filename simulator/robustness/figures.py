@@ -81,6 +81,9 @@ def measured(
 def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
     """Return the figures of the summary; see :class:`simulator.results.robustness`.
 
+    A p-value is at least that of a sign-flip test in which all n samples agree, 2 / 2^n: the
+    bootstrap draws from what was seen, and of few samples it makes too much.
+
     Args:
         found: the metrics.
         suite: the conditions.
@@ -89,10 +92,16 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
     rows = _Rows(found.metrics, suite, stacks)
     first, *others = stacks
     effects = {side: rows.interactions(first, side) for side in others}
-    every = {(side, name): one for side, by in effects.items() for name, one in by.items()}
-    adjusted = holm({f"{side}\x1f{name}": effect(one).p for (side, name), one in every.items()})
+    least = 2.0 ** (1 - found.samples)
+    p = {
+        (side, name): max(effect(one).p, least)
+        for side, by in effects.items()
+        for name, one in by.items()
+    }
+    adjusted = holm(p)
     means = {side: analysis.mean_over(by, rows.without) for side, by in effects.items()}
-    adjusted_means = holm({side: effect(one).p for side, one in means.items()})
+    p_means = {side: max(effect(one).p, least) for side, one in means.items()}
+    adjusted_means = holm(p_means)
     return {
         "reference": rows.reference_name,
         "rows": {
@@ -105,11 +114,13 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
         },
         "stacks": {side: rows.figures(side) for side in stacks},
         "interaction": {
-            side: {name: _effect(one, adjusted[f"{side}\x1f{name}"]) for name, one in by.items()}
+            side: {
+                name: _effect(one, p[side, name], adjusted[side, name]) for name, one in by.items()
+            }
             for side, by in effects.items()
         },
         "mean_interaction": {
-            side: _effect(one, adjusted_means[side]) for side, one in means.items()
+            side: _effect(one, p_means[side], adjusted_means[side]) for side, one in means.items()
         },
         "flips": {
             side: {
@@ -120,7 +131,7 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
             }
             for side in others
         },
-        "family": len(every),
+        "family": len(p),
     }
 
 
@@ -197,10 +208,9 @@ def _figure(resampled: Floats) -> dict[str, Any] | None:
     return {"value": found.value, "ci95": list(_known(found.ci95))}
 
 
-def _effect(resampled: Floats, p_holm: float) -> dict[str, Any]:
+def _effect(resampled: Floats, p: float, p_holm: float) -> dict[str, Any]:
     found = effect(resampled)
-    ci95 = list(_known(found.ci95))
-    return {"value": found.value, "ci95": ci95, "p": found.p, "p_holm": p_holm}
+    return {"value": found.value, "ci95": list(_known(found.ci95)), "p": p, "p_holm": p_holm}
 
 
 def _known(ends: Sequence[float]) -> Iterator[float | None]:

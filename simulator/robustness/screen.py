@@ -76,8 +76,8 @@ def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
     """Return the mean figures over conditions: their names, and a cell for each stack."""
     names = (
         ("mNCI", "mNCI"),
-        ("mCD", "mCE") if summary.metric == "miou" else ("mCE", "mCE"),
-        ("mrCD", "relative_mCE") if summary.metric == "miou" else ("relative mCE", "relative_mCE"),
+        ("mCD", "mCE") if summary.metric == "mIoU" else ("mCE", "mCE"),
+        ("mrCD", "relative_mCE") if summary.metric == "mIoU" else ("relative mCE", "relative_mCE"),
     )
     return [
         (shown, [_percent(one[field]) for one in summary.stacks.values()]) for shown, field in names

@@ -97,7 +97,7 @@ def curves(run: Run) -> Section | None:
         for side, stack in summary.stacks.items()
         for name in summary.rows
     ]  # fmt: skip
-    error = ("CD", "rCD") if summary.metric == "miou" else ("CE", "relative CE")
+    error = ("CD", "rCD") if summary.metric == "mIoU" else ("CE", "relative CE")
     head = ["stack", "condition", "clean", "at each severity", "NR", "NCI", *error]
     return Section(
         "curves",

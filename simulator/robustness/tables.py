@@ -56,7 +56,7 @@ FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
 def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it."""
     names = list(summaries[0].rows)
-    mce = "mCD" if summaries[0].metric == "miou" else "mCE"
+    mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
     yield ["model", "stack", "clean", *names, "mNR", "mNCI", mce, f"relative {mce}"]
     for summary in summaries:
         for side, stack in summary.stacks.items():

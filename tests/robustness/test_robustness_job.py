@@ -258,3 +258,10 @@ def test_rules_name_figures_of_stacks_and_conditions(
         found = found[part]
     (outcome,) = result.summary.gate.rules
     assert outcome.value == found and outcome.failed
+
+
+def test_six_images_are_too_few_for_an_effect(measured):
+    """All six could agree by chance once in 32 tosses of a coin; two rows make it 1 in 16."""
+    for one in measured.summary["interaction"]["deploy"].values():
+        assert one["p"] >= 2 / 2**6
+    assert measured.summary["interaction"]["deploy"]["jpeg"]["p_holm"] >= 0.03125

@@ -20,13 +20,22 @@ class Tensor(Section):
     """One tensor of numbers per box: an output, or one output for each stride.
 
     ``columns`` in their order: ``boxes`` are 4 (or 4 times ``bins``), ``objectness`` is 1, and
-    ``scores`` are one for each class, and one more for a background.
+    ``scores`` are one for each class, and one more for a background. ``shared``: columns that a
+    cell has once for all its anchors; then a cell's numbers are column by column, each for one
+    anchor after the other (Yolo-FastestV2: A*4 boxes, A objectness, C scores).
     """
 
     names: Names
     columns: Annotated[
         tuple[Literal["boxes", "objectness", "scores"], ...], Field(strict=False, min_length=1)
     ]
+    shared: Annotated[tuple[Literal["objectness", "scores"], ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _shared(self) -> Tensor:
+        if strange := [one for one in self.shared if one not in self.columns]:
+            raise ValueError(f"shared: {', '.join(strange)}: not among the columns")
+        return self
 
 
 class AnswerTensor(Section):
@@ -68,7 +77,7 @@ class Rows(Section):
 
     ``layout``: ``rows`` (1, N, C), the dimensions before the last taken together; ``columns``
     (1, C, N); ``maps`` (1, A*C, H, W); ``maps_last`` (1, H, W, A*C). The C numbers of one anchor
-    are neighbors.
+    are neighbors, unless a tensor has ``shared`` columns.
     """
 
     outputs: Annotated[tuple[Tensor, ...], Field(strict=False, min_length=1)]
@@ -106,6 +115,10 @@ class Dense(Rows):
                 raise ValueError(
                     f"{levels} strides want 1 or {levels} outputs of {'+'.join(tensor.columns)},"
                     f" got {len(tensor.names)}"
+                )
+            if tensor.shared and not self.layout.startswith("maps"):
+                raise ValueError(
+                    f"shared columns are for layout maps or maps_last, got {self.layout}"
                 )
             if self.layout.startswith("maps") and len(tensor.names) != levels:
                 raise ValueError(f"{self.layout} of {levels} strides are {levels} outputs")
@@ -243,6 +256,8 @@ class BoxHead(Rows):
 
     @model_validator(mode="after")
     def _levels(self) -> BoxHead:
+        if any(tensor.shared for tensor in self.outputs):
+            raise ValueError("shared columns are for heads with anchors in maps")
         if len({len(tensor.names) for tensor in self.outputs}) > 1:
             raise ValueError("all entries of outputs must have as many names")
         return self

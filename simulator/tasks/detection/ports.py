@@ -40,6 +40,8 @@ class Port:
         width: how many numbers it has for each box.
         grid: (rows, columns, anchors of a cell) where it has one grid.
         why: how these numbers follow from the card, for messages.
+        blocks: where a cell's numbers are column by column: for each column how many there are,
+            and whether the cell's anchors share them.
     """
 
     name: str
@@ -48,12 +50,15 @@ class Port:
     width: int
     grid: tuple[int, int, int] | None
     why: str
+    blocks: tuple[tuple[int, bool], ...] = ()
 
     def shape(self) -> tuple[Any, ...]:
         """Return the shape that is expected."""
         if self.grid and self.layout.startswith("maps"):
             high, wide, each = self.grid
             depth = each * self.width
+            if self.blocks:
+                depth = sum(width if shared else each * width for width, shared in self.blocks)
             return (1, depth, high, wide) if self.layout == "maps" else (1, high, wide, depth)
         rows = "N" if self.rows is None else self.rows
         return (1, rows, self.width) if self.layout == "rows" else (1, self.width, rows)
@@ -91,7 +96,9 @@ class Port:
         """Return the (N, width) numbers of an array of the right shape."""
         if self.grid and self.layout.startswith("maps"):
             high, wide, each = self.grid
-            if self.layout == "maps":
+            if self.blocks:
+                parts = self._by_column(array, high, wide, each)
+            elif self.layout == "maps":
                 parts = array.reshape(each, self.width, high, wide).transpose(2, 3, 0, 1)
             else:
                 parts = array.reshape(high, wide, each, self.width)
@@ -101,6 +108,19 @@ class Port:
         if self.layout == "columns":
             return array.reshape(self.width, -1).T
         return array.reshape(-1, self.width)
+
+    def _by_column(self, array: Numbers, high: int, wide: int, each: int) -> Numbers:
+        """(H, W, anchors, width) of a cell whose numbers are column by column."""
+        cells = array.reshape(array.shape[1:])
+        if self.layout == "maps":
+            cells = cells.transpose(1, 2, 0)
+        parts, start = [], 0
+        for width, shared in self.blocks:
+            count = 1 if shared else each
+            block = cells[..., start : start + count * width].reshape(high, wide, count, width)
+            parts.append(np.broadcast_to(block, (high, wide, each, width)))
+            start += count * width
+        return np.concatenate(parts, axis=-1)
 
 
 def check(
@@ -167,6 +187,10 @@ def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: in
     width = sum(widths)
     told = zip(widths, (_WORDS.get(c, c) for c in tensor.columns), strict=True)
     why = " + ".join(f"{w} {word}" for w, word in told)
+    blocks: tuple[tuple[int, bool], ...] = ()
+    if isinstance(tensor, Tensor) and tensor.shared:
+        why += f", {' and '.join(tensor.shared)} once a cell"
+        blocks = tuple((w, c in tensor.shared) for w, c in zip(widths, tensor.columns, strict=True))
     if not isinstance(head, Dense):
         layout = head.layout if isinstance(head, BoxHead) else "rows"
         rows = 1 if tensor.columns == ("count",) else None
@@ -179,7 +203,13 @@ def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: in
         return [Port(tensor.names[0], head.layout, total, width, None, why)]
     return [
         Port(
-            name, head.layout, math.prod(g), width, g, f"{'x'.join(map(str, g))} boxes, each {why}"
+            name,
+            head.layout,
+            math.prod(g),
+            width,
+            g,
+            f"{'x'.join(map(str, g))} boxes, each {why}",
+            blocks,
         )
         for name, g in zip(tensor.names, grids, strict=True)
     ]

@@ -369,6 +369,60 @@ def test_one_head_in_every_layout(layout, order):
     assert len(some) == 2 * (6 + 2) * 2
 
 
+@pytest.mark.parametrize("layout", ["maps", "maps_last"])
+def test_anchors_of_a_cell_that_share_their_class_scores(layout):
+    """Yolo-FastestV2: a cell has 2 x 4 box numbers, 2 objectnesses, and 3 class scores once."""
+    head = center_size(
+        {"activation": "sigmoid", "gain": 2, "shift": -0.5},
+        {"activation": "sigmoid", "gain": 2, "power": 2, "unit": "anchor"},
+        strides=[16], anchors={"kind": "shapes", "shapes": [[[12, 18], [37, 49]]]}, layout=layout,
+        outputs=[{"names": ["a"], "columns": ["boxes", "objectness", "scores"],
+                  "shared": ["scores"]}],
+        score={**SCORE, "activation": "softmax", "objectness": {"activation": "sigmoid"}},
+    )  # fmt: skip
+    cell = np.random.default_rng(5).normal(size=(2, 3, 13))  # row, column, numbers
+    expected = []
+    for row, column in np.ndindex(2, 3):
+        boxes, objectness = cell[row, column, :8].reshape(2, 4), cell[row, column, 8:10]
+        powers = np.exp(cell[row, column, 10:])
+        for anchor, size in enumerate([(12, 18), (37, 49)]):
+            s = 1 / (1 + np.exp(-boxes[anchor]))
+            center = (s[:2] * 2 - 0.5 + (column, row)) * 16
+            half = (s[2:] * 2) ** 2 * size / 2
+            factor = 1 / (1 + np.exp(-objectness[anchor]))
+            for k, share in enumerate(powers / powers.sum()):
+                expected.append((k, *(center - half), *(center + half), factor * share))
+    array = cell.astype(np.float32)[None]
+    given = {"a": array if layout == "maps_last" else array.transpose(0, 3, 1, 2)}
+
+    some = decode(given, settings(head, (32, 48)), whole(32, 48), 3)
+
+    got = [
+        (c, *box, score)
+        for c, box, score in zip(some.classes, some.boxes, some.scores, strict=True)
+    ]
+    assert np.allclose(sorted(got), sorted(expected), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layout": "rows"}, "shared columns are for layout maps"),
+        ({"outputs": [{"names": ["a"], "columns": ["boxes", "scores"], "shared": ["objectness"]}],
+          "score": SCORE}, "not among the columns"),
+    ],
+)  # fmt: skip
+def test_shared_columns_that_make_no_sense_are_refused(change, message):
+    given = {
+        "strides": [16], "layout": "maps", "score": {**SCORE, "objectness": {"activation": "sigmoid"}},
+        "outputs": [{"names": ["a"], "columns": ["boxes", "objectness", "scores"],
+                     "shared": ["scores"]}],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        settings(center_size({"activation": "none"}, {"activation": "none", "unit": "stride"},
+                             **(given | change)), (32, 48))  # fmt: skip
+
+
 def test_softmax_with_the_background_first():
     """SSD: of (0, ln 3, 0) the first label has 3 / 5; the background is never reported."""
     head = {**BOXES, "score": {**SCORE, "activation": "softmax", "background": "first"}}

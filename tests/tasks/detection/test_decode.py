@@ -414,7 +414,8 @@ def test_anchors_of_a_cell_that_share_their_class_scores(layout):
 )  # fmt: skip
 def test_shared_columns_that_make_no_sense_are_refused(change, message):
     given = {
-        "strides": [16], "layout": "maps", "score": {**SCORE, "objectness": {"activation": "sigmoid"}},
+        "strides": [16], "layout": "maps",
+        "score": {**SCORE, "objectness": {"activation": "sigmoid"}},
         "outputs": [{"names": ["a"], "columns": ["boxes", "objectness", "scores"],
                      "shared": ["scores"]}],
     }  # fmt: skip

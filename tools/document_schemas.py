@@ -15,6 +15,7 @@ from simulator.model.card import DEFAULT
 from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
 from simulator.profile.modality import SCHEMAS, sections
 from simulator.profile.suite import SuiteSpec
+from simulator.robustness.document import ConditionSuiteSpec
 from simulator.tasks.task import TASKS
 
 
@@ -25,6 +26,10 @@ def schemas() -> dict[str, Schema]:
         "data-card.schema.json": _headed("A data card", _data_card()),
         "audit.schema.json": _headed("An audit", _audit()),
         "suite.schema.json": _headed("A suite", _suite()),
+        "condition-suite.schema.json": _headed(
+            "A suite of conditions",
+            _plain(ConditionSuiteSpec.model_json_schema(by_alias=True)),
+        ),
     }
 
 

@@ -9,7 +9,7 @@ import yaml
 from json_checker import errors
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("model-card", "data-card", "audit", "suite")
+KINDS = ("model-card", "data-card", "audit", "suite", "condition-suite")
 SCHEMAS = {
     kind: json.loads((ROOT / "profiles" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     for kind in KINDS
@@ -29,13 +29,20 @@ def shown(page):
 @pytest.mark.parametrize(
     ("kind", "page"),
     [("model-card", "model-cards.md"), ("data-card", "data-cards.md"), ("audit", "audit.md"),
-     ("suite", "suites.md")],
+     ("suite", "suites.md"), ("condition-suite", "robustness.md")],
 )  # fmt: skip
 def test_what_the_documents_show_is_green(kind, page):
     documents = shown(page)
 
     assert documents
     assert [wrong(kind, document) for document in documents] == [[]] * len(documents)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "suites" / "conditions").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_every_suite_of_conditions_is_green(path):
+    assert wrong("condition-suite", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda p: p.stem)
@@ -79,6 +86,7 @@ def card(**changed):
         ("audit", shown("audit.md")[0] | {"deploy": {"box": {"profil": "x"}}}),
         ("audit", shown("audit.md")[0] | {"deploy": {"box": stack("resize.backnd")}}),
         ("audit", shown("audit.md")[0] | {"train": stack("resise")}),
+        ("condition-suite", shown("robustness.md")[0] | {"where": "somewhere"}),
         ("suite", shown("suites.md")[0] | {"colums": {}}),
         ("suite", shown("suites.md")[0] | {"columns": {"a": {"b": {"runtime.thread": 1}}}}),
         ("suite", shown("suites.md")[0] | {"combined": {"decode.idtc": "ifast"}}),

@@ -109,6 +109,7 @@ class Disturbance(Recipe):
     trial: int
     stage = "condition"
     timed = False
+    shares_equal_inputs: ClassVar[bool] = True
 
     @property
     def gives(self) -> Boundary | None:  # type: ignore[override]

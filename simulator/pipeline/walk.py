@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, clock
+from simulator.contract import Array, Frame, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError
 from simulator.pipeline.plan import Node, Path, Plan
@@ -74,17 +74,18 @@ class StageError(SampleError):
         self.stage, self.reason = stage, str(reason)
 
 
-TWINS = 32
-"""How many inputs are kept in case another node gets an equal one; the oldest is dropped."""
+TWINS = 2**26
+"""Bytes of inputs that are kept in case another node gets an equal one; the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Twin:
     """A recipe's input and value, kept in case another node gets an equal input."""
 
-    given: Array
+    given: Array | Frame
     value: Any
     ns: int
+    size: int
 
 
 class Walk:
@@ -180,15 +181,22 @@ class Walk:
     def _once(self, index: int, node: Node, given: Any, context: Context) -> tuple[Any, int]:
         """A node's value and its time in ns; twins with equal inputs are computed once."""
         apply = self._opened.apply(index)
-        if node.twin is None or not isinstance(given, np.ndarray):
+        if node.twin is None or not isinstance(given, np.ndarray | Frame):
             return self._timed(apply, given, context)
-        key = node.twin, given.ravel()[::101].tobytes()  # cheap; all elements are compared below
+        arrays = _arrays(given)
+        key = node.twin, arrays[0].ravel()[::101].tobytes()  # cheap; all is compared below
         known = self._twins.get(key)
-        if known is None or not np.array_equal(known.given, given):
-            known = self._twins[key] = _Twin(given, *self._timed(apply, given, context))
-            if len(self._twins) > TWINS:
-                del self._twins[next(iter(self._twins))]
+        if known is None or not _equal(known.given, given):
+            size = sum(array.nbytes for array in arrays)
+            known = self._twins[key] = _Twin(given, *self._timed(apply, given, context), size)
+            self._drop_old_twins()
         return known.value, known.ns
+
+    def _drop_old_twins(self) -> None:
+        """Keep the last one, and those before it that :data:`TWINS` has room for."""
+        held = sum(one.size for one in self._twins.values())
+        while held > TWINS and len(self._twins) > 1:
+            held -= self._twins.pop(next(iter(self._twins))).size
 
     def _timed(self, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:
         """A step's value, and its nanoseconds without the time that the step excluded."""
@@ -197,6 +205,22 @@ class Walk:
         ns = time.perf_counter_ns() - start - (clock.excluded() - excluded)
         self.spent += ns
         return value, ns
+
+
+def _arrays(value: Array | Frame) -> tuple[Array, ...]:
+    return value.planes if isinstance(value, Frame) else (value,)
+
+
+def _equal(one: Array | Frame, other: Array | Frame) -> bool:
+    """Whether two values are of one kind, with equal elements."""
+    if isinstance(one, Frame) or isinstance(other, Frame):
+        kinds = [
+            (v.format, v.matrix, v.range) if isinstance(v, Frame) else None for v in (one, other)
+        ]
+        if kinds[0] != kinds[1]:
+            return False
+    pairs = zip(_arrays(one), _arrays(other), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def _kept(plan: Plan) -> list[bool]:

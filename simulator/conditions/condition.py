@@ -67,6 +67,11 @@ class Condition(ABC):
         values = ",".join(str(value) for value in self.parameters().values())
         return f"{self.name}:{values}" if values else self.name
 
+    @property
+    def draws(self) -> str:
+        """What its draws depend on, besides the sample and the trial."""
+        return self.text
+
     def identity(self) -> Any:
         """Return everything that its effect depends on, as JSON."""
         return [self.name, self.parameters()]
@@ -111,10 +116,10 @@ class Disturbance(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the condition's function, with a generator for every sample."""
-        disturb, text, trial = self.condition.open(), self.condition.text, self.trial
+        disturb, draws, trial = self.condition.open(), self.condition.draws, self.trial
 
         def apply(value: Any, context: Context) -> Any:
-            return disturb(value, generator(context.sample, text, trial))
+            return disturb(value, generator(context.sample, draws, trial))
 
         return apply
 

@@ -42,12 +42,25 @@ def opened(apply: Callable[[U8, np.random.Generator], U8]) -> Disturb:
 
     The EXIF orientation is ignored, as by the original, and not written.
     """
-    parts = [choice.make() for choice in _choices()]
-    decoder: Decoder = parts[0]
-    resizer: Resizer = parts[1]
-    writer: ImageWriter = parts[2]
+    resize, write = resized(), writer()
 
     def disturb(image: Encoded, rng: np.random.Generator) -> Encoded:
+        small, top, left = resize(image)
+        crop = np.ascontiguousarray(small[top : top + SIDE, left : left + SIDE])
+        return inspect(image.name, write.jpeg(apply(crop, rng), QUALITY, optimize=True))
+
+    return disturb
+
+
+def resized() -> Callable[[Encoded], tuple[U8, int, int]]:
+    """Return a function from a file to its image, whose shorter side is 256, and to the crop.
+
+    The crop is its first row and column; it has 224x224 pixels.
+    """
+    decoder: Decoder = _choices()[0].make()
+    resizer: Resizer = _choices()[1].make()
+
+    def resize(image: Encoded) -> tuple[U8, int, int]:
         whole = decoder.rgb(image).rgb
         height, width = whole.shape[:2]
         shorter = min(height, width)
@@ -59,11 +72,15 @@ def opened(apply: Callable[[U8, np.random.Generator], U8]) -> Disturb:
             )
         small = resizer.resize(whole, rows, columns)
         top, left = (round((side - SIDE) / 2) for side in small.shape[:2])
-        crop = np.ascontiguousarray(small[top : top + SIDE, left : left + SIDE])
-        data = writer.jpeg(apply(crop, rng), QUALITY, optimize=True)
-        return inspect(image.name, data)
+        return small, top, left
 
-    return disturb
+    return resize
+
+
+def writer() -> ImageWriter:
+    """Return what writes the file."""
+    found: ImageWriter = _choices()[2].make()
+    return found
 
 
 def _choices() -> list[Choice]:

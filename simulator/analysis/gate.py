@@ -49,6 +49,8 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"delta\.(\w+)", r"delta.\1.value"),
     (r"([\w-]+)\.(quality|tail_quality@.+)", r"tail.\1.\2"),
     (r"([\w-]+)\.qps", r"served.\1.qps"),
+    (r"([\w-]+)\.(mFP|mFR)", r"sequences.stacks.\1.\2.value"),
+    (r"([\w-]+)\.(FP|FR)\.([\w -]+)", r"sequences.stacks.\1.\2.\3.value"),
     (r"(train|deploy)\.(?!profile$|overrides$|effective$|metric$)([\w ]+)", r"\1.metric.\2"),
     (r"([\w-]+)\.latency\.(p[\d.]+|mean|min|max)", r"latency_ms.\1.total.\2"),
     (r"([\w-]+)\.latency\.(.+)", r"latency_ms.\1.\2"),
@@ -63,6 +65,7 @@ _SHORT: tuple[tuple[str, str], ...] = (
     (r"delta\.(\w+)\.ci95\.0", r"delta.\1.low"),
     (r"delta\.(\w+)\.ci95\.1", r"delta.\1.high"),
     (r"tail\.([\w-]+)\.(quality|tail_quality@.+)", r"\1.\2"),
+    (r"sequences\.stacks\.([\w-]+)\.(mF[PR]|F[PR]\.[\w -]+)\.value", r"\1.\2"),
     (r"(train|deploy)\.metric\.([\w ]+)", r"\1.\2"),
     (r"latency_ms\.([\w-]+)\.total\.(.+)", r"\1.latency.\2"),
     (r"latency_ms\.([\w-]+)\.(.+)", r"\1.latency.\2"),
@@ -72,7 +75,7 @@ _NOT_RESULTS = ("schema", "seconds", "workers")
 
 _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
-    r"|(train|deploy)\.metric\..*|tail\..*"
+    r"|(train|deploy)\.metric\..*|tail\..*|sequences\.stacks\.[\w-]+\.m?FP\..*"
 )
 _COUNTS = r"flips\.\w+|samples|skipped|labelled"
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"

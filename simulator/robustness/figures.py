@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,7 @@ def measured(
     items: Sequence[Item],
     task: Task,
     seed: int,
+    without: Collection[str] = (),
 ) -> Measured:
     """Score every arm, one after the other, so that few records are in memory at once.
 
@@ -55,18 +56,20 @@ def measured(
         items: all samples, in the order of the records.
         task: scores records.
         seed: of the resamples.
+        without: conditions that are not scored: frames of sequences.
 
     Raises:
         UserError: the metric cannot be measured on these samples.
     """
     kinds = len(arms)
-    reasons = records["skipped"].take(pa.array(range(0, len(records), kinds))).to_pylist()
-    ran = [at for at, why in enumerate(reasons) if why is None]
+    ran = went_through(records, kinds)
     truths = [items[at].truth for at in ran]
     draws = Resamples(len(ran), seed, task.resamples)
     plain = records.drop_columns(["ns", "digest"])
     metrics, flips = {}, {}
     for number, arm in enumerate(arms):
+        if arm[1] in without:
+            continue
         rows = plain.take(pa.array([at * kinds + number for at in ran], pa.int64())).to_pylist()
         figure = task.score(rows, truths).figure
         if figure is None:
@@ -74,8 +77,21 @@ def measured(
         metrics[arm] = draws.of(figure)
         units = sum(row["units"] for row in rows)
         flips[arm] = sum(row["changed"] for row in rows) / units if units else 0.0
+    reasons = _reasons(records, kinds)
     skipped = {items[at].name: why for at, why in enumerate(reasons) if why is not None}
     return Measured(metrics, flips, len(ran), skipped)
+
+
+def went_through(records: pa.Table, arms: int) -> list[int]:
+    """Return which samples were not skipped, of records with a row for each sample and arm."""
+    return [at for at, why in enumerate(_reasons(records, arms)) if why is None]
+
+
+def _reasons(records: pa.Table, arms: int) -> list[str | None]:
+    found: list[str | None] = (
+        records["skipped"].take(pa.array(range(0, len(records), arms))).to_pylist()
+    )
+    return found
 
 
 def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
@@ -88,7 +104,7 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
     """
     rows = _Rows(found.metrics, suite, stacks)
     first, *others = stacks
-    effects = {side: rows.interactions(first, side) for side in others}
+    effects = {side: rows.interactions(first, side) for side in others if suite.series}
     every = {(side, name): one for side, by in effects.items() for name, one in by.items()}
     adjusted = holm({f"{side}\x1f{name}": effect(one).p for (side, name), one in every.items()})
     means = {side: analysis.mean_over(by, rows.without) for side, by in effects.items()}
@@ -105,11 +121,11 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
         },
         "stacks": {side: rows.figures(side) for side in stacks},
         "interaction": {
-            side: {name: _effect(one, adjusted[f"{side}\x1f{name}"]) for name, one in by.items()}
+            side: {name: described(one, adjusted[f"{side}\x1f{name}"]) for name, one in by.items()}
             for side, by in effects.items()
         },
         "mean_interaction": {
-            side: _effect(one, adjusted_means[side]) for side, one in means.items()
+            side: described(one, adjusted_means[side]) for side, one in means.items()
         },
         "flips": {
             side: {
@@ -150,13 +166,13 @@ class _Rows:
             relative[one.name] = analysis.relative_degradation_ratio(clean, mine, base_clean, base)
         kinds = {"NR": nr, "NCI": nci, "CE": ce, "relative_CE": relative}
         return {
-            "clean": _figure(clean),
+            "clean": figured(clean),
             "levels": {name: [float(row[0]) for row in one] for name, one in levels.items()},
             **{
-                kind: {name: _figure(one) for name, one in by.items()} for kind, by in kinds.items()
+                kind: {name: figured(one) for name, one in by.items()} for kind, by in kinds.items()
             },
             **{
-                _mean_name(kind): _figure(analysis.mean_over(by, self.without))
+                _mean_name(kind): figured(analysis.mean_over(by, self.without))
                 for kind, by in kinds.items()
             },
         }
@@ -189,7 +205,7 @@ def _mean_name(kind: str) -> str:
     return "relative_mCE" if kind == "relative_CE" else f"m{kind}"
 
 
-def _figure(resampled: Floats) -> dict[str, Any] | None:
+def figured(resampled: Floats) -> dict[str, Any] | None:
     """A figure's value and interval; None where it is not defined."""
     found = effect(resampled)
     if np.isnan(found.value):
@@ -197,7 +213,8 @@ def _figure(resampled: Floats) -> dict[str, Any] | None:
     return {"value": found.value, "ci95": list(_known(found.ci95))}
 
 
-def _effect(resampled: Floats, p_holm: float) -> dict[str, Any]:
+def described(resampled: Floats, p_holm: float) -> dict[str, Any]:
+    """Return an effect's value, its interval, and p before and after Holm's correction."""
     found = effect(resampled)
     ci95 = list(_known(found.ci95))
     return {"value": found.value, "ci95": ci95, "p": found.p, "p_holm": p_holm}

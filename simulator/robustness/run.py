@@ -30,6 +30,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.store import RunWriter
+from simulator.robustness import sequences
 from simulator.robustness.document import ConditionSuite, load_suite
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.pictures import Grid, grid
@@ -99,11 +100,20 @@ def robustness(
                 )
             job.refuse_taken(folder)
             session.require_truth()
+            _require_answers(loaded, session.card.task)
             known = vocabulary(session.card.task, list(sides), loaded)
             gate.check(rules, RobustnessSummary, known)
             own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
+
+
+def _require_answers(suite: ConditionSuite, task: Task) -> None:
+    if suite.sequences and sequences.ANSWER not in (column.name for column in task.columns):
+        raise UserError(
+            f"{suite.spec.name} has sequences, which compare one class from frame to frame; "
+            f"{task.name} answers with something else"
+        )
 
 
 def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[str, Sequence[str]]:
@@ -113,6 +123,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "stack": sides,
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
+        "sequence": [one.name for one in suite.sequences],
     }
 
 
@@ -130,26 +141,23 @@ class _Robustness:
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
         stacks = self.session.stacks([self._variant(side) for side in self.sides])
-        pictures = grid(self.session, stacks, self.suite.series)
+        rows = {one.name: one.levels[-1] for one in self.suite.series}
+        frames = {one.name: one.frames[-1] for one in self.suite.sequences}
+        pictures = grid(self.session, stacks, rows | frames)
         whole = self._plan(stacks, pictures)
         start = manifest(stacks, self.session, self.overrides) | {
             "request": request,
-            "conditions": [one.described() for one in self._conditions()],
+            "conditions": [one.described() for one in self.suite.conditions()],
         }
         with self.job.writer(folder, start, self.session) as run:
             records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
-            arms = [(arm.stack, arm.condition) for arm in whole.arms]
-            items, task = self.session.dataset.items, self.session.card.task
-            found = measured(records, arms, items, task, self.session.seed)
+            found, figures = self._figures(records, whole)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
-            summary = self._summary(stacks, whole, found, shown)
+            summary = self._summary(stacks, whole, found, figures | {"pictures": shown})
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took)
         return Result(summary, folder)
-
-    def _conditions(self) -> list[Under]:
-        return [level for one in self.suite.series for level in one.levels]
 
     def _variant(self, side: str) -> Variant:
         chosen = self.sides[side]
@@ -158,7 +166,7 @@ class _Robustness:
     def _plan(self, stacks: Sequence[Stack], pictures: Grid | None) -> Plan:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
-        for under in self._conditions():
+        for under in self.suite.conditions():
             card = self.session.card
             under.check(card.modality.name, in_pixels=card.task.in_pixels)
             for stack in stacks:
@@ -197,10 +205,21 @@ class _Robustness:
             raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
         return records, shown
 
+    def _figures(self, records: pa.Table, whole: Plan) -> tuple[Measured, dict[str, Any]]:
+        """Return what the records say, and the figures of the summary."""
+        arms = [(arm.stack, arm.condition) for arm in whole.arms]
+        items, task, seed = self.session.dataset.items, self.session.card.task, self.session.seed
+        found = measured(records, arms, items, task, seed, self.suite.only_frames())
+        figures = table(found, self.suite, list(self.sides))
+        if self.suite.sequences:
+            flipping = sequences.flip_probabilities(records, arms, self.suite, task, seed)
+            figures["sequences"] = sequences.table(flipping, self.suite)
+        return found, figures
+
     def _summary(
-        self, stacks: Sequence[Stack], whole: Plan, found: Measured, shown: dict[str, Any] | None
+        self, stacks: Sequence[Stack], whole: Plan, found: Measured, figures: dict[str, Any]
     ) -> RobustnessSummary:
-        card, figures = self.session.card, table(found, self.suite, list(self.sides))
+        card = self.session.card
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
         running = {
             stack.side: {
@@ -226,5 +245,4 @@ class _Robustness:
             skipped_samples=skipped[:LISTED],
             warnings=[*notices, *self.session.notes],
             unique_steps=len(whole.nodes),
-            pictures=shown,
         )

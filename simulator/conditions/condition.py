@@ -80,6 +80,13 @@ class Condition(ABC):
         """Return the function that changes a value; only for conditions between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
 
+    def preparation(self) -> Recipe | None:
+        """Return a step on the source that many conditions share; it is then made once a sample.
+
+        What the condition gives must be the same without it.
+        """
+        return None
+
     def memory(self, source: Any) -> int:
         """Return roughly how many bytes it needs for a sample; 0 if that is little."""
         return 0
@@ -176,7 +183,9 @@ class Under:
             return chain
         if acts_on is not Boundary.SOURCE and not chain.has(acts_on):
             return chain
-        return chain.inserted(Disturbance(self.condition, self.trial), acts_on)
+        disturbed = chain.inserted(Disturbance(self.condition, self.trial), acts_on)
+        first = self.condition.preparation()
+        return disturbed if first is None else disturbed.inserted(first, Boundary.SOURCE)
 
     def requests(self) -> Sequence[Request]:
         """Return the passes that change the artifact."""

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from simulator.conditions.condition import CONDITIONS, Disturbance
+from simulator.conditions.condition import CONDITIONS, Disturbance, Under
 from simulator.conditions.sequences.sequence import SequenceFrame, Window
 from simulator.contract import Matrix, PixelFormat, Range, inspect, rgb_frame, yuv_frame
-from simulator.contract.recipe import Context
+from simulator.contract.recipe import Chain, Context
 from simulator.errors import UserError
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.testing import files
@@ -196,6 +196,23 @@ def test_crop224_shows_the_middle_of_the_file_without_loss(name):
         assert not np.array_equal(found, crop)
     else:
         assert np.abs(found.astype(int) - crop).max() <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_all_frames_share_changes_nothing(name):
+    """The file is decoded and resized once for all frames; each gives the same bytes without it."""
+    out = io.BytesIO()
+    Image.fromarray(files.picture(200, 310)).save(out, "jpeg", quality=90)
+    source, context = inspect("a.jpg", out.getvalue()), Context("a.jpg", 0, 0)
+    one = CONDITIONS[name](5, "crop224")
+    with RuntimePool() as runtimes:
+        step = Disturbance(one, 0).open(runtimes)
+        prepared = one.preparation().open(runtimes)(source, context)
+        assert (prepared.height, prepared.width) == (256, 396)
+        assert step(prepared, context).data == step(source, context).data
+    chains = [Under(CONDITIONS[name](at, "crop224")).disturbed(Chain(())) for at in (5, 6)]
+    assert chains[0].recipes[0] == chains[1].recipes[0]
+    assert CONDITIONS[name](5).preparation() is None
 
 
 @settings(max_examples=10, deadline=None)

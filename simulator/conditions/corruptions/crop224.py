@@ -11,7 +11,8 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from simulator import registry
 from simulator.conditions.condition import Disturb
 from simulator.contract import U8, Decoder, Encoded, ImageWriter, Resizer, Stage, inspect
 from simulator.contract.encoded import MAX_PIXELS
+from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError
 from simulator.profile.implementations import Choice, implementation
 
@@ -30,6 +32,32 @@ _STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     (Stage.RESIZE, {"interpolation": "bilinear", "antialias": True}),
     (Stage.WRITE, {}),
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Shorter256(Recipe):
+    """Decodes and resizes once for many conditions at this place; their own resize is then none."""
+
+    stage = "condition"
+    gives: ClassVar[Boundary | None] = Boundary.SOURCE
+    timed = False
+
+    def identity(self) -> Any:
+        """Return the decoder, the resizer and the writer."""
+        return ["crop224", *identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function from a file to a PNG whose shorter side is 256."""
+        resize, write = resized(), writer()
+
+        def apply(image: Encoded, context: Context) -> Encoded:
+            return inspect(image.name, write.png(resize(image)[0]))
+
+        return apply
+
+    def words(self) -> str:
+        """Return what it does."""
+        return f"shorter side {SHORTER}"
 
 
 def identity() -> list[Any]:

@@ -30,9 +30,10 @@ class Translate(SequenceFrame):
 
     def apply(self, rgb: U8, window: Window, rng: np.random.Generator) -> U8:
         """Move."""
-        by, width = self.frame - 20, rgb.shape[1]
-        moved = np.zeros_like(rgb)
-        moved[:, max(by, 0) : width + min(by, 0)] = rgb[:, max(-by, 0) : width - max(by, 0)]
+        by, moved = self.frame - 20, np.zeros_like(rgb)
+        kept = max(rgb.shape[1] - abs(by), 0)
+        start = max(by, 0)
+        moved[:, start : start + kept] = rgb[:, max(-by, 0) :][:, :kept]
         return window.cut(moved)
 
 

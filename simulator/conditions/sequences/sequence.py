@@ -12,7 +12,7 @@ from simulator.conditions.condition import Condition, Disturb
 from simulator.conditions.corruptions import crop224
 from simulator.conditions.corruptions.corruption import CROP224, ORIGINAL, on_frame, placed
 from simulator.contract import U8, Encoded, Frame, inspect
-from simulator.contract.recipe import Boundary
+from simulator.contract.recipe import Boundary, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,10 @@ class SequenceFrame(Condition):
     def open(self) -> Disturb:
         """Return the function for its place."""
         return self._file() if self.place == CROP224 else self._frame
+
+    def preparation(self) -> Recipe | None:
+        """Return the resize that all frames at ``crop224`` begin with."""
+        return crop224.Shorter256() if self.place == CROP224 else None
 
     def memory(self, source: Encoded) -> int:
         """Return what a few float64 copies of the image need."""

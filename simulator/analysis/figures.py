@@ -28,6 +28,12 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("interaction.{stack}.{condition}.low", "interaction.{stack}.{condition}.ci95.0"),
     ("interaction.{stack}.{condition}.high", "interaction.{stack}.{condition}.ci95.1"),
     ("interaction.{stack}.{condition}", "interaction.{stack}.{condition}.value"),
+    ("{stack}.{flips}.{condition}.low", "sequences.stacks.{stack}.{flips}.{condition}.ci95.0"),
+    ("{stack}.{flips}.{condition}.high", "sequences.stacks.{stack}.{flips}.{condition}.ci95.1"),
+    ("{stack}.{flips}.{condition}", "sequences.stacks.{stack}.{flips}.{condition}.value"),
+    ("{stack}.{mean_flips}.low", "sequences.stacks.{stack}.{mean_flips}.ci95.0"),
+    ("{stack}.{mean_flips}.high", "sequences.stacks.{stack}.{mean_flips}.ci95.1"),
+    ("{stack}.{mean_flips}", "sequences.stacks.{stack}.{mean_flips}.value"),
     ("{stack}.{quality}", "tail.{stack}.{quality}"),
     ("{stack}.qps", "served.{stack}.qps"),
     ("{side}.{score}", "{side}.metric.{score}"),
@@ -40,6 +46,8 @@ _WORDS = {
     "stack": r"[\w-]+",
     "kind": "NR|NCI|CE|relative_CE",
     "mean": "clean|mNR|mNCI|mCE|relative_mCE",
+    "flips": "FP|FR",
+    "mean_flips": "mFP|mFR",
     "condition": r"[\w-]+",
     "quality": r"quality|tail_quality@.+",
     "side": "train|deploy",
@@ -55,6 +63,7 @@ _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
     r"|(train|deploy)\.metric\..*|tail\..*"
     r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(mean_)?interaction\..*\.(value|ci95.*)"
+    r"|sequences\.(stacks\.[\w-]+\.m?FP|(mean_)?interaction)\..*"
 )
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"
 MISSING = object()

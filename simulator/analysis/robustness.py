@@ -136,6 +136,18 @@ def flip_probability(frames: NDArray[np.int64], noise: bool, difficulty: int = 1
     return found
 
 
+def flip_rate(probability: Floats, reference: Floats) -> Floats:
+    """Return FR: a flip probability by that of a reference, whose mean is mFR.
+
+    It is not defined where the reference never flips.
+
+    Args:
+        probability: (1 + R,), FP of a perturbation.
+        reference: the reference's.
+    """
+    return _ratio(*np.broadcast_arrays(probability, reference))
+
+
 def _ratio(above: Floats, below: Floats) -> Floats:
     found: Floats = np.full(np.broadcast(above, below).shape, np.nan)
     np.divide(above, below, out=found, where=below > 0)

@@ -38,8 +38,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("give --under, once or more, or --suite")
     texts = list(options.under)
     if options.suite:
-        rows = load_suite(options.suite).series
-        texts = [level.condition.text for one in rows for level in one.levels]
+        texts = [one.condition.text for one in load_suite(options.suite).conditions()]
     conditions = [found for text in texts if (found := under(text, options.trial))]
     written = corrupt(
         conditions,

@@ -68,6 +68,11 @@ class Condition(ABC):
         values = ",".join(str(value) for value in self.parameters().values())
         return f"{self.name}:{values}" if values else self.name
 
+    @property
+    def draws(self) -> str:
+        """What its draws depend on, besides the sample and the trial."""
+        return self.text
+
     def identity(self) -> Any:
         """Return everything that its effect depends on, as JSON."""
         return [self.name, self.parameters()]
@@ -84,6 +89,13 @@ class Condition(ABC):
 
         Returns:
             None where truth cannot follow; then a condition that ``moves`` is refused for it.
+        """
+        return None
+
+    def preparation(self) -> Recipe | None:
+        """Return a step on the source that many conditions share; it is then made once a sample.
+
+        What the condition gives must be the same without it.
         """
         return None
 
@@ -124,10 +136,10 @@ class Disturbance(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the condition's function, with a generator for every sample."""
-        disturb, text, trial = self.condition.open(), self.condition.text, self.trial
+        disturb, draws, trial = self.condition.open(), self.condition.draws, self.trial
 
         def apply(value: Any, context: Context) -> Any:
-            return disturb(value, generator(context.sample, text, trial))
+            return disturb(value, generator(context.sample, draws, trial))
 
         return apply
 
@@ -191,7 +203,9 @@ class Under:
             return chain
         if acts_on is not Boundary.SOURCE and not chain.has(acts_on):
             return chain
-        return chain.inserted(Disturbance(self.condition, self.trial), acts_on)
+        disturbed = chain.inserted(Disturbance(self.condition, self.trial), acts_on)
+        first = self.condition.preparation()
+        return disturbed if first is None else disturbed.inserted(first, Boundary.SOURCE)
 
     def requests(self) -> Sequence[Request]:
         """Return the passes that change the artifact."""

@@ -203,8 +203,36 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     ]
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
+    lost += _flipping(summary)
     level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
     return _Told(lost, next=f"simulate explain --under {level}." if level else None)
+
+
+def _flipping(summary: RobustnessSummary) -> list[str]:
+    """How often answers flip from frame to frame, and where more often than the first's."""
+    found = summary.sequences
+    if found is None:
+        return []
+    first, told = next(iter(found.stacks)), []
+    for side, by in found.interaction.items():
+        worse = {name: one.value or 0.0 for name, one in by.items() if is_significant(one)}
+        worse = {name: value for name, value in worse.items() if value > 0}
+        several = count(len(by), "sequence")
+        if worse:
+            most = max(worse, key=lambda one: worse[one])
+            told.append(
+                f"Answers of {side} flip more often than those of {first} in {len(worse)} of "
+                f"{several} (Holm), most in {most}: {100 * worse[most]:.2f} points more."
+            )
+        else:
+            told.append(
+                f"In none of {several} do answers of {side} flip more often than those of {first} "
+                "beyond chance (Holm)."
+            )
+    means = [f"{side} {share(one.mfp.value, 2)}" for side, one in found.stacks.items() if one.mfp]
+    if means:
+        told.append(f"From frame to frame answers flip on average: {', '.join(means)}.")
+    return told
 
 
 def _latency(summary: LatencySummary | LoadSummary) -> _Told:

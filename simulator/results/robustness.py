@@ -63,6 +63,43 @@ class ConditionPictures(Typed):
 Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
 
 
+class SequenceRow(Typed):
+    """One perturbation sequence."""
+
+    condition: str = Field(description="the condition of a frame, without the frame's number")
+    frames: int
+    noise: bool = Field(description="whether frames are compared with the first, not one before")
+    difficulty: int = Field(description="how many frames apart two compared frames are")
+
+
+class StackSequences(Typed):
+    """One stack on every sequence; the figures are defined in analysis/robustness.py."""
+
+    fp: Annotated[dict[str, Figure], Keys("sequence")] = Field(
+        alias="FP", description="flip probability"
+    )
+    fr: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+        alias="FR", description="flip rate: FP by the reference's; None where that is 0"
+    )
+    mfp: Figure | None = Field(alias="mFP", description="mean FP over sequences")
+    mfr: Figure | None = Field(alias="mFR", description="mean FR over sequences")
+
+
+class Sequences(Typed):
+    """Several stacks on perturbation sequences; intervals are of the bootstrap over samples."""
+
+    reference: str = Field(description="what FR is relative to: a stack, or a published model")
+    rows: Annotated[dict[str, SequenceRow], Keys("sequence")]
+    stacks: Annotated[dict[str, StackSequences], Keys("stack")]
+    interaction: Annotated[
+        dict[str, Annotated[dict[str, AdjustedEffect], Keys("sequence")]], Keys("other stack")
+    ] = Field(description="FP less the first stack's; above 0: answers flip more often")
+    mean_interaction: Annotated[dict[str, AdjustedEffect], Keys("other stack")] = Field(
+        description="mFP less the first stack's"
+    )
+    family: int = Field(description="sequences times stacks that Holm's correction is over")
+
+
 class RobustnessSummary(ModelSummary):
     """Several stacks under the conditions of a suite."""
 
@@ -83,6 +120,7 @@ class RobustnessSummary(ModelSummary):
         dict[str, Annotated[dict[str, float], Keys("condition")]], Keys("other stack")
     ] = Field(description="share of answers under a condition that differ from the first stack's")
     family: int = Field(description="conditions times stacks that Holm's correction is over")
+    sequences: Sequences | None = Field(default=None, description="None: the suite has none")
     skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
     unique_steps: int = Field(description="unique computations in the plan")
     pictures: ConditionPictures | None = Field(

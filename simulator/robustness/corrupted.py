@@ -123,7 +123,7 @@ class _Writer:
 
         def one(item: Item) -> tuple[str, bool]:
             source: Any = self._card.modality.read(item.name, item.path)
-            rng = generator(item.name, condition.text, under.trial)
+            rng = generator(item.name, condition.draws, under.trial)
             name, turned = item.name, False
             if condition.acts_on is Boundary.SOURCE:
                 content: bytes = disturb(source, rng).data

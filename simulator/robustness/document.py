@@ -22,7 +22,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Reference(BaseModel):
-    """Published errors of a model that CE is relative to.
+    """Published errors of a model that CE is relative to, and flip probabilities for FR.
 
     ``clean`` and ``errors`` are fractions: 1 less the metric, the mean over all severities.
     """
@@ -32,15 +32,32 @@ class Reference(BaseModel):
     name: str
     source: str
     clean: Share
-    errors: dict[str, Share]
+    errors: dict[str, Share] = {}
+    flips: dict[str, Share] = {}
+
+
+class SequenceSpec(BaseModel):
+    """A perturbation sequence, whose frames are conditions: ``CONDITION:0``, ``CONDITION:1``, ...
+
+    ``noise`` says that frames are independent draws, each compared with the first; else each is
+    compared with the one ``difficulty`` frames before.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    condition: str
+    frames: Annotated[int, Field(ge=2)]
+    noise: bool = False
+    difficulty: Annotated[int, Field(ge=1)] = 1
 
 
 class ConditionSuiteSpec(BaseModel):
     """The document.
 
     ``conditions`` are rows of the table by category; each is a list of conditions as written for
-    ``--under``, from the mildest to the most severe. ``where`` is added to each of them: whether
-    they act at the ``original`` size of an image, or as the published ImageNet-C was made.
+    ``--under``, from the mildest to the most severe. ``sequences`` are rows of a table of their
+    own. ``where`` is added to each condition: whether they act at the ``original`` size of an
+    image, or as the published ImageNet-C and ImageNet-P were made.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -50,7 +67,8 @@ class ConditionSuiteSpec(BaseModel):
     summary: str
     source: str = ""
     where: Literal["original", "crop224"] = "original"
-    conditions: dict[str, dict[str, list[str]]]
+    conditions: dict[str, dict[str, list[str]]] = {}
+    sequences: dict[str, SequenceSpec] = {}
     left_out_of_means: list[str] = []
     reference: Reference | None = None
 
@@ -71,18 +89,46 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Sequence:
+    """One perturbation sequence.
+
+    Attributes:
+        name: in tables and gate rules.
+        spec: what the document says of it.
+        frames: the condition of each frame.
+    """
+
+    name: str
+    spec: SequenceSpec
+    frames: tuple[Under, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionSuite:
     """A checked suite.
 
     Attributes:
         spec: the document.
         series: its conditions, ready to be applied.
+        sequences: its perturbation sequences.
         path: where it was read.
     """
 
     spec: ConditionSuiteSpec
     series: tuple[Series, ...]
+    sequences: tuple[Sequence, ...]
     path: Path
+
+    def conditions(self) -> list[Under]:
+        """Return every condition once, those of frames last."""
+        rows = [level for one in self.series for level in one.levels]
+        frames = [frame for one in self.sequences for frame in one.frames]
+        return list({one.condition.text: one for one in (*rows, *frames)}.values())
+
+    def only_frames(self) -> set[str]:
+        """Return the texts of the conditions that are frames, and no level of a row."""
+        rows = {level.condition.text for one in self.series for level in one.levels}
+        return {one.condition.text for one in self.conditions()} - rows
 
 
 def builtin_suites() -> list[str]:
@@ -111,38 +157,69 @@ def load_suite(reference: str) -> ConditionSuite:
         raise ProfileError(lines) from error
     problems: list[str] = []
     series = tuple(_series(spec, document, problems))
-    problems += _misfits(spec, series, document)
+    sequences = tuple(_sequences(spec, document, problems))
+    names = [one.name for one in series] + [one.name for one in sequences]
+    problems += _misfits(spec, names, document)
     if problems:
         raise ProfileError(problems)
-    return ConditionSuite(spec, series, path)
+    return ConditionSuite(spec, series, sequences, path)
 
 
 def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Iterator[Series]:
-    suffix = "" if spec.where == "original" else f",{spec.where}"
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
             levels: list[Under] = []
             for at, text in enumerate(texts):
                 key: tuple[Any, ...] = ("conditions", category, name, at)
                 try:
-                    found = under(f"{text}{suffix}")
+                    levels += [_placed(spec, text)]
                 except UserError as error:
-                    why = str(error).removeprefix(f"--under {text}{suffix}: ")
-                    problems.append(f"{document.where(key)}: {name}: {text}: {why}")
-                else:
-                    levels += [found] if found else []
+                    problems.append(f"{document.where(key)}: {name}: {text}: {error}")
             yield Series(name, category, tuple(levels))
 
 
-def _misfits(
-    spec: ConditionSuiteSpec, series: tuple[Series, ...], document: Document
-) -> Iterator[str]:
-    names = [one.name for one in series]
+def _sequences(
+    spec: ConditionSuiteSpec, document: Document, problems: list[str]
+) -> Iterator[Sequence]:
+    for name, one in spec.sequences.items():
+        frames: list[Under] = []
+        where = document.where(("sequences", name))
+        try:
+            for frame in range(one.frames):
+                frames.append(_placed(spec, f"{one.condition}:{frame}"))
+        except UserError as error:
+            problems.append(f"{where}: {name}: {one.condition}:{len(frames)}: {error}")
+        if one.difficulty >= one.frames:
+            problems.append(f"{where}: {name}: difficulty: less than its {one.frames} frames")
+        if one.noise and one.difficulty > 1:
+            problems.append(
+                f"{where}: {name}: difficulty: it is for sequences that move; noise is compared "
+                "with the first frame"
+            )
+        yield Sequence(name, one, tuple(frames))
+
+
+def _placed(spec: ConditionSuiteSpec, text: str) -> Under:
+    """Read a condition at the suite's place.
+
+    Raises:
+        UserError: it does not exist; the message does not repeat it.
+    """
+    whole = text if spec.where == "original" else f"{text},{spec.where}"
+    try:
+        found = under(whole)
+    except UserError as error:
+        raise UserError(str(error).removeprefix(f"--under {whole}: ")) from error
+    assert found is not None
+    return found
+
+
+def _misfits(spec: ConditionSuiteSpec, names: list[str], document: Document) -> Iterator[str]:
     where = document.where(("conditions",))
     if not names:
         yield f"{where}: conditions: at least one is needed"
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield f"{where}: conditions: {name!r} is in two categories; give one of them another name"
+        yield f"{where}: conditions: {name!r} is there twice; give one of them another name"
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
             if not texts:
@@ -152,7 +229,13 @@ def _misfits(
         if name not in names:
             place = document.where(("left_out_of_means",))
             yield f"{place}: left_out_of_means: {unknown('condition', name, names)}"
-    missing = [name for name in names if spec.reference and name not in spec.reference.errors]
-    if missing:
-        place = document.where(("reference", "errors"))
-        yield f"{place}: reference: no error of {', '.join(missing)}"
+    if spec.reference is None:
+        return
+    levels = [name for name in names if name not in spec.sequences]
+    for key, word, wanted, given in (
+        ("errors", "error", levels, spec.reference.errors),
+        ("flips", "flip probability", list(spec.sequences), spec.reference.flips),
+    ):
+        if missing := [name for name in wanted if name not in given]:
+            place = document.where(("reference", key))
+            yield f"{place}: reference: no {word} of {', '.join(missing)}"

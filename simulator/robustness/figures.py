@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,7 @@ def measured(
     items_under: Callable[[str], Sequence[Item]],
     task: Task,
     seed: int,
+    without: Collection[str] = (),
 ) -> Measured:
     """Score every arm, one after the other, so that few records are in memory at once.
 
@@ -55,17 +56,18 @@ def measured(
         items_under: all samples under a condition, in the order of the records.
         task: scores records.
         seed: of the resamples.
+        without: conditions that are not scored: frames of sequences.
 
     Raises:
         UserError: the metric cannot be measured on these samples.
     """
-    kinds, items = len(arms), items_under(CLEAN)
-    reasons = records["skipped"].take(pa.array(range(0, len(records), kinds))).to_pylist()
-    ran = [at for at, why in enumerate(reasons) if why is None]
+    kinds, ran = len(arms), went_through(records, len(arms))
     draws = Resamples(len(ran), seed, task.resamples)
     plain = records.drop_columns(["ns", "digest"])
     metrics, flips = {}, {}
     for number, arm in enumerate(arms):
+        if arm[1] in without:
+            continue
         rows = plain.take(pa.array([at * kinds + number for at in ran], pa.int64())).to_pylist()
         own = items_under(arm[1])
         figure = task.score(rows, [own[at].truth for at in ran]).figure
@@ -74,15 +76,26 @@ def measured(
         metrics[arm] = draws.of(figure)
         units = sum(row["units"] for row in rows)
         flips[arm] = sum(row["changed"] for row in rows) / units if units else 0.0
+    reasons = _reasons(records, kinds)
+    items = items_under(CLEAN)
     skipped = {items[at].name: why for at, why in enumerate(reasons) if why is not None}
     return Measured(metrics, flips, len(ran), skipped)
 
 
+def went_through(records: pa.Table, arms: int) -> list[int]:
+    """Return which samples were not skipped, of records with a row for each sample and arm."""
+    return [at for at, why in enumerate(_reasons(records, arms)) if why is None]
+
+
+def _reasons(records: pa.Table, arms: int) -> list[str | None]:
+    found: list[str | None] = (
+        records["skipped"].take(pa.array(range(0, len(records), arms))).to_pylist()
+    )
+    return found
+
+
 def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
     """Return the figures of the summary; see :class:`simulator.results.robustness`.
-
-    A p-value is at least that of a sign-flip test in which all n samples agree, 2 / 2^n: the
-    bootstrap draws from what was seen, and of few samples it makes too much.
 
     Args:
         found: the metrics.
@@ -91,17 +104,7 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
     """
     rows = _Rows(found.metrics, suite, stacks)
     first, *others = stacks
-    effects = {side: rows.interactions(first, side) for side in others}
-    least = 2.0 ** (1 - found.samples)
-    p = {
-        (side, name): max(effect(one).p, least)
-        for side, by in effects.items()
-        for name, one in by.items()
-    }
-    adjusted = holm(p)
-    means = {side: analysis.mean_over(by, rows.without) for side, by in effects.items()}
-    p_means = {side: max(effect(one).p, least) for side, one in means.items()}
-    adjusted_means = holm(p_means)
+    effects = {side: rows.interactions(first, side) for side in others if suite.series}
     return {
         "reference": rows.reference_name,
         "rows": {
@@ -113,15 +116,6 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
             for one in suite.series
         },
         "stacks": {side: rows.figures(side) for side in stacks},
-        "interaction": {
-            side: {
-                name: _effect(one, p[side, name], adjusted[side, name]) for name, one in by.items()
-            }
-            for side, by in effects.items()
-        },
-        "mean_interaction": {
-            side: _effect(one, p_means[side], adjusted_means[side]) for side, one in means.items()
-        },
         "flips": {
             side: {
                 one.name: float(
@@ -130,6 +124,43 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
                 for one in suite.series
             }
             for side in others
+        },
+        **compared(effects, rows.without, found.samples),
+    }
+
+
+def compared(
+    effects: Mapping[str, Mapping[str, Floats]], without: Sequence[str], samples: int
+) -> dict[str, Any]:
+    """Return ``interaction``, ``mean_interaction`` and ``family`` of the summary.
+
+    A p-value is at least that of a sign-flip test in which all n samples agree, 2 / 2^n: the
+    bootstrap draws from what was seen, and of few samples it makes too much.
+
+    Args:
+        effects: how a stack differs from the first one, by stack and condition.
+        without: conditions that are not in the mean.
+        samples: n.
+    """
+    least = 2.0 ** (1 - samples)
+    p = {
+        (side, name): max(effect(one).p, least)
+        for side, by in effects.items()
+        for name, one in by.items()
+    }
+    adjusted = holm(p)
+    means = {side: analysis.mean_over(by, without) for side, by in effects.items()}
+    p_means = {side: max(effect(one).p, least) for side, one in means.items()}
+    adjusted_means = holm(p_means)
+    return {
+        "interaction": {
+            side: {
+                name: _effect(one, p[side, name], adjusted[side, name]) for name, one in by.items()
+            }
+            for side, by in effects.items()
+        },
+        "mean_interaction": {
+            side: _effect(one, p_means[side], adjusted_means[side]) for side, one in means.items()
         },
         "family": len(p),
     }
@@ -161,13 +192,13 @@ class _Rows:
             relative[one.name] = analysis.relative_degradation_ratio(clean, mine, base_clean, base)
         kinds = {"NR": nr, "NCI": nci, "CE": ce, "relative_CE": relative}
         return {
-            "clean": _figure(clean),
+            "clean": figured(clean),
             "levels": {name: [float(row[0]) for row in one] for name, one in levels.items()},
             **{
-                kind: {name: _figure(one) for name, one in by.items()} for kind, by in kinds.items()
+                kind: {name: figured(one) for name, one in by.items()} for kind, by in kinds.items()
             },
             **{
-                _mean_name(kind): _figure(analysis.mean_over(by, self.without))
+                _mean_name(kind): figured(analysis.mean_over(by, self.without))
                 for kind, by in kinds.items()
             },
         }
@@ -200,7 +231,7 @@ def _mean_name(kind: str) -> str:
     return "relative_mCE" if kind == "relative_CE" else f"m{kind}"
 
 
-def _figure(resampled: Floats) -> dict[str, Any] | None:
+def figured(resampled: Floats) -> dict[str, Any] | None:
     """A figure's value and interval; None where it is not defined."""
     found = effect(resampled)
     if np.isnan(found.value):
@@ -209,6 +240,7 @@ def _figure(resampled: Floats) -> dict[str, Any] | None:
 
 
 def _effect(resampled: Floats, p: float, p_holm: float) -> dict[str, Any]:
+    """Return an effect's value, its interval, and p before and after Holm's correction."""
     found = effect(resampled)
     return {"value": found.value, "ci95": list(_known(found.ci95)), "p": p, "p_holm": p_holm}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.conditions.condition import Under
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
@@ -19,7 +20,6 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import LOOKS
 from simulator.results.store import RunWriter
-from simulator.robustness.document import Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,13 @@ CLEAN = "clean"
 """The row of the sample without a condition."""
 
 
-def grid(session: Session, stacks: Sequence[Stack], series: Sequence[Series]) -> Grid | None:
-    """Plan the pictures of the first sample, under the most severe level of each condition.
+def grid(session: Session, stacks: Sequence[Stack], conditions: Mapping[str, Under]) -> Grid | None:
+    """Plan the pictures of the first sample.
+
+    Args:
+        session: with the samples.
+        stacks: whose inputs are shown.
+        conditions: one for each row, by the row's name.
 
     Returns:
         None where samples are not images, or no stack has an input that could be shown.
@@ -89,11 +94,11 @@ def grid(session: Session, stacks: Sequence[Stack], series: Sequence[Series]) ->
     chains: dict[tuple[str, str], Chain] = {}
     for stack in shown:
         chains[CLEAN, stack.side] = stack.chain.until(Boundary.INPUT)
-    for one in series:
+    for name, under in conditions.items():
         for stack in shown:
-            disturbed = one.levels[-1].disturbed(stack.chain.until(Boundary.INPUT))
+            disturbed = under.disturbed(stack.chain.until(Boundary.INPUT))
             if disturbed != chains[CLEAN, stack.side]:
-                chains[one.name, stack.side] = disturbed
+                chains[name, stack.side] = disturbed
     return Grid(session.dataset.items[0].name, chains, shown, session.card.spec.input)
 
 

@@ -31,6 +31,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.store import RunWriter
+from simulator.robustness import sequences
 from simulator.robustness.document import ConditionSuite, load_suite
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.pictures import Grid, grid
@@ -101,14 +102,23 @@ def robustness(
                 )
             job.refuse_taken(folder)
             session.require_truth()
+            _require_answers(loaded, session.card.task)
             known = vocabulary(session.card.task, list(sides), loaded)
             gate.check(rules, RobustnessSummary, known)
-            for one in loaded.series:
-                for level in one.levels:
-                    level.check(session.card.modality.name, in_pixels=session.card.task.in_pixels)
+            card = session.card
+            for under in loaded.conditions():
+                under.check(card.modality.name, in_pixels=card.task.in_pixels)
             own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
+
+
+def _require_answers(suite: ConditionSuite, task: Task) -> None:
+    if suite.sequences and sequences.ANSWER not in (column.name for column in task.columns):
+        raise UserError(
+            f"{suite.spec.name} has sequences, which compare one class from frame to frame; "
+            f"{task.name} answers with something else"
+        )
 
 
 def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[str, Sequence[str]]:
@@ -118,6 +128,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "stack": sides,
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
+        "sequence": [one.name for one in suite.sequences],
     }
 
 
@@ -135,33 +146,31 @@ class _Robustness:
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
         stacks = self.session.stacks([self._variant(side) for side in self.sides])
-        pictures = grid(self.session, stacks, self.suite.series)
+        rows = {one.name: one.levels[-1] for one in self.suite.series}
+        frames = {one.name: one.frames[-1] for one in self.suite.sequences}
+        pictures = grid(self.session, stacks, rows | frames)
         whole = self._plan(stacks, pictures)
         start = manifest(stacks, self.session, self.overrides) | {
             "request": request,
-            "conditions": [one.described() for one in self._conditions()],
+            "conditions": [one.described() for one in self.suite.conditions()],
         }
         with self.job.writer(folder, start, self.session) as run:
             records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
-            arms = [(arm.stack, arm.condition) for arm in whole.arms]
-            found = measured(records, arms, self._items, self.session.card.task, self.session.seed)
+            found, figures = self._figures(records, whole)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
-            summary = self._summary(stacks, whole, found, shown)
+            summary = self._summary(stacks, whole, found, figures | {"pictures": shown})
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took)
         return Result(summary, folder)
 
     def _items(self, condition: str) -> Sequence[Item]:
         """The samples, with truth that follows the condition."""
-        session, levels = self.session, {one.condition.text: one for one in self._conditions()}
+        session, levels = self.session, {one.condition.text: one for one in self.suite.conditions()}
         under = levels.get(condition)
         if under is None or under.warp is None or not session.card.task.in_pixels:
             return session.dataset.items
         return session.moved(under.warp)
-
-    def _conditions(self) -> list[Under]:
-        return [level for one in self.suite.series for level in one.levels]
 
     def _variant(self, side: str) -> Variant:
         chosen = self.sides[side]
@@ -170,13 +179,13 @@ class _Robustness:
     def _plan(self, stacks: Sequence[Stack], pictures: Grid | None) -> Plan:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
-        for under in self._conditions():
+        for under in self.suite.conditions():
             for stack in stacks:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
         groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
         asides = pictures.asides() if pictures else {}
-        warps = (None, *(under.warp for under in self._conditions()))
+        warps = (None, *(under.warp for under in self.suite.conditions()))
         whole = plan(arms, TaskJudge(self.session.card.task, groups, warps), asides)
         self.session.show.planned(whole)
         return whole
@@ -208,10 +217,21 @@ class _Robustness:
             raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
         return records, shown
 
+    def _figures(self, records: pa.Table, whole: Plan) -> tuple[Measured, dict[str, Any]]:
+        """Return what the records say, and the figures of the summary."""
+        arms = [(arm.stack, arm.condition) for arm in whole.arms]
+        task, seed = self.session.card.task, self.session.seed
+        found = measured(records, arms, self._items, task, seed, self.suite.only_frames())
+        figures = table(found, self.suite, list(self.sides))
+        if self.suite.sequences:
+            flipping = sequences.flip_probabilities(records, arms, self.suite, task, seed)
+            figures["sequences"] = sequences.table(flipping, self.suite, found.samples)
+        return found, figures
+
     def _summary(
-        self, stacks: Sequence[Stack], whole: Plan, found: Measured, shown: dict[str, Any] | None
+        self, stacks: Sequence[Stack], whole: Plan, found: Measured, figures: dict[str, Any]
     ) -> RobustnessSummary:
-        card, figures = self.session.card, table(found, self.suite, list(self.sides))
+        card = self.session.card
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
         running = {
             stack.side: {
@@ -237,5 +257,4 @@ class _Robustness:
             skipped_samples=skipped[:LISTED],
             warnings=[*notices, *self.session.notes],
             unique_steps=len(whole.nodes),
-            pictures=shown,
         )

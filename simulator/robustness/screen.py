@@ -11,12 +11,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.words import ends, is_significant, points, run_on, share, title
-from simulator.results.robustness import Figure, RobustnessSummary
+from simulator.results.robustness import Figure, RobustnessSummary, Sequences
 from simulator.results.suites import AdjustedEffect
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
     """Print the metric under each condition, and what the others lose more than the first."""
+    if summary.rows:
+        _conditions(summary, console)
+    if summary.sequences:
+        _sequences(summary, summary.sequences, console)
+    notes(summary, console)
+
+
+def _conditions(summary: RobustnessSummary, console: Console) -> None:
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
     table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
     for side in summary.stacks:
@@ -40,15 +48,48 @@ def show(summary: RobustnessSummary, console: Console) -> None:
             "mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single)
         )
         console.print(table, highlight=False)
-    notes(summary, console)
 
 
-def _table(heading: str) -> Table:
+def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -> None:
+    """Print how often answers flip from frame to frame, and how much more than the first's."""
+    run = "" if summary.rows else f"; {run_on(summary)}"
+    table = _table(f"{summary.suite}: answers that flip from frame to frame, in %{run}", "sequence")
+    for side in found.stacks:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    for name in found.rows:
+        table.add_row(escape(name), *(_percent(one.fp[name]) for one in found.stacks.values()))
+    table.add_section()
+    table.add_row("mFP", *(_percent(one.mfp) for one in found.stacks.values()))
+    table.add_row("mFR", *(_percent(one.mfr) for one in found.stacks.values()))
+    if not summary.rows:
+        name = title(summary.task, summary.metric)
+        table.add_row(f"clean {name}", *(_percent(one.clean) for one in summary.stacks.values()))
+    console.print(table, highlight=False)
+    if not found.interaction:
+        return
+    first, single = next(iter(found.stacks)), len(found.interaction) == 1
+    table = _table(f"Points of answers that flip more than {first}'s (positive: more)", "sequence")
+    for side in found.interaction:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    if single:
+        table.add_column("95 % interval", justify="right")
+    for name in found.rows:
+        cells = [by[name] for by in found.interaction.values()]
+        table.add_row(
+            escape(name), *map(_more, cells), *(ends(one.ci95) for one in cells if single)
+        )
+    table.add_section()
+    averages = found.mean_interaction.values()
+    table.add_row("mFP", *map(_more, averages), *(ends(one.ci95) for one in averages if single))
+    console.print(table, highlight=False)
+
+
+def _table(heading: str, rows: str = "condition") -> Table:
     found = Table(
         title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
         pad_edge=False,
     )  # fmt: skip
-    found.add_column("condition", overflow="fold")
+    found.add_column(rows, overflow="fold")
     return found
 
 
@@ -86,9 +127,15 @@ def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
 
 def notes(summary: RobustnessSummary, console: Console) -> None:
     """Print what the figures mean, and what the person should know."""
-    lines = [f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."]
-    if summary.interaction:
-        lines.append(f"* more than chance, Holm over {summary.family} tests.")
+    lines = [f"Conditions act at: {summary.where}."]
+    if summary.rows:
+        lines[0] = f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."
+    if summary.sequences:
+        lines.append(f"mFR is relative to {summary.sequences.reference}.")
+    families = [summary.family, summary.sequences.family if summary.sequences else 0]
+    if any(families):
+        tests = " and ".join(str(one) for one in families if one)
+        lines.append(f"* more than chance, Holm over {tests} tests.")
     left_out = [name for name, row in summary.rows.items() if not row.in_means]
     if left_out:
         lines.append(f"Not in the means: {', '.join(left_out)}.")

@@ -63,11 +63,69 @@ def interactions(run: Run) -> Section | None:
     )
 
 
+@part(order=23)
+def sequences(run: Run) -> Section | None:
+    """Show how often answers flip from frame to frame of each sequence."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.sequences is None:
+        return None
+    found = summary.sequences
+    first, drawn_as = next(iter(found.stacks)), looks(summary.stacks)
+    names = [text(name) for name in found.rows]
+    traces = []
+    for side, stack in found.stacks.items():
+        value = 100 * np.array([one.value for one in stack.fp.values()], np.float64)
+        low, high = 100 * np.array([one.ci95 for one in stack.fp.values()], np.float64).T
+        look = drawn_as[side]
+        traces.append(
+            go.Scatter(
+                x=value, y=names, mode="markers", name=look.label, marker=look.marker,
+                error_x={
+                    "type": "data", "symmetric": False, "array": high - value,
+                    "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
+                },
+                hovertemplate="%{y}: %{x:.2f} %<extra></extra>",
+            )
+        )  # fmt: skip
+    drawn = figure(
+        traces, 130 + 26 * len(names), "answers that flip, %", "", showlegend=len(traces) > 1
+    )
+    drawn.update_yaxes(type="category", autorange="reversed")
+    drawn.update_xaxes(rangemode="tozero")
+    rows = [
+        [
+            side, name, share(fp.value, 2), ends(fp.ci95), _share(stack.fr[name]), points(more),
+            "–" if more is None else ends(more.ci95),
+            "–" if more is None else "yes" if is_significant(more) else "no",
+        ]
+        for side, stack in found.stacks.items()
+        for name, fp in stack.fp.items()
+        for more in [found.interaction.get(side, {}).get(name)]
+    ]  # fmt: skip
+    means = [
+        f"{side}: mFP {_share(stack.mfp, 2)}, mFR {_share(stack.mfr)}."
+        for side, stack in found.stacks.items()
+    ]
+    head = ["stack", "sequence", "FP", "95 % interval, points", "FR", f"more than {first}, points"]
+    return Section(
+        "sequences",
+        "Answers that flip from frame to frame",
+        "How stable are answers while the world changes slowly?",
+        [
+            " ".join(means),
+            f"FR is relative to {found.reference}. Noise is compared with the first frame, what "
+            f"moves with a frame before. Beyond chance: Holm over {found.family} tests.",
+        ],
+        panels=[Panel(drawn)],
+        tables=[Table([*head, "95 % interval", "beyond chance"], rows, "Every sequence", 2)],
+    )
+
+
 @part(order=24)
 def curves(run: Run) -> Section | None:
     """Show the metric at each severity."""
     summary = run.summary
-    if not isinstance(summary, RobustnessSummary):
+    if not isinstance(summary, RobustnessSummary) or not summary.rows:
         return None
     metric = title(summary.task, summary.metric)
     drawn_as = looks(summary.stacks)
@@ -132,6 +190,6 @@ def seen(run: Run) -> Section | None:
     )
 
 
-def _share(figure: object) -> str:
+def _share(figure: object, digits: int = 1) -> str:
     value = getattr(figure, "value", None)
-    return share(value, 1)
+    return share(value, digits)

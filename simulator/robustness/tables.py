@@ -33,7 +33,8 @@ def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     kinds = ("NR", "NCI", "CE", "relative_CE")
     head = ["model", "stack", "category", "condition", "clean", "levels", *kinds]
-    writer.writerow([*head, "interaction", "interaction_low", "interaction_high", "p_holm"])
+    effect = ["interaction", "interaction_low", "interaction_high", "p_holm"]
+    writer.writerow([*head, *effect, "FP", "FP_low", "FP_high", "FR"])
     for summary in summaries:
         for side, stack in summary.stacks.items():
             for name, row in summary.rows.items():
@@ -43,9 +44,25 @@ def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
                     cells.spreadsheet(summary.model), cells.spreadsheet(side),
                     cells.spreadsheet(row.category), cells.spreadsheet(name), stack.clean.value,
                     " ".join(f"{value:.6g}" for value in stack.levels[name]),
-                    *(_value(stack[kind][name]) for kind in kinds), *more,
+                    *(_value(stack[kind][name]) for kind in kinds), *more, *[None] * 4,
                 ])  # fmt: skip
+            writer.writerows(_frames(summary, side))
     return out.getvalue()
+
+
+def _frames(summary: RobustnessSummary, side: str) -> Iterator[list[object]]:
+    """A row for each sequence; the figures of conditions are empty in it."""
+    if summary.sequences is None:
+        return
+    stack = summary.sequences.stacks[side]
+    for name, fp in stack.fp.items():
+        own = summary.sequences.interaction.get(side, {}).get(name)
+        more = [own.value, *own.ci95, own.p_holm] if own else [None] * 4
+        yield [
+            cells.spreadsheet(summary.model), cells.spreadsheet(side), "sequence",
+            cells.spreadsheet(name), summary.stacks[side].clean.value, *[None] * 5, *more,
+            fp.value, *fp.ci95, _value(stack.fr[name]),
+        ]  # fmt: skip
 
 
 FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
@@ -54,14 +71,22 @@ FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
 
 
 def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
-    """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it."""
-    names = list(summaries[0].rows)
+    """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
+
+    Then the share of answers in % that flip from frame to frame of each sequence.
+    """
+    names, sequences = list(summaries[0].rows), summaries[0].sequences
     mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
-    yield ["model", "stack", "clean", *names, "mNR", "mNCI", mce, f"relative {mce}"]
+    averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
+    flips = [*(f"FP {name}" for name in sequences.rows), "mFP", "mFR"] if sequences else []
+    yield ["model", "stack", "clean", *names, *averages, *flips]
     for summary in summaries:
         for side, stack in summary.stacks.items():
-            means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce)
+            means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce) if names else ()
             found = [stack.clean, *(stack.nr[name] for name in names), *means]
+            if summary.sequences:
+                own = summary.sequences.stacks[side]
+                found += [*own.fp.values(), own.mfp, own.mfr]
             yield [summary.model, side, *map(_percent, found)]
 
 

@@ -107,3 +107,49 @@ def test_flip_probability_compares_with_the_frame_before_or_with_the_first() -> 
     assert figures.flip_probability(frames, noise=False).tolist() == [2 / 3, 0.0]
     assert figures.flip_probability(frames, noise=True).tolist() == [2 / 3, 0.0]
     assert figures.flip_probability(frames, noise=False, difficulty=2).tolist() == [1.0, 0.0]
+
+
+def original_flips(predictions: list[list[int]], noise: bool, difficulty: int) -> float:
+    """``flip_prob`` of https://github.com/hendrycks/robustness, ImageNet-P/test.py, as it walks."""
+    result, step = 0.0, 1 if noise else difficulty
+    for answers in predictions:
+        flips = []
+        for start in range(step):
+            before = answers[start]
+            for answer in answers[start::step][1:]:
+                flips.append(before != answer)
+                before = before if noise else answer
+        result += np.mean(flips) / len(predictions)
+    return result
+
+
+@pytest.mark.parametrize(("noise", "difficulty"), [(True, 1), (False, 1), (False, 2), (False, 3)])
+def test_flip_probability_is_what_the_original_walks(noise: bool, difficulty: int) -> None:
+    frames = np.random.default_rng(difficulty).integers(0, 3, (20, 31))
+    found = figures.flip_probability(frames, noise, difficulty).mean()
+    assert found == pytest.approx(original_flips(frames.tolist(), noise, difficulty))
+
+
+@pytest.mark.parametrize(
+    ("flips", "printed"),
+    [
+        ([0.164, 0.207, 0.076, 0.049, 0.091, 0.039, 0.068, 0.090, 0.050, 0.145], 0.098),
+        ([0.293, 0.335, 0.315, 0.318, 0.335, 0.233, 0.223, 0.254, 0.230, 0.298], 0.283),
+        ([0.160, 0.200, 0.092, 0.070, 0.102, 0.059, 0.076, 0.097, 0.061, 0.147], 0.106),
+    ],
+)
+def test_mfp_is_the_plain_mean_of_robustmqs_table_8(flips: list[float], printed: float) -> None:
+    """RobustMQ, arXiv 2308.02350, Table 8: ResNet18 in FP32, DoReFa at 2 and LSQ at 8 bits."""
+    by = {str(at): np.array([value]) for at, value in enumerate(flips)}
+    assert round(float(figures.mean_over(by)[0]), 3) == printed
+
+
+def test_mfr_is_a_mean_of_ratios_and_not_a_ratio_of_means() -> None:
+    """0.1 / 0.2 and 0.2 / 0.8: 0.375, where the means give 0.3; no reference flips, no rate."""
+    rates = {
+        "a": figures.flip_rate(np.array([0.1]), np.array([0.2])),
+        "b": figures.flip_rate(np.array([0.2]), np.array([0.8])),
+        "never": figures.flip_rate(np.array([0.2]), np.array([0.0])),
+    }
+    assert figures.mean_over(rates)[0] == pytest.approx(0.375)
+    assert np.isnan(rates["never"][0])

@@ -26,9 +26,7 @@ class Brightness(Corruption):
 
     def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
         """Brighten."""
-        hue, saturation, value = _hsv(rgb)
-        value += self.level
-        return cut(_rgb(hue, saturation, np.minimum(value, 1, out=value)))
+        return brightened(rgb, self.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +62,13 @@ class Contrast(Corruption):
         image *= self.level
         image += means
         return cut(image)
+
+
+def brightened(rgb: U8, more: float) -> U8:
+    """Add to V of HSV; *more* is in [-1, 1]."""
+    hue, saturation, value = _hsv(rgb)
+    value += more
+    return cut(_rgb(hue, saturation, np.clip(value, 0, 1, out=value)))
 
 
 def _hsv(rgb: U8) -> tuple[F64, F64, F64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -59,15 +60,7 @@ class Corruption(Condition):
         Raises:
             UserError: the severity or the place does not exist.
         """
-        severity, _, place = parameters.partition(",")
-        known = [str(one + 1) for one in range(len(cls.levels))]
-        if severity not in known or ("," in parameters and place not in PLACES):
-            raise UserError(
-                f"--under {cls.name}:{parameters}: {cls.name}:SEVERITY or "
-                f"{cls.name}:SEVERITY,PLACE expected, with SEVERITY 1 to {known[-1]} and "
-                f"PLACE {' or '.join(PLACES)}"
-            )
-        return cls(int(severity), place or ORIGINAL)
+        return cls(*placed(cls.name, parameters, "SEVERITY", range(1, len(cls.levels) + 1)))
 
     def parameters(self) -> dict[str, Any]:
         """Return the severity and the place."""
@@ -112,9 +105,38 @@ class Corruption(Condition):
         """
 
     def _frame(self, frame: Frame, rng: np.random.Generator) -> Frame:
-        if frame.format is PixelFormat.RGB:
-            return frame.with_planes(self.apply(frame.rgb, rng))
-        return _to_yuv(self.apply(_to_rgb(frame), rng), frame)
+        return on_frame(frame, lambda rgb: self.apply(rgb, rng))
+
+
+def placed(name: str, parameters: str, word: str, known: range) -> tuple[int, str]:
+    """Read ``NUMBER`` or ``NUMBER,PLACE``.
+
+    Args:
+        name: of the condition.
+        parameters: what stands behind the colon.
+        word: what the number is, for the message.
+        known: the numbers that there are.
+
+    Returns:
+        The number and the place.
+
+    Raises:
+        UserError: one of them does not exist.
+    """
+    number, _, place = parameters.partition(",")
+    if number not in map(str, known) or ("," in parameters and place not in PLACES):
+        raise UserError(
+            f"--under {name}:{parameters}: {name}:{word} or {name}:{word},PLACE expected, with "
+            f"{word} {known[0]} to {known[-1]} and PLACE {' or '.join(PLACES)}"
+        )
+    return int(number), place or ORIGINAL
+
+
+def on_frame(frame: Frame, apply: Callable[[U8], U8]) -> Frame:
+    """Return a frame whose image was changed; YUV becomes RGB for it, and YUV again."""
+    if frame.format is PixelFormat.RGB:
+        return frame.with_planes(apply(frame.rgb))
+    return _to_yuv(apply(_to_rgb(frame)), frame)
 
 
 def unit(rgb: U8) -> F64:

@@ -85,19 +85,51 @@ class Snow(Corruption):
 
     def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
         """Draw flakes and the angle at which they fall."""
-        mean, deviation, zoom, least, radius, sigma, kept = self.level
-        height, width = rgb.shape[:2]
-        noise = rng.normal(size=(height, width, 1), loc=mean, scale=deviation)
-        layer = next(zooms(noise, (zoom,)))[:, 0]
-        layer[layer < least] = 0
-        fallen = motion(np.clip(layer, 0, 1), radius, sigma, rng.uniform(-135, -45))
-        flakes = np.round(fallen[:height, :width] * 255).astype(np.uint8) / 255.0
-        whole = np.zeros((height, width, 1))
-        whole[: flakes.shape[0], : flakes.shape[1], 0] = flakes
-        image = rgb.astype(np.float32) / np.float32(255)
-        white = np.maximum(image, _gray(image) * np.float32(1.5) + np.float32(0.5))
-        image = np.float32(kept) * image + np.float32(1 - kept) * white
-        return cut(image + whole + whole[::-1, ::-1])
+        *flakes, radius, sigma, kept = self.level
+        layer = falling(rgb.shape[:2], rng, *flakes)
+        return snowed(rgb, motion(layer, radius, sigma, rng.uniform(-135, -45)), kept)
+
+
+def falling(
+    size: tuple[int, ...],
+    rng: np.random.Generator,
+    mean: float,
+    deviation: float,
+    zoom: float,
+    least: float,
+) -> NDArray[np.float64]:
+    """Return (H, W) float64, about *size*: the flakes before they fall, in [0, 1].
+
+    Args:
+        size: rows and columns.
+        rng: draws normal noise.
+        mean: of the noise.
+        deviation: likewise.
+        zoom: its enlargement.
+        least: smaller values are no flake.
+    """
+    noise = rng.normal(size=(*size, 1), loc=mean, scale=deviation)
+    layer = next(zooms(noise, (zoom,)))[:, 0]
+    layer[layer < least] = 0
+    return np.clip(layer, 0, 1)
+
+
+def snowed(rgb: U8, fallen: NDArray[np.float64], kept: float) -> U8:
+    """Whiten an image, and add flakes; once as they are and once turned by 180 degrees.
+
+    Args:
+        rgb: (H, W, 3).
+        fallen: the flakes in [0, 1], about (H, W).
+        kept: how much of the color is kept.
+    """
+    height, width = rgb.shape[:2]
+    flakes = np.round(fallen[:height, :width] * 255).astype(np.uint8) / 255.0
+    whole = np.zeros((height, width, 1))
+    whole[: flakes.shape[0], : flakes.shape[1], 0] = flakes
+    image = rgb.astype(np.float32) / np.float32(255)
+    white = np.maximum(image, _gray(image) * np.float32(1.5) + np.float32(0.5))
+    image = np.float32(kept) * image + np.float32(1 - kept) * white
+    return cut(image + whole + whole[::-1, ::-1])
 
 
 def plasma(side: int, decay: float, rng: np.random.Generator) -> F32:

@@ -1,0 +1,281 @@
+"""Perturbation sequences in ``simulate robustness``: single runs per frame, figures by hand."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tiny_tasks
+import yaml
+from PIL import Image
+
+import simulator
+from simulator import cli
+from simulator.errors import ProfileError, UserError
+from simulator.experiments.session import Silent
+from simulator.robustness import document
+from simulator.robustness.run import robustness
+
+SUITE = {
+    "schema": 1,
+    "name": "moving",
+    "summary": "noise and two movements",
+    "sequences": {
+        "hiss": {"condition": "p_gaussian_noise", "frames": 4, "noise": True},
+        "pan": {"condition": "p_translate", "frames": 9},
+        "roll": {"condition": "p_rotate", "frames": 7, "difficulty": 3},
+    },
+}
+PAIR = {"train": "pillow_fp32", "deploy": "pillow_fp32",
+        "overrides": ["deploy.color.order=bgr", "deploy.resize.interpolation=nearest"]}  # fmt: skip
+
+
+class StopsAt(Silent):
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, done, total):
+        if done == self.count:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def undecided(tmp_path):
+    """Photographs whose three colors are nearly tied, so that little moves change the answer."""
+    draws = np.random.default_rng(5)
+    for label, name in enumerate(("blue", "green", "red")):
+        folder = tmp_path / "photographs" / name
+        folder.mkdir(parents=True)
+        for number in range(4):
+            columns = np.eye(3)[draws.integers(0, 3, 48)]
+            image = np.broadcast_to(40 + 170 * columns, (40, 48, 3)).astype(np.uint8)
+            Image.fromarray(image).save(folder / f"{name}{label}{number}.png")
+    return tmp_path / "photographs"
+
+
+def written(tmp_path, **changes):
+    path = tmp_path / "moving.yaml"
+    path.write_text(yaml.safe_dump({**SUITE, **changes}, sort_keys=False))
+    return str(path)
+
+
+@pytest.fixture
+def measured(card, undecided, cache, tmp_path):
+    suite = written(tmp_path, conditions={"digital": {"jpeg": ["jpeg:60", "jpeg:5"]}})
+    (result,) = robustness(suite, **PAIR, models=[card], data=undecided, out=tmp_path / "runs")
+    return result
+
+
+def answers(folder, side, condition, frames):
+    """(samples, frames) of one stack, from the records."""
+    rows = pq.read_table(folder / "records.parquet").to_pylist()
+    return [
+        [r["prediction"] for r in rows if (r["side"], r["condition"]) == (side, f"{condition}:{i}")]
+        for i in range(frames)
+    ]
+
+
+def test_each_frame_is_what_a_single_run_under_it_gives(measured, card, undecided):
+    rows = pq.read_table(measured.folder / "records.parquet").to_pylist()
+    texts = [f"{one['condition']}:{i}" for one in SUITE["sequences"].values()
+             for i in range(one["frames"])]  # fmt: skip
+    for text in texts:
+        alone = simulator.compare(**PAIR, model=card, data=undecided, quick=True, under=text)
+        for side in ("train", "deploy"):
+            mine = [r for r in rows if (r["condition"], r["side"]) == (text, side)]
+            theirs = [r for r in alone.records().to_pylist() if r["side"] == side]
+            for column in ("sample", "prediction", "digest", "changed"):
+                assert [r[column] for r in mine] == [r[column] for r in theirs], (text, column)
+
+
+def test_figures_follow_from_the_records(measured):
+    """Each share of flips again, frame by frame, as the definition has it."""
+    found = json.loads((measured.folder / "summary.json").read_text())["sequences"]
+    fp = {}
+    for side in ("train", "deploy"):
+        for name, one in SUITE["sequences"].items():
+            frames = answers(measured.folder, side, one["condition"], one["frames"])
+            shares = []
+            for sample in zip(*frames, strict=True):
+                step = one.get("difficulty", 1)
+                pairs = (
+                    [(sample[0], other) for other in sample[1:]]
+                    if one.get("noise")
+                    else [(sample[i - step], sample[i]) for i in range(step, len(sample))]
+                )
+                shares.append(sum(a != b for a, b in pairs) / len(pairs))
+            fp[side, name] = sum(shares) / len(shares)
+            value = found["stacks"][side]["FP"][name]
+            assert value["value"] == pytest.approx(fp[side, name])
+            assert value["ci95"][0] <= value["value"] <= value["ci95"][1]
+        mean = sum(fp[side, name] for name in SUITE["sequences"]) / 3
+        assert found["stacks"][side]["mFP"]["value"] == pytest.approx(mean)
+    assert fp["train", "pan"] > 0 < fp["train", "roll"]
+    rates = []
+    for name in SUITE["sequences"]:
+        more = fp["deploy", name] - fp["train", name]
+        assert found["interaction"]["deploy"][name]["value"] == pytest.approx(more)
+        rate = found["stacks"]["deploy"]["FR"][name]
+        if fp["train", name]:
+            rates.append(fp["deploy", name] / fp["train", name])
+            assert rate["value"] == pytest.approx(rates[-1])
+        else:
+            assert rate is None
+    assert found["stacks"]["deploy"]["mFR"]["value"] == pytest.approx(sum(rates) / len(rates))
+    assert found["family"] == 3
+
+
+def test_the_interval_is_over_samples(measured):
+    """The standard error of a mean over 12 samples, from the records; a tenth is Monte Carlo."""
+    frames = np.array(answers(measured.folder, "train", "p_translate", 9))
+    shares = (frames[1:] != frames[:-1]).mean(axis=0)
+    low, high = measured.summary["sequences"]["stacks"]["train"]["FP"]["pan"]["ci95"]
+    assert (high - low) / 2 / 1.96 == pytest.approx(shares.std() / np.sqrt(12), rel=0.2)
+
+
+def test_conditions_of_the_same_suite_are_what_they_were(measured):
+    summary = measured.summary
+    assert list(summary["rows"]) == ["jpeg"]
+    assert list(summary["sequences"]["rows"]) == ["hiss", "pan", "roll"]
+    assert summary["family"] == 1
+    manifest = json.loads((measured.folder / "manifest.json").read_text())
+    assert len(manifest["conditions"]) == 2 + 4 + 9 + 7
+
+
+def test_a_stopped_run_goes_on_with_equal_figures(card, undecided, cache, tmp_path, capsys):
+    asked = {**PAIR, "models": [card], "data": undecided}
+    suite = written(tmp_path)
+    (whole,) = robustness(suite, **asked, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        robustness(suite, **asked, out=tmp_path / "out", progress=StopsAt(5))
+    folder = tmp_path / "out" / whole.folder.name
+
+    assert cli.main(["resume", str(folder), "--json"]) == 0
+
+    again, once = (json.loads((f / "summary.json").read_text()) for f in (folder, whole.folder))
+    assert again["sequences"] == once["sequences"]
+    equal = [(f / "records.parquet").read_bytes() for f in (folder, whole.folder)]
+    assert equal[0] == equal[1]
+
+
+def command(suite, card, data, out, *more):
+    return cli.main(
+        ["robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy", "opencv_fp32",
+         "--model", str(card), "--data", str(data), "--out", str(out), *more]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
+def test_tables_have_the_flip_probabilities(card, undecided, cache, tmp_path, capsys, form):
+    suite = written(tmp_path)
+    assert command(suite, card, undecided, tmp_path / "o", "--format", form) == 0
+    out = capsys.readouterr().out
+    summary = json.loads((tmp_path / "o" / "colors" / "summary.json").read_text())
+    found = summary["sequences"]["stacks"]["deploy"]
+    if form == "csv":
+        (row,) = [r for r in csv.DictReader(io.StringIO(out))
+                  if (r["stack"], r["condition"]) == ("deploy", "pan")]  # fmt: skip
+        assert float(row["FP"]) == pytest.approx(found["FP"]["pan"]["value"])
+        assert (row["NR"], row["category"]) == ("", "sequence")
+    else:
+        head, *_, last = [line for line in out.splitlines() if "&" in line or "|" in line]
+        assert "FP pan" in head and "mFP" in head and "mNR" not in head
+        assert f"{100 * found['FP']['pan']['value']:.2f}" in last
+        assert f"{100 * found['mFP']['value']:.2f}" in last
+
+
+def test_screen_and_report_show_them(card, undecided, cache, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command(written(tmp_path), card, undecided, tmp_path / "o") == 0
+    out = capsys.readouterr().out
+    wide = [line for line in out.splitlines()[1:] if len(line) > 80 and str(tmp_path) not in line]
+    assert not wide and "…" not in out
+    found = json.loads((tmp_path / "o" / "colors" / "summary.json").read_text())["sequences"]
+    pan = f"{100 * found['stacks']['deploy']['FP']['pan']['value']:.2f}"
+    (line, *_) = [line for line in out.splitlines() if line.strip().startswith("pan")]
+    assert line.split()[-1] == pan
+    page = (tmp_path / "o" / "colors" / "report.html").read_text()
+    assert "Answers that flip from frame to frame" in page
+    assert f"{pan}%" in page
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("deploy.FP.pan > 99%", 0),
+        ("deploy.FP.pan >= 0%", 1),
+        ("train.mFP >= 0%", 1),
+        ("deploy.mFR < 0", 0),
+        ("sequences.interaction.deploy.roll.value > 100 points", 0),
+    ],
+)
+def test_a_gate_rule_names_a_flip_probability(card, undecided, cache, tmp_path, rule, code):
+    out = tmp_path / "o"
+    assert command(written(tmp_path), card, undecided, out, "--fail-on", rule) == code
+    summary = json.loads((out / "colors" / "summary.json").read_text())
+    assert [one["rule"] for one in summary["gate"]["rules"]] == [rule]
+
+
+@pytest.mark.parametrize("rule", ["deploy.FP.pam > 1%", "deploy.FP.pan > 0.01"])
+def test_a_wrong_rule_is_told_before_the_run(card, undecided, cache, tmp_path, capsys, rule):
+    assert command(written(tmp_path), card, undecided, tmp_path / "o", "--fail-on", rule) == 2
+    assert rule in capsys.readouterr().err
+
+
+def test_published_flips_are_the_reference(card, undecided, cache, tmp_path):
+    flips = {"hiss": 0.2, "pan": 0.25, "roll": 0.5}
+    suite = written(tmp_path, reference={"name": "Net", "source": "", "clean": 0.4, "flips": flips})
+    (result,) = robustness(suite, **PAIR, models=[card], data=undecided, out=tmp_path / "o")
+    found = result.summary["sequences"]
+    stack = found["stacks"]["train"]
+    rates = [stack["FP"][name]["value"] / flip for name, flip in flips.items()]
+    assert found["reference"] == "Net"
+    assert stack["mFR"]["value"] == pytest.approx(sum(rates) / 3)
+
+
+def sequence(**change):
+    return {"sequences": {"pan": {"condition": "p_translate", "frames": 9} | change}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sequences": {}}, "at least one is needed"),
+        (sequence(frames=42), "pan: p_translate:41: p_translate:FRAME or"),
+        (sequence(frames=1), "frames"),
+        (sequence(condition="p_translat"), "p_translat"),
+        (sequence(difficulty=9), "less than its 9 frames"),
+        (sequence(difficulty=0), "difficulty"),
+        (sequence(noise=True, difficulty=2), "it is for sequences that move"),
+        ({"conditions": {"a": {"pan": ["jpeg:5"]}}}, "'pan' is there twice"),
+        ({"reference": {"name": "A", "source": "", "clean": 0.4, "flips": {"pan": 0.1}}},
+         "no flip probability of hiss, roll"),
+    ],
+)  # fmt: skip
+def test_a_malformed_sequence_says_where(tmp_path, change, message):
+    path = written(tmp_path, **change)
+    with pytest.raises(ProfileError) as error:
+        document.load_suite(path)
+    assert message in str(error.value)
+    assert all(path in line for line in error.value.problems)
+
+
+def test_a_task_without_one_class_is_refused(tmp_path, cache):
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+    with pytest.raises(UserError, match="compare one class from frame to frame; detection"):
+        robustness(written(tmp_path), **PAIR, models=[model], data=data, out=tmp_path / "o")
+
+
+def test_imagenet_p_has_ten_sequences_of_the_published_lengths():
+    suite = document.load_suite("imagenet-p")
+    lengths = {one.name: len(one.frames) for one in suite.sequences}
+    assert lengths == {
+        "gaussian_noise": 31, "shot_noise": 31, "motion_blur": 31, "zoom_blur": 31, "snow": 31,
+        "brightness": 31, "translate": 41, "rotate": 31, "tilt": 31, "scale": 31,
+    }  # fmt: skip
+    assert [one.name for one in suite.sequences if one.spec.noise] == [
+        "gaussian_noise", "shot_noise",
+    ]  # fmt: skip
+    assert all(",crop224" in one.condition.text for one in suite.conditions())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from simulator.contract.passes import Request
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes, generator
 from simulator.entry_points import Table
 from simulator.errors import UserError
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
 
 WEIGHTS = "weights"
 Disturb = Callable[[Any, np.random.Generator], Any]
@@ -75,6 +77,27 @@ class Condition(ABC):
         """Return the function that changes a value; only for conditions between two steps."""
         raise NotImplementedError(f"{self.name} acts on {self.acts_on}")
 
+    def bound(self, card: Card, source: ModelFile) -> Condition:
+        """Return the condition for a model: itself, unless what it does depends on the model.
+
+        Args:
+            card: of the model that all stacks run.
+            source: the card's file, which was checked.
+
+        Raises:
+            UserError: it is not for this model.
+        """
+        return self
+
+    def applied(self, trial: int) -> Apply:
+        """Return the function that changes the value of a sample in one trial."""
+        disturb, text = self.open(), self.text
+
+        def apply(value: Any, context: Context) -> Any:
+            return disturb(value, generator(context.sample, text, trial))
+
+        return apply
+
     def memory(self, source: Any) -> int:
         """Return roughly how many bytes it needs for a sample; 0 if that is little."""
         return 0
@@ -111,12 +134,7 @@ class Disturbance(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the condition's function, with a generator for every sample."""
-        disturb, text, trial = self.condition.open(), self.condition.text, self.trial
-
-        def apply(value: Any, context: Context) -> Any:
-            return disturb(value, generator(context.sample, text, trial))
-
-        return apply
+        return self.condition.applied(self.trial)
 
     def memory(self, source: Any) -> int:
         """Return what the condition needs."""
@@ -139,6 +157,10 @@ class Under:
 
     condition: Condition
     trial: int = 0
+
+    def bound(self, card: Card, source: ModelFile) -> Under:
+        """Return it for a model; see :meth:`Condition.bound`."""
+        return replace(self, condition=self.condition.bound(card, source))
 
     def check(self, modality: str, *, in_pixels: bool) -> None:
         """Refuse samples that the condition is not for.

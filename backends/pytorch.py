@@ -214,7 +214,7 @@ BACKEND = Backend(
             TorchResizer,
             source=_SOURCE,
         ),
-        Offer(Stage.GRADIENT, {"format": ("torch_export", "onnx")}, TorchGradients),
+        Offer(Stage.GRADIENT, {"format": ("torch_export",)}, TorchGradients),
     ),
     fields={
         "mode": "as written, or by torch.compile",

@@ -1,4 +1,4 @@
-"""Gradients by PyTorch: of a ``torch.export`` program, or of an ONNX file turned into a module."""
+"""Gradients of ``torch.export`` programs, by PyTorch's autograd."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import LOGITS, Differentiable, Library, ModelError
+from simulator.contract import LOGITS, Differentiable, Library, MissingLibrary, ModelError
 from simulator.contract.program import plain_program
 
 torch = Library("torch", distribution="torch", extra="attacks")
@@ -19,15 +19,24 @@ class TorchGradients(Differentiable):
     """Follows the loss back by autograd, in FP32 on the CPU."""
 
     def _open(self, artifact: Path) -> None:
-        torch.load  # noqa: B018  the remedy of a missing PyTorch is better than that of a part
-        if self.options["format"] == "torch_export":
-            self._module = torch.export.load(plain_program(artifact)).module()
-        else:
-            from backends.pytorch_onnx import module_of
-
-            self._module = module_of(artifact).eval()
+        self._module = self._read(artifact)
         for parameter in self._module.parameters():
+            if parameter.device.type != "cpu":
+                raise ModelError(
+                    f"{artifact}: it is for {parameter.device.type}; export it for cpu"
+                )
             parameter.requires_grad_(False)
+
+    def _read(self, artifact: Path) -> Any:
+        """Return the model as a module."""
+        program = plain_program(artifact)
+        try:
+            return torch.export.load(program).module()
+        except MissingLibrary:
+            raise
+        except Exception as error:  # PyTorch may raise anything, for one where there is no GPU
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ModelError(f"{artifact}: PyTorch cannot open it here: {why[:300]}") from error
 
     def _gradient(self, values: F32, truth: int, kind: str) -> tuple[F32, float, F32]:
         given = torch.from_numpy(values.copy()).requires_grad_(True)

@@ -40,9 +40,14 @@ class Differentiable(ABC):
         artifact: the model file.
         options: ``format`` of the file: ``onnx`` or ``torch_export``.
 
+    Attributes:
+        rounds: whether the model rounds its activations, so that its scores move by whole steps.
+
     Raises:
         ModelError: the file has something that cannot be differentiated; the message says what.
     """
+
+    rounds = False
 
     def __init__(self, artifact: Path, options: Options) -> None:
         self.artifact, self.options = artifact, options

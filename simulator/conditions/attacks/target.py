@@ -23,6 +23,9 @@ FORMATS = ("torch_export", "onnx")
 """What gradients are computed of: the first one that a card has."""
 NEAR = 1e-3
 """How far the differentiated model's scores may be from those of the card's ONNX file."""
+NEAR_ROUNDED = 0.05
+"""Likewise for a model that rounds its activations, as a share of the range of its scores: a sum
+that differs in its last bit rounds to the next step now and then (measured: up to 0.03)."""
 _RUN = {
     "device": "cpu", "provider": "cpu", "io_binding": False, "threads": 1,
     "graph_optimization_level": "all", "storage": "fp32", "compute": "fp32",
@@ -64,7 +67,13 @@ class Target:
 
     def choice(self) -> Choice:
         """Return what computes its gradients."""
-        return implementation(Stage.GRADIENT, _backend(), {"format": self.format})
+        return implementation(Stage.GRADIENT, _backend(self.format), {"format": self.format})
+
+    def words(self) -> str:
+        """Return what computes its gradients, with versions."""
+        versions = registry.versions(self.choice().backend).items()
+        libraries = ", ".join(f"{name} {version}" for name, version in versions)
+        return f"{self.path.name} ({self.format}) by {libraries}"
 
     def tensor(self, rgb: F32) -> F32:
         """Return the network's input.
@@ -128,7 +137,9 @@ class Opened:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._model: Differentiable = target.choice().make(target.path)
+        choice = target.choice()
+        registry.require(choice.backend)
+        self._model: Differentiable = choice.make(target.path)
         self._runtime: Runtime | None = None
         if target.onnx is not None:
             run = implementation(Stage.RUNTIME, registry.backend("onnxruntime"), _RUN)
@@ -155,7 +166,7 @@ class Opened:
         """Compare the scores for a sample with those of the card's ONNX file.
 
         Raises:
-            ModelError: they are further apart than :data:`NEAR`.
+            ModelError: they are further apart than :data:`NEAR`, or :data:`NEAR_ROUNDED`.
         """
         if self._runtime is None:
             return
@@ -163,11 +174,14 @@ class Opened:
         (port,), (first, *_) = self._runtime.inputs, self._runtime.outputs
         wanted = self._runtime.run({port.name: values})[first.name].reshape(-1)
         got = self._model.scores(values)
-        if got.shape != wanted.shape or not np.abs(got - wanted).max() <= NEAR:
-            far = f"{np.abs(got - wanted).max():.2g}" if got.shape == wanted.shape else "shapes"
+        if got.shape != wanted.shape:
+            raise ModelError(f"{self.target.path}: {got.size} scores, {wanted.size} expected")
+        allowed = NEAR_ROUNDED * float(np.ptp(wanted)) if self._model.rounds else NEAR
+        far = float(np.abs(got - wanted).max())
+        if not far <= allowed:
             raise ModelError(
                 f"{self.target.path}: what would be attacked is another model than "
-                f"{self.target.onnx}: their scores differ by {far}, {NEAR} is allowed"
+                f"{self.target.onnx}: their scores differ by {far:.2g}, {allowed:.2g} is allowed"
             )
 
 
@@ -177,8 +191,10 @@ def opened(target: Target) -> Opened:
     return Opened(target)
 
 
-def _backend() -> Backend:
-    return next(one for one in registry.backends() if one.of(Stage.GRADIENT))
+def _backend(format: str) -> Backend:
+    """Return the first backend that computes gradients of such files."""
+    offers = ((one, offer) for one in registry.backends() for offer in one.of(Stage.GRADIENT))
+    return next(one for one, offer in offers if format in offer.options["format"])
 
 
 def _f32(values: tuple[float, ...]) -> F32:

@@ -1,4 +1,4 @@
-"""What onnx2torch lacks: converters for ``ReduceMean`` 18 and for models of integers.
+"""What onnx2torch lacks: converters for ``ReduceMean`` 18 and models of integers.
 
 ``QuantizeLinear`` rounds, and its gradient passes straight through where it does not clip, so that
 models with integer weights and activations have gradients.
@@ -7,7 +7,11 @@ models with integer weights and activations have gradients.
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +21,34 @@ from onnx import numpy_helper
 from simulator.contract import Array, Library
 
 torch = Library("torch", distribution="torch", extra="attacks")
-onnx2torch = Library("onnx2torch", distribution="onnx2torch", extra="attacks")
+
+
+@contextmanager
+def _without_torchvision() -> Iterator[None]:
+    """Let onnx2torch load without torchvision, which it needs for boxes only."""
+    known = {name: sys.modules.get(name) for name in ("torchvision", "torchvision.ops")}
+    whole, part = ModuleType("torchvision"), ModuleType("torchvision.ops")
+    vars(whole)["ops"] = part
+    vars(part).update(dict.fromkeys(("nms", "roi_align", "box_convert")))
+    sys.modules.update({"torchvision": whole, "torchvision.ops": part})
+    try:
+        yield
+    finally:
+        for name, module in known.items():
+            sys.modules.pop(name)
+            if module is not None:
+                sys.modules[name] = module
+
+
+class _OnnxToTorch(Library):
+    """Imports onnx2torch without torchvision."""
+
+    def load(self) -> ModuleType:
+        with _without_torchvision():
+            return super().load()
+
+
+onnx2torch = _OnnxToTorch("onnx2torch", distribution="onnx2torch", extra="attacks")
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -58,6 +89,7 @@ def _weights(node: onnx.NodeProto, steps: Array, scale: Array, zero: Array | Non
 @cache
 def registered() -> None:
     """Add the converters that onnx2torch lacks."""
+    onnx2torch.load()
     registry = importlib.import_module("onnx2torch.node_converters.registry")
     common = importlib.import_module("onnx2torch.utils.common")
     reduce = importlib.import_module("onnx2torch.node_converters.reduce")

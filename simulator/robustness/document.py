@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.condition import Under, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile import messages
@@ -84,6 +85,27 @@ class ConditionSuite:
     series: tuple[Series, ...]
     path: Path
 
+    def bound(self, bind: Callable[[Under], Under]) -> ConditionSuite:
+        """Return the suite with every condition for a model.
+
+        Args:
+            bind: see :meth:`simulator.experiments.session.Session.bound`.
+        """
+        series = (replace(one, levels=tuple(map(bind, one.levels))) for one in self.series)
+        return replace(self, series=tuple(series))
+
+
+def attacks(series: Sequence[Series]) -> dict[str, list[Series]]:
+    """Return the categories of a suite that hold nothing but attacks, each with its rows."""
+    found: dict[str, list[Series]] = {}
+    for one in series:
+        found.setdefault(one.category, []).append(one)
+    return {
+        name: rows
+        for name, rows in found.items()
+        if all(isinstance(level.condition, Attack) for row in rows for level in row.levels)
+    }
+
 
 def builtin_suites() -> list[str]:
     """Return the names of the built-in suites of conditions."""
@@ -143,6 +165,10 @@ def _misfits(
         yield f"{where}: conditions: at least one is needed"
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         yield f"{where}: conditions: {name!r} is in two categories; give one of them another name"
+    for category, group in attacks(series).items():
+        if len({len(one.levels) for one in group}) > 1:
+            place = document.where(("conditions", category))
+            yield f"{place}: {category}: each attack needs as many budgets as the others, for WCAR"
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
             if not texts:

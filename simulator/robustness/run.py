@@ -28,9 +28,10 @@ from simulator.notices import merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
-from simulator.results.robustness import RobustnessSummary
+from simulator.results.robustness import Attacks, RobustnessSummary
 from simulator.results.store import RunWriter
-from simulator.robustness.document import ConditionSuite, load_suite
+from simulator.robustness import attacked
+from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.pictures import Grid, grid
 from simulator.tasks.task import Task
@@ -101,7 +102,8 @@ def robustness(
             session.require_truth()
             known = vocabulary(session.card.task, list(sides), loaded)
             gate.check(rules, RobustnessSummary, known)
-            own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
+            suited = loaded.bound(session.bound)
+            own = _Robustness(job, session, suited, sides, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
 
@@ -113,6 +115,8 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "stack": sides,
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
+        "category": list(attacks(suite.series)),
+        "budget": [str(one + 1) for one in range(max(len(row.levels) for row in suite.series))],
     }
 
 
@@ -142,11 +146,22 @@ class _Robustness:
             arms = [(arm.stack, arm.condition) for arm in whole.arms]
             items, task = self.session.dataset.items, self.session.card.task
             found = measured(records, arms, items, task, self.session.seed)
+            under_attack = self._attacks(records, arms)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             summary = self._summary(stacks, whole, found, shown)
+            summary = summary.model_copy(update={"attacks": under_attack})
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took)
         return Result(summary, folder)
+
+    def _attacks(self, records: pa.Table, arms: Sequence[tuple[str, str]]) -> Attacks | None:
+        if not attacks(self.suite.series):
+            return None
+        found, resamples = attacked.right(records, arms), self.session.card.task.resamples
+        figures = attacked.figures(
+            found, self.suite.series, list(self.sides), self.session.seed, resamples
+        )
+        return Attacks.model_validate(figures)
 
     def _conditions(self) -> list[Under]:
         return [level for one in self.suite.series for level in one.levels]
@@ -159,14 +174,16 @@ class _Robustness:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
         for under in self._conditions():
-            card = self.session.card
-            under.check(card.modality.name, in_pixels=card.task.in_pixels)
             for stack in stacks:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
-        groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
+        groups = [tuple(range(first, first + count)) for first in range(0, len(arms), count)]
+        for under in self._conditions():
+            for name, chain in attacked.own_chains(under, self.session.card.task).items():
+                groups.append((len(arms),))
+                arms[arm_of(name, under)] = chain
         asides = pictures.asides() if pictures else {}
-        whole = plan(arms, TaskJudge(self.session.card.task, groups), asides)
+        whole = plan(arms, TaskJudge(self.session.card.task, tuple(groups)), asides)
         self.session.show.planned(whole)
         return whole
 

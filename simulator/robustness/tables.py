@@ -57,12 +57,25 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it."""
     names = list(summaries[0].rows)
     mce = "mCD" if summaries[0].metric == "miou" else "mCE"
-    yield ["model", "stack", "clean", *names, "mNR", "mNCI", mce, f"relative {mce}"]
+    worst = _worst(summaries[0])
+    yield ["model", "stack", "clean", *names, "mNR", "mNCI", mce, f"relative {mce}", *worst]
     for summary in summaries:
         for side, stack in summary.stacks.items():
             means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce)
             found = [stack.clean, *(stack.nr[name] for name in names), *means]
+            if summary.attacks is not None:
+                found += [
+                    one for by in summary.attacks.stacks[side].wcar.values() for one in by.values()
+                ]
             yield [summary.model, side, *map(_percent, found)]
+
+
+def _worst(summary: RobustnessSummary) -> list[str]:
+    """The titles of WCAR, one for each budget of each category of attacks."""
+    if summary.attacks is None:
+        return []
+    by = next(iter(summary.attacks.stacks.values())).wcar
+    return [f"WCAR {name} {at}" for name, budgets in by.items() for at in budgets]
 
 
 def _percent(figure: Figure | None) -> str:

@@ -1,5 +1,8 @@
 """Gradients of model files, against differences and against what is known of a network."""
 
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
@@ -85,8 +88,8 @@ def test_probabilities_are_not_put_through_a_softmax_again(tmp_path):
     np.testing.assert_allclose(found.gradient[0], wanted, atol=1e-8)
 
 
-def quantized(axis=None):
-    """Rounded to steps of 0.5 in -2 to 1.5 (a clip of int4's range, in int8), then a 1x1 product."""
+def quantized():
+    """Rounded to steps of 0.02 in int8, then a 1x1 product with the unit matrix in int8."""
     scale = {"w": np.array([0.5, 0.25, 1.0], np.float32)}
     nodes = [
         helper.make_node("Clip", ["x", "low", "high"], ["c"]),
@@ -146,6 +149,18 @@ def test_scores_without_a_way_back_are_refused(tmp_path):
     network = from_onnx(tmp_path, tiny.model(nodes))
     with pytest.raises(ModelError, match="no gradient to its input"):
         network.gradient(VALUES, 0, "logits")
+
+
+def test_the_backend_loads_without_torchvision():
+    """As a user's first call does: nothing else has imported onnx2torch before."""
+    if not onnx2torch.present:
+        pytest.skip("onnx2torch is not installed")
+    code = (
+        "import sys; from simulator import registry; "
+        "registry.require(registry.backend('onnx2torch')); import onnx2torch; "
+        "assert 'torchvision' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_file_that_is_no_program_is_refused(tmp_path):

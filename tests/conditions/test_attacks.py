@@ -81,11 +81,14 @@ def test_pgd_reaches_the_edge_of_its_budget(program):
     assert record_of(found.data).exact == 1
 
 
-def test_half_a_level_is_lost_or_doubled_by_the_rounding(program):
-    """What no 8-bit file can hold is on record: the length before and after."""
-    record = record_of(attacked(bound("fgsm:0.4/255", program), red()).data)
-    assert record.length == pytest.approx(0.4 / 255, abs=1e-6)
-    assert record.rounded_length == 0
+@pytest.mark.parametrize(("levels", "kept"), [(0.4, 0), (0.5, 0), (0.6, 1), (1.5, 1), (2.5, 2)])
+def test_the_rounding_is_on_record_and_half_a_level_goes_back(program, levels, kept):
+    """A budget of half levels holds after the rounding, too."""
+    found = attacked(bound(f"fgsm:{levels}/255", program), red())
+    record = record_of(found.data)
+    assert record.length == pytest.approx(levels / 255, abs=1e-6)
+    assert record.rounded_length == pytest.approx(kept / 255, abs=1e-6)
+    np.testing.assert_array_equal(pixels_of(found)[0, 0], (200 - kept, 100 + kept, 50 + kept))
 
 
 def test_what_is_cropped_away_stays_and_stacks_crop_the_attacked_part(tmp_path):

@@ -21,6 +21,8 @@ from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
 REFERENCE = "pillow"
+_HALF = 1e-3
+"""So many levels from the middle between two still count as the middle, for float32."""
 FILTERS = ("bilinear", "bicubic", "box", "hamming", "lanczos")
 
 
@@ -56,9 +58,14 @@ class View:
         return found
 
     def written(self, part: F32) -> U8:
-        """Return the image with a changed part, rounded to whole levels."""
+        """Return the image with a changed part, rounded to whole levels.
+
+        Half a level goes back to the clean pixel, so that a budget of whole or half levels holds.
+        """
         found = self.image.copy()
-        found[self.part] = np.rint(part * np.float32(255)).astype(np.uint8)
+        levels = part * 255.0
+        back = np.copysign(_HALF, found[self.part] - levels)
+        found[self.part] = np.rint(levels + back).astype(np.uint8)
         return found
 
     def rounded(self, part: F32) -> F32:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import onnx
@@ -168,3 +169,30 @@ def test_a_file_that_is_no_program_is_refused(tmp_path):
     path.write_bytes(b"no zip")
     with pytest.raises(ModelError, match=r"m\.pt2"):
         opened(path, "torch_export")
+
+
+def test_a_program_for_a_gpu_is_refused_in_one_line(tmp_path):
+    """Its weights say cuda; PyTorch without a GPU says so, whatever its words are."""
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(Linear(), (torch.zeros(1, 3, 32, 32),)), str(path))
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "gpu.pt2", "w") as new:
+        for one in old.infolist():
+            data = old.read(one)
+            if one.filename.endswith(".json"):
+                data = data.replace(b'"type": "cpu", "index": null', b'"type": "cuda", "index": 0')
+                assert b'"cuda"' in data or b'"cpu"' not in data
+            new.writestr(one.filename, data)
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(ModelError, match=r"gpu\.pt2: PyTorch cannot open it here") as caught:
+        opened(tmp_path / "gpu.pt2", "torch_export")
+    assert "\n" not in str(caught.value)
+
+
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x.mean((2, 3)) * self.weight

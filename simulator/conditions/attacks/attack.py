@@ -139,8 +139,8 @@ class Attack(Condition):
         return "" if self.resize == view.FILTERS[0] else f",resize={self.resize}"
 
     def memory(self, source: Encoded) -> int:
-        """Return what the activations of a small network need, roughly."""
-        return 2**28
+        """Return roughly what a small network keeps for its gradient, spread over a suite."""
+        return 2**25
 
     def _record(self, model: Opened, seen: view.View, part: F32) -> Attacked:
         clean, rounded = seen.clean, seen.rounded(part)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.pytorch_gradients import TorchGradients
 from simulator.contract import (
     U8,
     Admits,
@@ -220,6 +221,7 @@ BACKEND = Backend(
             TorchResizer,
             source=_SOURCE,
         ),
+        Offer(Stage.GRADIENT, {"format": ("torch_export",)}, TorchGradients),
     ),
     fields={
         "mode": "as written, or by torch.compile",

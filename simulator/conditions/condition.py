@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -20,6 +20,8 @@ from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, R
 from simulator.contract.warp import Size, Warp, WarpOf
 from simulator.entry_points import Table
 from simulator.errors import UserError
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
 
 WEIGHTS = "weights"
 Disturb = Callable[[Any, np.random.Generator], Any]
@@ -99,6 +101,27 @@ class Condition(ABC):
         """
         return None
 
+    def bound(self, card: Card, source: ModelFile) -> Condition:
+        """Return the condition for a model: itself, unless what it does depends on the model.
+
+        Args:
+            card: of the model that all stacks run.
+            source: the card's file, which was checked.
+
+        Raises:
+            UserError: it is not for this model.
+        """
+        return self
+
+    def applied(self, trial: int) -> Apply:
+        """Return the function that changes the value of a sample in one trial."""
+        disturb, draws = self.open(), self.draws
+
+        def apply(value: Any, context: Context) -> Any:
+            return disturb(value, generator(context.sample, draws, trial))
+
+        return apply
+
     def memory(self, source: Any) -> int:
         """Return roughly how many bytes it needs for a sample; 0 if that is little."""
         return 0
@@ -136,12 +159,7 @@ class Disturbance(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the condition's function, with a generator for every sample."""
-        disturb, draws, trial = self.condition.open(), self.condition.draws, self.trial
-
-        def apply(value: Any, context: Context) -> Any:
-            return disturb(value, generator(context.sample, draws, trial))
-
-        return apply
+        return self.condition.applied(self.trial)
 
     def memory(self, source: Any) -> int:
         """Return what the condition needs."""
@@ -171,6 +189,10 @@ class Under:
         movement = self.condition.warp if self.condition.moves else None
         known = movement is not None and movement((2, 2)) is not None
         return cast("WarpOf", movement) if known else None
+
+    def bound(self, card: Card, source: ModelFile) -> Under:
+        """Return it for a model; see :meth:`Condition.bound`."""
+        return replace(self, condition=self.condition.bound(card, source))
 
     def check(self, modality: str, *, in_pixels: bool) -> None:
         """Refuse samples that the condition is not for.

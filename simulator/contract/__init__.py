@@ -27,6 +27,7 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient
 from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
@@ -46,7 +47,9 @@ from simulator.contract.stage import StageSpec, checks
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
 
 __all__ = [
+    "LOGITS",
     "MAX_PIXELS",
+    "PROBABILITIES",
     "U8",
     "Admits",
     "Array",
@@ -56,6 +59,7 @@ __all__ = [
     "Color",
     "Converter",
     "Decoder",
+    "Differentiable",
     "Effective",
     "Encoded",
     "Encoder",
@@ -65,6 +69,7 @@ __all__ = [
     "ExampleModel",
     "Exporter",
     "Frame",
+    "Gradient",
     "ImageWriter",
     "KeepList",
     "Key",

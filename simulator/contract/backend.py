@@ -30,6 +30,7 @@ class Stage:
     DRAW = "draw"
     WRITE = "write"
     LOAD = "load"
+    GRADIENT = "gradient"
 
 
 class Evidence(StrEnum):

@@ -161,9 +161,8 @@ class Session(Closing):
         self.show = progress or Silent()
         self.show.say("preparing the model and the data")
         self.card = Card(Path(model)) if model else Card(example.model_card())
-        if under:
-            under.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
         self.source = check(self.card)
+        under = self.bound(under) if under else None
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
@@ -195,6 +194,16 @@ class Session(Closing):
         if self.under is None:
             return None
         return ConditionDescription.model_validate(self.under.described())
+
+    def bound(self, under: Under) -> Under:
+        """Return a condition for the session's model.
+
+        Raises:
+            UserError: it is for another model, or for other samples.
+        """
+        found = under.bound(self.card, self.source)
+        found.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
+        return found
 
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""

@@ -60,6 +60,43 @@ class ConditionPictures(Typed):
     )
 
 
+Budgets = Annotated[dict[str, Figure | None], Keys("budget")]
+"""By the number of the budget, from 1, the smallest first."""
+ByBudget = Annotated[dict[str, Budgets], Keys("condition")]
+"""By the name of the attack and the number of the budget."""
+
+
+class AttackedStack(Typed):
+    """One stack under attacks."""
+
+    ar: ByBudget = Field(alias="AR", description="accuracy under the attack, over all samples")
+    ar_clean_correct: ByBudget = Field(
+        alias="AR_clean_correct",
+        description="likewise, over the samples that the stack answers correctly without it",
+    )
+    aai: ByBudget = Field(alias="AAI", description="(clean - AR) / clean")
+    wcar: Annotated[dict[str, Budgets], Keys("category")] = Field(
+        alias="WCAR",
+        description="for each budget, the share that is correct clean and under every attack",
+    )
+
+
+class AttackedModel(Typed):
+    """What the attacked model itself answers, as a share of correct answers for each budget."""
+
+    clean: list[float] = Field(description="before the attack, on the reference's pixels")
+    exact: list[float] = Field(description="under the attack in float")
+    rounded: list[float] = Field(description="after the rounding to 8 bits, what stacks get")
+
+
+class Attacks(Typed):
+    """The categories of a suite that hold attacks alone."""
+
+    gradient: str = Field(description="the file whose gradient was followed, and by what")
+    stacks: Annotated[dict[str, AttackedStack], Keys("stack")]
+    model: Annotated[dict[str, AttackedModel], Keys("condition")]
+
+
 Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
 
 
@@ -119,6 +156,7 @@ class RobustnessSummary(ModelSummary):
     flips: Annotated[
         dict[str, Annotated[dict[str, float], Keys("condition")]], Keys("other stack")
     ] = Field(description="share of answers under a condition that differ from the first stack's")
+    attacks: Attacks | None = Field(default=None, description="None: the suite has no attacks")
     family: int = Field(description="conditions times stacks that Holm's correction is over")
     sequences: Sequences | None = Field(default=None, description="None: the suite has none")
     skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")

@@ -17,13 +17,14 @@ import yaml
 from simulator import registry
 from simulator.conditions.condition import Under
 from simulator.contract import Decoder, ImageWriter, Stage
-from simulator.contract.recipe import Boundary, generator
+from simulator.contract.recipe import Boundary, Context
 from simulator.data import example
 from simulator.data.card import FILE, find_card, read_card
 from simulator.data.folder import Files, Item, subset
 from simulator.errors import DataError, SampleError, UserError, one_line
 from simulator.files import TEXT, read_file, write_whole
 from simulator.model.card import Card
+from simulator.model.onnxfile import check
 from simulator.profile.implementations import implementation
 
 REFERENCE = "pillow"
@@ -81,6 +82,8 @@ def corrupt(
     """
     home = Path(out)
     card = Card(Path(model)) if model else Card(example.model_card())
+    source = check(card)
+    conditions = [under.bound(card, source) for under in conditions]
     for under in conditions:
         under.check(card.modality.name, in_pixels=card.task.in_pixels)
         _refuse(under, card.task.in_pixels)
@@ -118,17 +121,20 @@ class _Writer:
         folder = home / condition.name / parameters.replace("/", "_")
         if under.trial:
             folder = folder.with_name(f"{folder.name}-trial{under.trial}")
-        found = Written(condition.text, folder)
-        disturb = condition.open()
+        written = Written(condition.text, folder)
+        disturb = condition.applied(under.trial)
 
         def one(item: Item) -> tuple[str, bool]:
             source: Any = self._card.modality.read(item.name, item.path)
-            rng = generator(item.name, condition.draws, under.trial)
+            context = Context(item.name, source, item.truth, item)
             name, turned = item.name, False
             if condition.acts_on is Boundary.SOURCE:
-                content: bytes = disturb(source, rng).data
+                found = disturb(source, context)
+                content: bytes = found.data
+                if found.format != source.format:
+                    name = str(Path(name).with_suffix(f".{found.format}"))
             else:
-                content = self._png.png(disturb(self._decoder.rgb(source), rng).rgb)
+                content = self._png.png(disturb(self._decoder.rgb(source), context).rgb)
                 name, turned = str(Path(name).with_suffix(".png")), source.orientation != 1
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -141,14 +147,14 @@ class _Writer:
                 try:
                     names[item.name], turned = job.result()
                 except SampleError as error:
-                    found.skipped[item.name] = one_line(error)
+                    written.skipped[item.name] = one_line(error)
                 else:
-                    found.turned += turned
-        found.images = len(names)
+                    written.turned += turned
+        written.images = len(names)
         if not names:
-            raise DataError(f"{condition.text}: no image could be written; {found.skipped}")
+            raise DataError(f"{condition.text}: no image could be written; {written.skipped}")
         self._truth(folder, items, names)
-        return found
+        return written
 
     def _truth(self, folder: Path, items: Sequence[Item], names: dict[str, str]) -> None:
         if self._data_card is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.condition import Under, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile import messages
@@ -89,7 +90,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Frames:
     """One perturbation sequence.
 
     Attributes:
@@ -116,7 +117,7 @@ class ConditionSuite:
 
     spec: ConditionSuiteSpec
     series: tuple[Series, ...]
-    sequences: tuple[Sequence, ...]
+    sequences: tuple[Frames, ...]
     path: Path
 
     def conditions(self) -> list[Under]:
@@ -129,6 +130,28 @@ class ConditionSuite:
         """Return the texts of the conditions that are frames, and no level of a row."""
         rows = {level.condition.text for one in self.series for level in one.levels}
         return {one.condition.text for one in self.conditions()} - rows
+
+    def bound(self, bind: Callable[[Under], Under]) -> ConditionSuite:
+        """Return the suite with every condition for a model.
+
+        Args:
+            bind: see :meth:`simulator.experiments.session.Session.bound`.
+        """
+        series = (replace(one, levels=tuple(map(bind, one.levels))) for one in self.series)
+        frames = (replace(one, frames=tuple(map(bind, one.frames))) for one in self.sequences)
+        return replace(self, series=tuple(series), sequences=tuple(frames))
+
+
+def attacks(series: Sequence[Series]) -> dict[str, list[Series]]:
+    """Return the categories of a suite that hold nothing but attacks, each with its rows."""
+    found: dict[str, list[Series]] = {}
+    for one in series:
+        found.setdefault(one.category, []).append(one)
+    return {
+        name: rows
+        for name, rows in found.items()
+        if all(isinstance(level.condition, Attack) for row in rows for level in row.levels)
+    }
 
 
 def builtin_suites() -> list[str]:
@@ -159,7 +182,7 @@ def load_suite(reference: str) -> ConditionSuite:
     series = tuple(_series(spec, document, problems))
     sequences = tuple(_sequences(spec, document, problems))
     names = [one.name for one in series] + [one.name for one in sequences]
-    problems += _misfits(spec, names, document)
+    problems += _misfits(spec, series, names, document)
     if problems:
         raise ProfileError(problems)
     return ConditionSuite(spec, series, sequences, path)
@@ -180,7 +203,7 @@ def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -
 
 def _sequences(
     spec: ConditionSuiteSpec, document: Document, problems: list[str]
-) -> Iterator[Sequence]:
+) -> Iterator[Frames]:
     for name, one in spec.sequences.items():
         frames: list[Under] = []
         where = document.where(("sequences", name))
@@ -196,7 +219,7 @@ def _sequences(
                 f"{where}: {name}: difficulty: it is for sequences that move; noise is compared "
                 "with the first frame"
             )
-        yield Sequence(name, one, tuple(frames))
+        yield Frames(name, one, tuple(frames))
 
 
 def _placed(spec: ConditionSuiteSpec, text: str) -> Under:
@@ -214,12 +237,18 @@ def _placed(spec: ConditionSuiteSpec, text: str) -> Under:
     return found
 
 
-def _misfits(spec: ConditionSuiteSpec, names: list[str], document: Document) -> Iterator[str]:
+def _misfits(
+    spec: ConditionSuiteSpec, series: Sequence[Series], names: list[str], document: Document
+) -> Iterator[str]:
     where = document.where(("conditions",))
     if not names:
         yield f"{where}: conditions: at least one is needed"
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         yield f"{where}: conditions: {name!r} is there twice; give one of them another name"
+    for category, group in attacks(series).items():
+        if len({len(one.levels) for one in group}) > 1:
+            place = document.where(("conditions", category))
+            yield f"{place}: {category}: each attack needs as many budgets as the others, for WCAR"
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
             if not texts:

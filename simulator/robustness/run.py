@@ -29,10 +29,10 @@ from simulator.notices import merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
-from simulator.results.robustness import RobustnessSummary
+from simulator.results.robustness import Attacks, RobustnessSummary
 from simulator.results.store import RunWriter
-from simulator.robustness import sequences
-from simulator.robustness.document import ConditionSuite, load_suite
+from simulator.robustness import attacked, sequences
+from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.pictures import Grid, grid
 from simulator.tasks.task import Task
@@ -108,7 +108,8 @@ def robustness(
             card = session.card
             for under in loaded.conditions():
                 under.check(card.modality.name, in_pixels=card.task.in_pixels)
-            own = _Robustness(job, session, loaded, sides, overrides, rules, undecided)
+            suited = loaded.bound(session.bound)
+            own = _Robustness(job, session, suited, sides, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
 
@@ -123,12 +124,15 @@ def _require_answers(suite: ConditionSuite, task: Task) -> None:
 
 def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[str, Sequence[str]]:
     """Return the names of a run's figures, to check gate rules before it is run."""
+    budgets = max((len(one.levels) for one in suite.series), default=0)
     return {
         **task.vocabulary(),
         "stack": sides,
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
         "sequence": [one.name for one in suite.sequences],
+        "category": list(attacks(suite.series)),
+        "budget": [str(one + 1) for one in range(budgets)],
     }
 
 
@@ -172,6 +176,15 @@ class _Robustness:
             return session.dataset.items
         return session.moved(under.warp)
 
+    def _attacks(self, records: pa.Table, arms: Sequence[tuple[str, str]]) -> Attacks | None:
+        if not attacks(self.suite.series):
+            return None
+        found, resamples = attacked.right(records, arms), self.session.card.task.resamples
+        figures = attacked.figures(
+            found, self.suite.series, list(self.sides), self.session.seed, resamples
+        )
+        return Attacks.model_validate(figures)
+
     def _variant(self, side: str) -> Variant:
         chosen = self.sides[side]
         return Variant(side, chosen, pair_for(self.sides, chosen))
@@ -183,10 +196,15 @@ class _Robustness:
             for stack in stacks:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
-        groups = tuple(tuple(range(first, first + count)) for first in range(0, len(arms), count))
+        groups = [tuple(range(first, first + count)) for first in range(0, len(arms), count)]
+        for under in self.suite.conditions():
+            for name, chain in attacked.own_chains(under, self.session.card.task).items():
+                groups.append((len(arms),))
+                arms[arm_of(name, under)] = chain
         asides = pictures.asides() if pictures else {}
-        warps = (None, *(under.warp for under in self.suite.conditions()))
-        whole = plan(arms, TaskJudge(self.session.card.task, groups, warps), asides)
+        moving = [under.warp for under in self.suite.conditions()]
+        warps = (None, *moving, *[None] * (len(groups) - 1 - len(moving)))
+        whole = plan(arms, TaskJudge(self.session.card.task, tuple(groups), warps), asides)
         self.session.show.planned(whole)
         return whole
 
@@ -226,6 +244,7 @@ class _Robustness:
         if self.suite.sequences:
             flipping = sequences.flip_probabilities(records, arms, self.suite, task, seed)
             figures["sequences"] = sequences.table(flipping, self.suite, found.samples)
+        figures["attacks"] = self._attacks(records, arms)
         return found, figures
 
     def _summary(

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.words import ends, is_significant, points, run_on, share, title
-from simulator.results.robustness import Figure, RobustnessSummary, Sequences
+from simulator.results.robustness import Attacks, Figure, RobustnessSummary, Sequences
 from simulator.results.suites import AdjustedEffect
 
 
@@ -21,6 +21,9 @@ def show(summary: RobustnessSummary, console: Console) -> None:
         _conditions(summary, console)
     if summary.sequences:
         _sequences(summary, summary.sequences, console)
+    if summary.attacks:
+        console.print(_attacked(summary, summary.attacks), highlight=False)
+        console.print(escape(f"Attacks follow the gradient of {summary.attacks.gradient}."))
     notes(summary, console)
 
 
@@ -48,6 +51,26 @@ def _conditions(summary: RobustnessSummary, console: Console) -> None:
             "mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single)
         )
         console.print(table, highlight=False)
+
+
+def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Table:
+    """What each budget leaves: of the attacked model itself, and of each stack."""
+    table = _table("Under attack, right in % for each budget; model: in float > after rounding")
+    for side in ("model", *attacks.stacks):
+        table.add_column(escape(side), justify="right", overflow="fold")
+    for name, own in attacks.model.items():
+        for at, level in enumerate(summary.rows[name].levels):
+            values = (one.ar[name][str(at + 1)] for one in attacks.stacks.values())
+            before, after = (
+                share(one[at], 1).removesuffix("%") for one in (own.exact, own.rounded)
+            )
+            table.add_row(escape(level.text), f"{before} > {after}", *map(_percent, values))
+    table.add_section()
+    for name, budgets in next(iter(attacks.stacks.values())).wcar.items():
+        for number in budgets:
+            worst = (one.wcar[name][number] for one in attacks.stacks.values())
+            table.add_row(f"WCAR {escape(name)} {number}", "", *map(_percent, worst))
+    return table
 
 
 def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -> None:

@@ -167,6 +167,46 @@ def curves(run: Run) -> Section | None:
     )
 
 
+@part(order=25)
+def attacked(run: Run) -> Section | None:
+    """Show what attacks leave, of the attacked model and of each stack."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.attacks is None:
+        return None
+    attacks = summary.attacks
+    rows = [
+        [
+            side, level.text, *(_share(stack[kind][name][str(at + 1)]) for kind in kinds),
+            *(share(own[field][at], 1) for field in ("exact", "rounded")),
+        ]
+        for side, stack in attacks.stacks.items()
+        for kinds in [("AR", "AR_clean_correct", "AAI")]
+        for name, own in attacks.model.items()
+        for at, level in enumerate(summary.rows[name].levels)
+    ]  # fmt: skip
+    worst = [
+        [side, name, at, _share(one)]
+        for side, stack in attacks.stacks.items()
+        for name, budgets in stack.wcar.items()
+        for at, one in budgets.items()
+    ]
+    head = ["stack", "attack", "AR", "AR of clean correct", "AAI", "model, float", "model, rounded"]
+    return Section(
+        "attacked",
+        "What attacks leave",
+        "Do attacks on the model survive the rounding to 8 bits, and each stack's preparation?",
+        [
+            f"The gradient is that of {attacks.gradient}. AR is over all images; AR of clean "
+            "correct over those that the stack answers correctly without the attack. WCAR counts "
+            "an image that is correct clean and under every attack of one budget."
+        ],
+        tables=[
+            Table(head, rows, "Every attack on every stack", 2),
+            Table(["stack", "category", "budget", "WCAR"], worst, "The worst case", 2),
+        ],
+    )
+
+
 @part(order=26)
 def seen(run: Run) -> Section | None:
     """Show one image under every condition."""

@@ -42,7 +42,7 @@ def flip_probabilities(
     place = {arm: number for number, arm in enumerate(arms)}
     draws = list(Resamples(len(ran), seed, task.resamples))
     found: dict[str, dict[str, Floats]] = {}
-    for side in dict.fromkeys(side for side, _ in arms):
+    for side in (side for side, condition in arms if not condition):
         own = np.stack(
             [
                 analysis.flip_probability(

@@ -79,7 +79,8 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
     averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
     flips = [*(f"FP {name}" for name in sequences.rows), "mFP", "mFR"] if sequences else []
-    yield ["model", "stack", "clean", *names, *averages, *flips]
+    worst = _worst(summaries[0])
+    yield ["model", "stack", "clean", *names, *averages, *flips, *worst]
     for summary in summaries:
         for side, stack in summary.stacks.items():
             means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce) if names else ()
@@ -87,7 +88,19 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
             if summary.sequences:
                 own = summary.sequences.stacks[side]
                 found += [*own.fp.values(), own.mfp, own.mfr]
+            if summary.attacks is not None:
+                found += [
+                    one for by in summary.attacks.stacks[side].wcar.values() for one in by.values()
+                ]
             yield [summary.model, side, *map(_percent, found)]
+
+
+def _worst(summary: RobustnessSummary) -> list[str]:
+    """The titles of WCAR, one for each budget of each category of attacks."""
+    if summary.attacks is None:
+        return []
+    by = next(iter(summary.attacks.stacks.values())).wcar
+    return [f"WCAR {name} {at}" for name, budgets in by.items() for at in budgets]
 
 
 def _percent(figure: Figure | None) -> str:

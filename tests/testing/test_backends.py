@@ -21,7 +21,7 @@ PROVED = {
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend"}
 """What needs a device, a Python of its own, or an extra that CI does not install."""
-NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox"}
+NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "onnx2torch"}
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")
 DEAR = {

@@ -1,0 +1,150 @@
+"""What onnx2torch lacks: converters for ``ReduceMean`` 18 and models of integers.
+
+``QuantizeLinear`` rounds, and its gradient passes straight through where it does not clip, so that
+models with integer weights and activations have gradients.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from simulator.contract import Array, Library
+
+torch = Library("torch", distribution="torch", extra="attacks")
+
+
+@contextmanager
+def _without_torchvision() -> Iterator[None]:
+    """Let onnx2torch load without torchvision, which it needs for boxes only."""
+    known = {name: sys.modules.get(name) for name in ("torchvision", "torchvision.ops")}
+    whole, part = ModuleType("torchvision"), ModuleType("torchvision.ops")
+    vars(whole)["ops"] = part
+    vars(part).update(dict.fromkeys(("nms", "roi_align", "box_convert")))
+    sys.modules.update({"torchvision": whole, "torchvision.ops": part})
+    try:
+        yield
+    finally:
+        for name, module in known.items():
+            sys.modules.pop(name)
+            if module is not None:
+                sys.modules[name] = module
+
+
+class _OnnxToTorch(Library):
+    """Imports onnx2torch without torchvision."""
+
+    def load(self) -> ModuleType:
+        with _without_torchvision():
+            return super().load()
+
+
+onnx2torch = _OnnxToTorch("onnx2torch", distribution="onnx2torch", extra="attacks")
+
+
+def plain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give nodes plain names, which become source code, and write what is constant as constants."""
+    graph = model.graph
+    known = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    kept = []
+    for number, node in enumerate(graph.node):
+        node.name = f"node_{number}"
+        if node.op_type == "Reshape" and node.input[1] in known and known[node.input[1]].all():
+            others = [one for one in node.attribute if one.name != "allowzero"]
+            del node.attribute[:]
+            node.attribute.extend(others)
+        if node.op_type == "DequantizeLinear" and set(node.input) <= set(known):
+            value = _weights(node, *(known[name] for name in node.input))
+            graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+    return model
+
+
+def _weights(node: onnx.NodeProto, steps: Array, scale: Array, zero: Array | None = None) -> Array:
+    """Return constant weights as the real numbers that they stand for."""
+    given = {one.name: one.i for one in node.attribute}
+    if given.get("block_size", 0):
+        raise NotImplementedError("DequantizeLinear in blocks")
+    shape = [1] * steps.ndim
+    if scale.size > 1:
+        shape[given.get("axis", 1)] = -1
+    whole = steps.astype(np.float32)
+    if zero is not None:
+        whole -= zero.astype(np.float32).reshape(shape)
+    return np.asarray(whole * scale.reshape(shape if steps.ndim else scale.shape), np.float32)
+
+
+@cache
+def registered() -> None:
+    """Add the converters that onnx2torch lacks."""
+    onnx2torch.load()
+    registry = importlib.import_module("onnx2torch.node_converters.registry")
+    common = importlib.import_module("onnx2torch.utils.common")
+    reduce = importlib.import_module("onnx2torch.node_converters.reduce")
+
+    def mean(node: Any, graph: Any) -> Any:
+        axes = None
+        if len(node.input_values) > 1 and node.input_values[1]:
+            axes = common.get_const_value(node.input_values[1], graph).tolist()
+        if axes is None and node.attributes.get("noop_with_empty_axes", 0):
+            raise NotImplementedError("ReduceMean without axes that does nothing")
+        module = reduce.OnnxReduceStaticAxes("ReduceMean", axes, node.attributes.get("keepdims", 1))
+        mapping = common.OnnxMapping(inputs=(node.input_values[0],), outputs=node.output_values)
+        return common.OperationConverterResult(module, mapping)
+
+    registry.add_converter(operation_type="ReduceMean", version=18)(mean)
+    for operator, function in (("QuantizeLinear", _quantized), ("DequantizeLinear", _real)):
+        for version in (10, 13, 19, 21, 23):
+            registry.add_converter(operation_type=operator, version=version)(
+                _linear(common, function)
+            )
+
+
+def _linear(common: Any, function: Any) -> Any:
+    module: Any = torch.nn.Module
+
+    class Linear(module):  # type: ignore[misc]
+        def __init__(self, axis: int) -> None:
+            super().__init__()
+            self.axis = axis
+
+        def forward(self, values: Any, scale: Any, zero: Any = None) -> Any:
+            if scale.ndim:
+                shape = [1] * values.ndim
+                shape[self.axis] = -1
+                scale = scale.reshape(shape)
+                zero = None if zero is None else zero.reshape(shape)
+            return function(values, scale, zero)
+
+    def convert(node: Any, graph: Any) -> Any:
+        if node.attributes.get("block_size", 0):
+            raise NotImplementedError(f"{node.operation_type} in blocks")
+        made = Linear(node.attributes.get("axis", 1))
+        return common.OperationConverterResult(made, common.onnx_mapping_from_node(node=node))
+
+    return convert
+
+
+def _quantized(values: Any, scale: Any, zero: Any) -> Any:
+    limits = torch.iinfo(torch.uint8 if zero is None else zero.dtype)
+    steps = values / scale
+    whole = steps + (torch.round(steps) - steps).detach()
+    shifted = whole if zero is None else whole + zero.to(values.dtype)
+    return torch.clamp(shifted, limits.min, limits.max)
+
+
+def _real(values: Any, scale: Any, zero: Any) -> Any:
+    steps = values.to(scale.dtype)
+    return (steps if zero is None else steps - zero.to(scale.dtype)) * scale

@@ -1,0 +1,1 @@
+"""Attacks on the input of a classifier."""

@@ -1,0 +1,186 @@
+"""What all attacks share: the model, the budget, and the way from a file to the attacked file."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator import registry
+from simulator.conditions.attacks import view
+from simulator.conditions.attacks.record import Attacked, with_record
+from simulator.conditions.attacks.steps import LINF, NORMS, length
+from simulator.conditions.attacks.target import Opened, Target, opened, target_of
+from simulator.conditions.condition import Condition
+from simulator.contract import Encoded, ImageWriter, Stage, inspect
+from simulator.contract.recipe import Apply, Boundary, Context, generator
+from simulator.errors import SampleError, UserError
+from simulator.modalities.image.geometry import Geometry
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
+from simulator.profile.implementations import Choice, implementation
+
+F32 = NDArray[np.float32]
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How far an attack may move an image.
+
+    Attributes:
+        norm: ``linf``, ``l2`` or ``l1``, over all pixels and channels in [0, 1].
+        text: as it was written, for example ``8/255``.
+        size: its value.
+    """
+
+    norm: str
+    text: str
+    size: float
+
+    @classmethod
+    def read(cls, norm: str, text: str) -> Budget | None:
+        """Return a budget; None where it is no positive number, or above 1 for ``linf``."""
+        found = _BUDGET.fullmatch(text)
+        if norm not in NORMS or found is None or not float(found[2] or 1):
+            return None
+        size = float(found[1]) / float(found[2] or 1)
+        fits = 0 < size <= 1 if norm == LINF else 0 < size < np.inf
+        return cls(norm, text, size) if fits else None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The model that is attacked, and how images reach it."""
+
+    target: Target
+    geometry: Geometry
+
+
+@dataclass(frozen=True, eq=False)
+class Attack(Condition):
+    """An untargeted attack on the card's model, away from the label of each image.
+
+    Attributes:
+        budget: how far it may move an image.
+        resize: Pillow's filter, by which images get the network's size.
+        bound_to: the attacked model; None until :meth:`bound`.
+    """
+
+    budget: Budget
+    resize: str = "bilinear"
+    bound_to: Bound | None = None
+    acts_on: ClassVar[Boundary] = Boundary.SOURCE
+    modality: ClassVar[str | None] = "image"
+    moves: ClassVar[bool] = True
+
+    @abstractmethod
+    def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
+        """Return the attacked pixels.
+
+        Args:
+            clean: (H, W, 3) in [0, 1].
+            truth: the class to move away from.
+            model: gives the loss, its gradient, and the scores of such pixels.
+            rng: draws what has chance in it.
+        """
+
+    def bound(self, card: Card, source: ModelFile) -> Self:
+        """Return the attack on a card's model.
+
+        Raises:
+            UserError: it is no classifier, or its gradient cannot be computed.
+        """
+        if card.modality.name != self.modality:
+            return self
+        target = target_of(self.text, card, source)
+        return replace(self, bound_to=Bound(target, view.geometry_of(card.spec)))
+
+    def identity(self) -> Any:
+        """Return the parameters, the model, and what decodes, resizes and writes."""
+        if self.bound_to is None:
+            return [self.name, self.parameters()]
+        geometry, parts = self.bound_to.geometry.identity(), [*view.choices(self.resize), _writer()]
+        model = [self.bound_to.target.identity(), geometry]
+        return [self.name, self.parameters(), model, [choice.identity() for choice in parts]]
+
+    def applied(self, trial: int) -> Apply:
+        """Return the function from a file to the attacked file, a PNG with a record in it.
+
+        Raises:
+            UserError: no model was given.
+        """
+        if self.bound_to is None:
+            raise UserError(f"--under {self.text}: an attack needs a model; give --model")
+        look = view.viewer(self.bound_to.geometry, self.resize)
+        writer: ImageWriter = _writer().make()
+        model = opened(self.bound_to.target)
+
+        def apply(image: Encoded, context: Context) -> Encoded:
+            if context.truth is None:
+                raise SampleError(f"it has no label, and {self.name} moves away from the label")
+            rng = generator(context.sample, self.text, trial)
+            seen = look(image)
+            model.hold(seen.whole(seen.clean))
+            part = self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
+            found = self._record(model, seen, part)
+            return inspect(image.name, with_record(writer.png(seen.written(part)), found))
+
+        return apply
+
+    @property
+    def _resized(self) -> str:
+        """The end of its text: the filter, where it is not the usual one."""
+        return "" if self.resize == view.FILTERS[0] else f",resize={self.resize}"
+
+    def memory(self, source: Encoded) -> int:
+        """Return roughly what a small network keeps for its gradient, spread over a suite."""
+        return 2**25
+
+    def _record(self, model: Opened, seen: view.View, part: F32) -> Attacked:
+        clean, rounded = seen.clean, seen.rounded(part)
+        before, exact, after = (
+            int(model.scores(seen.whole(one)).argmax()) for one in (clean, part, rounded)
+        )
+        lengths = (length(one - clean, self.budget.norm) for one in (part, rounded))
+        return Attacked(before, exact, after, *lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The attacked model, as a function of the pixels that may change."""
+
+    model: Opened
+    view: view.View
+
+    def gradient(self, part: F32, truth: int) -> F32:
+        """Return the derivative of the loss by the pixels."""
+        found = self.model.gradient(self.view.whole(part), truth).gradient
+        return found[self.view.place]
+
+    def loss(self, part: F32, truth: int) -> tuple[bool, float]:
+        """Return whether the answer is wrong, and the loss: attacks prefer the greater pair."""
+        whole = self.view.whole(part)
+        wrong = int(self.model.scores(whole).argmax()) != truth
+        return wrong, self.model.gradient(whole, truth).loss
+
+
+def read(
+    parameters: str, positions: int, known: Sequence[str]
+) -> tuple[list[str], dict[str, Any]] | None:
+    """Split ``A,B,name=value``; None where a name is unknown or comes twice."""
+    parts = parameters.split(",")
+    first, rest = parts[:positions], [part.partition("=") for part in parts[positions:]]
+    named = {name: value for name, _, value in rest}
+    if len(first) < positions or len(named) < len(rest) or not set(named) <= set(known):
+        return None
+    return first, named
+
+
+def _writer() -> Choice:
+    return implementation(Stage.WRITE, registry.backend(view.REFERENCE), {})

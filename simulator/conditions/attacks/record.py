@@ -1,0 +1,59 @@
+"""What an attack did to one image, kept inside of the PNG that every stack gets.
+
+A private text chunk; decoders skip it. So the record goes wherever the file goes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import asdict, dataclass
+
+from simulator.contract import png
+from simulator.errors import SampleError
+
+_KIND, _KEYWORD = b"tEXt", b"simulator-attack"
+_FIRST = len(png.SIGNATURE) + 25
+"""Where the chunk after IHDR begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """One attacked image, as the attacked model itself answers it.
+
+    Attributes:
+        clean: its class before the attack, from the reference's pixels.
+        exact: its class for the attack's result in float.
+        rounded: its class for the result in whole levels, which every stack gets.
+        length: how far the result in float is from the clean pixels, in the attack's norm.
+        rounded_length: how far the rounded result is.
+    """
+
+    clean: int
+    exact: int
+    rounded: int
+    length: float
+    rounded_length: float
+
+
+def with_record(file: bytes, found: Attacked) -> bytes:
+    """Return a PNG file with a record in it."""
+    content = _KEYWORD + b"\0" + json.dumps(asdict(found)).encode()
+    chunk = struct.pack(">I", len(content)) + _KIND + content
+    chunk += struct.pack(">I", zlib.crc32(_KIND + content))
+    return file[:_FIRST] + chunk + file[_FIRST:]
+
+
+def record_of(file: bytes) -> Attacked:
+    """Return the record of a file.
+
+    Raises:
+        SampleError: it has none.
+    """
+    start = _KEYWORD + b"\0"
+    for chunk in png.chunks(file):
+        content = bytes(chunk.content)
+        if chunk.kind == _KIND and content.startswith(start):
+            return Attacked(**json.loads(content[len(start) :]))
+    raise SampleError("the file has no record of an attack")

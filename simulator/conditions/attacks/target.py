@@ -1,0 +1,201 @@
+"""The attacked model: from pixels in [0, 1] to its scores and their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator import registry
+from simulator.contract import Backend, Differentiable, Gradient, Runtime, Stage
+from simulator.digests import sha256
+from simulator.errors import ModelError, SampleError, UserError
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
+from simulator.profile.implementations import Choice, implementation
+
+F32 = NDArray[np.float32]
+FORMATS = ("torch_export", "onnx")
+"""What gradients are computed of: the first one that a card has."""
+NEAR = 1e-3
+"""How far the differentiated model's scores may be from those of the card's ONNX file."""
+NEAR_ROUNDED = 0.05
+"""Likewise for a model that rounds its activations, as a share of the range of its scores: a sum
+that differs in its last bit rounds to the next step now and then (measured: up to 0.03)."""
+_RUN = {
+    "device": "cpu", "provider": "cpu", "io_binding": False, "threads": 1,
+    "graph_optimization_level": "all", "storage": "fp32", "compute": "fp32",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A classifier that is attacked: plain data, so that it can travel to another process.
+
+    Attributes:
+        path: the file whose gradient is followed.
+        format: of that file, ``torch_export`` or ``onnx``.
+        digest: SHA-256 of that file, with its external data.
+        onnx: the card's ONNX file, whose scores the other's must have; None without one.
+        layout: of the input, ``NCHW`` or ``NHWC``.
+        order: of the input's channels, ``rgb`` or ``bgr``.
+        mean: on 0-1, in the order of the input's channels.
+        std: likewise.
+        kind: what the scores are: ``logits`` or ``probabilities``.
+        background: how many scores stand before that of class 0.
+    """
+
+    path: Path
+    format: str
+    digest: str
+    onnx: Path | None
+    layout: str
+    order: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    kind: str
+    background: int
+
+    def identity(self) -> Any:
+        """Return what its gradients depend on, as JSON."""
+        values = [self.layout, self.order, self.mean, self.std, self.kind, self.background]
+        return [self.format, self.digest, *values, self.choice().identity()]
+
+    def choice(self) -> Choice:
+        """Return what computes its gradients."""
+        return implementation(Stage.GRADIENT, _backend(self.format), {"format": self.format})
+
+    def words(self) -> str:
+        """Return what computes its gradients, with versions."""
+        versions = registry.versions(self.choice().backend).items()
+        libraries = ", ".join(f"{name} {version}" for name, version in versions)
+        return f"{self.path.name} ({self.format}) by {libraries}"
+
+    def tensor(self, rgb: F32) -> F32:
+        """Return the network's input.
+
+        Args:
+            rgb: (H, W, 3) in [0, 1].
+        """
+        pixels = rgb if self.order == "rgb" else rgb[..., ::-1]
+        values = (pixels - _f32(self.mean)) / _f32(self.std)
+        found = values.transpose(2, 0, 1) if self.layout == "NCHW" else values
+        return np.ascontiguousarray(found[None], np.float32)
+
+    def pixels(self, gradient: F32) -> F32:
+        """Return the derivative by pixels in [0, 1], from that by the network's input."""
+        rows = gradient[0].transpose(1, 2, 0) if self.layout == "NCHW" else gradient[0]
+        found = rows / _f32(self.std)
+        return np.ascontiguousarray(found if self.order == "rgb" else found[..., ::-1])
+
+
+def target_of(text: str, card: Card, source: ModelFile) -> Target:
+    """Return the model of a card as a target; it is opened once to see that this works.
+
+    Args:
+        text: the condition, for messages.
+        card: of a classifier of images.
+        source: its checked file.
+
+    Raises:
+        UserError: the model is none that can be attacked, or its gradient cannot be computed.
+    """
+    if card.task.name != "classification":
+        raise UserError(
+            f"--under {text}: attacks are for classification; {card.path} is for {card.task.name}"
+        )
+    onnx = source.path if source.format == "onnx" else None
+    files = {"torch_export": card.torch_export, "onnx": onnx}
+    known = ((format, path) for format in FORMATS if (path := files[format]) is not None)
+    format, path = next(known, (None, None))
+    if format is None or path is None:
+        raise UserError(
+            f"--under {text}: an attack needs the model's gradient, and {card.path} has .tflite "
+            "files only; name model: FILE.onnx or torch_export: FILE.pt2 in the card"
+        )
+    given, output = card.spec.input, card.task.output
+    digest = source.digest if format == "onnx" else str(sha256(path))
+    mean, std = (tuple(one / given.top for one in values) for values in (given.mean, given.std))
+    found = Target(
+        path, format, digest, onnx, given.layout, given.order, mean, std, output.kind,
+        output.background,
+    )  # fmt: skip
+    opened(found)
+    return found
+
+
+class Opened:
+    """An opened target, held against ONNX Runtime.
+
+    Args:
+        target: the model.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        choice = target.choice()
+        registry.require(choice.backend)
+        self._model: Differentiable = choice.make(target.path)
+        self._runtime: Runtime | None = None
+        if target.onnx is not None:
+            run = implementation(Stage.RUNTIME, registry.backend("onnxruntime"), _RUN)
+            self._runtime = run.make(target.onnx)
+
+    def gradient(self, rgb: F32, truth: int) -> Gradient:
+        """Return loss and scores, and the derivative by pixels in [0, 1].
+
+        Args:
+            rgb: (H, W, 3) in [0, 1].
+            truth: a class of the card, without the background.
+        """
+        target = self.target
+        found = self._model.gradient(target.tensor(rgb), truth + target.background, target.kind)
+        if not np.isfinite(found.gradient).all():
+            raise SampleError("the gradient of the attacked model is not finite")
+        return Gradient(found.scores, found.loss, target.pixels(found.gradient))
+
+    def scores(self, rgb: F32) -> F32:
+        """Return the scores of the classes, without the background."""
+        return self._model.scores(self.target.tensor(rgb))[self.target.background :]
+
+    def hold(self, rgb: F32) -> None:
+        """Compare the scores for a sample with those of the card's ONNX file.
+
+        Raises:
+            ModelError: they are further apart than :data:`NEAR`, or :data:`NEAR_ROUNDED`.
+        """
+        if self._runtime is None:
+            return
+        values = self.target.tensor(rgb)
+        (port,), (first, *_) = self._runtime.inputs, self._runtime.outputs
+        wanted = self._runtime.run({port.name: values})[first.name].reshape(-1)
+        got = self._model.scores(values)
+        if got.shape != wanted.shape:
+            raise ModelError(f"{self.target.path}: {got.size} scores, {wanted.size} expected")
+        allowed = NEAR_ROUNDED * float(np.ptp(wanted)) if self._model.rounds else NEAR
+        far = float(np.abs(got - wanted).max())
+        if not far <= allowed:
+            raise ModelError(
+                f"{self.target.path}: what would be attacked is another model than "
+                f"{self.target.onnx}: their scores differ by {far:.2g}, {allowed:.2g} is allowed"
+            )
+
+
+@lru_cache(maxsize=2)
+def opened(target: Target) -> Opened:
+    """Open a target; all attacks on a model share it."""
+    return Opened(target)
+
+
+def _backend(format: str) -> Backend:
+    """Return the first backend that computes gradients of such files."""
+    offers = ((one, offer) for one in registry.backends() for offer in one.of(Stage.GRADIENT))
+    return next(one for one, offer in offers if format in offer.options["format"])
+
+
+def _f32(values: tuple[float, ...]) -> F32:
+    return np.array(values, np.float32)

@@ -1,0 +1,170 @@
+"""``simulate robustness`` under attacks: AR, AAI, WCAR from the records, and the model's own."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tiny
+import yaml
+from PIL import Image
+
+import simulator
+from simulator import cli
+from simulator.errors import ProfileError
+from simulator.robustness.document import builtin_suites, load_suite
+from simulator.robustness.run import robustness
+
+torch = pytest.importorskip("torch")
+ATTACKS = {
+    "fgsm": ["fgsm:40/255", "fgsm:85/255", "fgsm:130/255"],
+    "pgd": ["pgd:linf,40/255,steps=3", "pgd:linf,85/255,steps=3", "pgd:linf,130/255,steps=3"],
+}
+SUITE = {
+    "schema": 1, "name": "mine", "summary": "attacks and a camera link",
+    "conditions": {"attacks": ATTACKS, "digital": {"jpeg": ["jpeg:5"]}},
+}  # fmt: skip
+STACKS = ["pillow_bilinear_fp32", "nv12_fp32"]
+
+
+class Colors(torch.nn.Module):
+    def forward(self, x):
+        return x.mean((2, 3))
+
+
+@pytest.fixture
+def program(tmp_path):
+    folder = tmp_path / "program"
+    folder.mkdir()
+    exported = torch.export.export(Colors(), (torch.zeros(1, 3, 32, 32),))
+    torch.export.save(exported, str(folder / "model.pt2"))
+    return tiny.card(folder, torch_export="model.pt2")
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Red images from clear to faint, so that each budget turns some; one has a wrong label."""
+    for name, color in tiny.COLORS.items():
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for number, share in enumerate((0.2, 0.5, 1.0)):
+            faint = 128 + share * (np.array(color) - 128)
+            file = tmp_path / "data" / name / f"{name}{number}.png"
+            file.write_bytes(tiny.encoded(tiny.picture(faint, seed=number), "png"))
+    wrong = tmp_path / "data" / "red" / "red9.png"
+    wrong.write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["blue"]), "png"))
+    return tmp_path / "data"
+
+
+def suite(tmp_path, **changes):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({**SUITE, **changes}, sort_keys=False))
+    return str(path)
+
+
+def test_figures_follow_from_the_records(program, pictures, tmp_path, cache, capsys):
+    (result,) = robustness(
+        suite(tmp_path), STACKS, models=[program], data=pictures, out=tmp_path / "runs",
+        fail_on=["attacks.stacks.nv12_fp32.WCAR.attacks.1.value < 0%"],
+    )  # fmt: skip
+    rows = pq.read_table(result.folder / "records.parquet").to_pylist()
+    attacks = json.loads((result.folder / "summary.json").read_text())["attacks"]
+
+    def right(side, text):
+        found = {
+            r["sample"]: r["correct"] for r in rows if (r["side"], r["condition"]) == (side, text)
+        }
+        return np.array([found[name] for name in sorted(found)], float)
+
+    assert attacks["gradient"].startswith("model.pt2 (torch_export) by torch ")
+    seen = set()
+    for side in STACKS:
+        clean, stack = right(side, None), attacks["stacks"][side]
+        assert clean.mean() == pytest.approx(0.9)
+        for name, texts in ATTACKS.items():
+            for at, text in enumerate(texts):
+                under = right(side, text)
+                assert stack["AR"][name][str(at + 1)]["value"] == pytest.approx(under.mean())
+                both = (under * clean).sum() / clean.sum()
+                assert stack["AR_clean_correct"][name][str(at + 1)]["value"] == pytest.approx(both)
+                lost = (clean.mean() - under.mean()) / clean.mean()
+                assert stack["AAI"][name][str(at + 1)]["value"] == pytest.approx(lost)
+                seen.add(round(under.mean(), 3))
+        for at in range(3):
+            each = [clean, *(right(side, texts[at]) for texts in ATTACKS.values())]
+            worst = np.min(each, axis=0).mean()
+            assert stack["WCAR"]["attacks"][str(at + 1)]["value"] == pytest.approx(worst)
+    assert len(seen) >= 3, "budgets that turn none, some and all"
+    assert set(attacks["stacks"][STACKS[0]]["WCAR"]) == {"attacks"}
+
+
+def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(
+    program, pictures, tmp_path, cache
+):
+    """Pillow decodes and resizes, ONNX Runtime runs: only the rounding lies between."""
+    (result,) = robustness(
+        suite(tmp_path), STACKS, models=[program], data=pictures, out=tmp_path / "runs"
+    )
+    attacks = result.summary.attacks
+    for name in ATTACKS:
+        own = [one.value for one in attacks.stacks[STACKS[0]].ar[name].values()]
+        assert attacks.model[name].rounded == pytest.approx(own)
+        assert attacks.model[name].clean == pytest.approx([0.9] * 3)
+        assert attacks.model[name].exact[2] <= attacks.model[name].exact[0]
+
+
+def test_the_screen_and_the_tables_have_wcar(program, pictures, tmp_path, cache, capsys):
+    asked = [
+        "robustness", "--suite", suite(tmp_path), "--profile", STACKS[0], "--profile", STACKS[1],
+        "--model", str(program), "--data", str(pictures), "--out", str(tmp_path / "o"),
+    ]  # fmt: skip
+    assert cli.main(asked) == 0
+    out = capsys.readouterr().out
+    assert "WCAR attacks 1" in out and "fgsm:40/255" in out and "gradient of model.pt2" in out
+    assert cli.main([*asked, "--overwrite", "--format", "markdown"]) == 0
+    title, _, first, second = capsys.readouterr().out.splitlines()
+    assert "WCAR attacks 3" in title
+    assert len(first.split("|")) == len(second.split("|")) == len(title.split("|"))
+    page = (tmp_path / "o" / "colors" / "report.html").read_text()
+    assert "What attacks leave" in page
+
+
+def test_a_suite_without_attacks_has_none(card, data, tmp_path, cache):
+    plain = suite(tmp_path, conditions={"digital": {"jpeg": ["jpeg:5"]}})
+    (result,) = robustness(plain, STACKS, models=[card], data=data, out=tmp_path / "runs")
+    assert result.summary.attacks is None
+
+
+def test_attacks_of_a_category_have_the_same_number_of_budgets(tmp_path):
+    uneven = {"attacks": {"fgsm": ["fgsm:1/255"], "pgd": ["pgd:l2,1", "pgd:l2,2"]}}
+    with pytest.raises(ProfileError, match="attacks: each attack needs as many budgets"):
+        load_suite(suite(tmp_path, conditions=uneven))
+
+
+def test_the_built_in_suite_has_the_budgets_of_robustart():
+    assert "robustmq-attacks" in builtin_suites()
+    found = {
+        one.name: [level.condition.budget.size for level in one.levels]
+        for one in load_suite("robustmq-attacks").series
+    }
+    linf = pytest.approx([0.5 / 255, 2 / 255, 8 / 255])
+    assert found == {
+        "fgsm": linf, "pgd_linf": linf, "pgd_l2": [0.5, 2, 8], "pgd_l1": [100, 400, 1600],
+    }  # fmt: skip
+
+
+def test_an_attacked_folder_is_written_as_png(program, pictures, tmp_path, cache):
+    """simulate corrupt takes the model, and what it writes is what stacks get."""
+    code = cli.main(
+        ["corrupt", "--under", "fgsm:85/255", "--data", str(pictures), "--model", str(program),
+         "--out", str(tmp_path / "out")]
+    )  # fmt: skip
+    assert code == 0
+    folder = tmp_path / "out" / "fgsm" / "85_255"
+    first = Image.open(io.BytesIO(next(folder.rglob("*.png")).read_bytes()))
+    assert first.size == (32, 32)
+    common = {"model": program, "quick": True}
+    pair = ("pillow_bilinear_fp32", "opencv_fp32")
+    files = simulator.compare(*pair, data=folder, **common).records().to_pylist()
+    live = simulator.compare(*pair, data=pictures, under="fgsm:85/255", **common)
+    assert [r["digest"] for r in files] == [r["digest"] for r in live.records().to_pylist()]

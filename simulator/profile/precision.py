@@ -69,6 +69,11 @@ class Quantizer(OpenSection):
     keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
 
+    @property
+    def gives(self) -> str:
+        """What it makes, in messages."""
+        return f"{self.bits} bits" if self.bits else "INT8"
+
     def check(self, storage: str, compute: str) -> None:
         """Refuse types that its file does not have; ValueError.
 

@@ -20,7 +20,7 @@ class Grid:
     """Equal steps around zero: the codes from *low* to *high*, times *step*.
 
     Attributes:
-        step: float32, above 0; a scalar, or (rows, 1) with one step for each row.
+        step: float32, above 0, of a shape that broadcasts to the values.
         low: the smallest code.
         high: the largest code.
     """
@@ -75,6 +75,13 @@ def dorefa_weights(weights: Array, bits: int) -> Array:
         return np.zeros_like(weights, np.float32)
     levels = 2**bits - 1
     return np.asarray(2 * np.rint(levels * (bent / (2 * most) + 0.5)) / levels - 1, np.float32)
+
+
+def dorefa_factor(weights: Array, bits: int) -> np.float32:
+    """Return the constant that brings DoReFa's weights nearest to the weights; 1 if all are 0."""
+    made = dorefa_weights(weights, bits).astype(np.float64)
+    square = (made**2).sum()
+    return np.float32((made * weights).sum() / square if square else 1.0)
 
 
 def least_error_step(values: Array, start: Array, low: int, high: int) -> Array:

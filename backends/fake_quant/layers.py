@@ -138,3 +138,23 @@ class Rounding:
         node = helper.make_node(op_type, list(inputs), [output], name=output, **attributes)
         self.nodes.append(node)
         return output
+
+
+def insert(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
+    """Add nodes to a graph, each before the first node that reads its result."""
+    by_output = {node.output[0]: node for node in nodes}
+    ordered: list[onnx.NodeProto] = []
+
+    def place(name: str) -> None:
+        node = by_output.pop(name, None)
+        if node is not None:
+            for inner in node.input:
+                place(inner)
+            ordered.append(node)
+
+    for node in graph.node:
+        for name in node.input:
+            place(name)
+        ordered.append(node)
+    del graph.node[:]
+    graph.node.extend(ordered)

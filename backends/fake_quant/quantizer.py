@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from backends.fake_quant.formulas import (
-    Grid,
-    clip_codes,
-    dorefa_weights,
-    first_step,
-    least_error_step,
-    lsq_codes,
-)
-from backends.fake_quant.layers import Rounding, layers
+from backends.fake_quant.formulas import dorefa_factor, dorefa_weights
+from backends.fake_quant.layers import Rounding, insert, layers
 from backends.fake_quant.observed import Observed, observe, ort
+from backends.fake_quant.starts import activation_grid, weight_grid
 from backends.opsets import for_quantization
 from backends.stored_weights.nodes import constants, drop_unused
 from simulator.contract import (
@@ -32,9 +25,6 @@ from simulator.contract import (
     Stage,
     kept,
 )
-
-if TYPE_CHECKING:
-    import onnx
 
 
 class FakeQuantizer(Quantizer):
@@ -89,22 +79,13 @@ class FakeQuantizer(Quantizer):
         graph.initializer.extend(
             numpy_helper.from_array(array, name) for name, array in added.constants.items()
         )
-        _insert(graph, added.nodes)
+        insert(graph, added.nodes)
         onnx.save(model, str(target))
 
     def _activation(self, added: Rounding, name: str, seen: Observed, bits: int) -> str:
         """Round an activation; return the name of the result."""
-        method, part = self.options["method"], f"{name}.{bits}bit"
-        if method == "lsq":
-            low, high = lsq_codes(bits, seen.signed)
-            step = first_step(np.array([[seen.mean]]), high)
-        else:
-            low, high = clip_codes(bits, seen.signed)
-            step = np.array([[seen.most / high]], np.float32)
-        if method == "pact" or self.options.get("step") == "least_error":
-            step = least_error_step(seen.values, step, low, high)
-        grid = Grid(step[0, 0], low, high)
-        if high - low == 255 and method == "lsq":
+        grid, part = activation_grid(self.options, seen, bits), f"{name}.{bits}bit"
+        if bits == 8 and self.options["method"] == "lsq":
             return added.paired(name, grid, part)
         return added.rounded(name, grid, part)
 
@@ -114,43 +95,13 @@ class FakeQuantizer(Quantizer):
             raise ModelError(f"weight {name!r} has values that are not finite")
         part = f"{name}.{bits}bit.{axis}"
         if self.options["method"] != "lsq":
-            made = dorefa_weights(weights, bits).astype(np.float64)
-            scale = (made**2).sum()
-            factor = (made * weights).sum() / scale if scale else 1.0
-            return added.stored((made * factor).astype(np.float32), part)
-        rows = np.moveaxis(weights, axis, 0)
-        whole = self.options["weights"] == "per_tensor"
-        table = rows.reshape(1 if whole else len(rows), -1)
-        low, high = lsq_codes(bits, signed=True)
-        step = first_step(np.abs(table).mean(1, keepdims=True, dtype=np.float64), high)
-        if self.options["step"] == "least_error":
-            step = least_error_step(table, step, low, high)
-        grid = Grid(step, low, high)
-        made = grid.codes(table) if bits == 8 else grid.rounded(table)
-        made = np.ascontiguousarray(np.moveaxis(made.reshape(rows.shape), 0, axis))
+            made = dorefa_weights(weights, bits) * dorefa_factor(weights, bits)
+            return added.stored(made.astype(np.float32), part)
+        grid = weight_grid(self.options, weights, axis, bits)
         if bits == 8:
-            return added.coded(made.astype(np.int8), step[:, 0], axis, part)
-        return added.stored(made, part)
-
-
-def _insert(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
-    """Add nodes to a graph, each before the first node that reads its result."""
-    by_output = {node.output[0]: node for node in nodes}
-    ordered: list[onnx.NodeProto] = []
-
-    def place(name: str) -> None:
-        node = by_output.pop(name, None)
-        if node is not None:
-            for inner in node.input:
-                place(inner)
-            ordered.append(node)
-
-    for node in graph.node:
-        for name in node.input:
-            place(name)
-        ordered.append(node)
-    del graph.node[:]
-    graph.node.extend(ordered)
+            codes = grid.codes(weights).astype(np.int8)
+            return added.coded(codes, grid.step.reshape(-1), axis, part)
+        return added.stored(grid.rounded(weights), part)
 
 
 _BITS: dict[str, Admits] = {

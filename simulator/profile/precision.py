@@ -72,7 +72,7 @@ class Quantizer(OpenSection):
     @property
     def gives(self) -> str:
         """What it makes, in messages."""
-        return f"{self.bits} bits" if self.bits else "INT8"
+        return f"the {self.bits}-bit file" if self.bits else "INT8"
 
     def check(self, storage: str, compute: str) -> None:
         """Refuse types that its file does not have; ValueError.

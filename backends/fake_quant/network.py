@@ -158,7 +158,7 @@ class Network:
             self.optimizer.step()
             for positive in self._positive:
                 positive()
-            total += float(loss) * len(chosen)
+            total += float(loss.detach()) * len(chosen)
         return total / len(order)
 
     def _loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -177,7 +177,7 @@ class Network:
         parts = []
         with torch.no_grad():
             for start in range(0, len(inputs), 100):
-                part = np.ascontiguousarray(inputs[start : start + 100])
+                part = np.array(inputs[start : start + 100])
                 parts.append(self._outputs(torch.from_numpy(part)).numpy())
         return np.concatenate(parts)
 

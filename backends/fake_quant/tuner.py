@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from backends.fake_quant.network import Network
 
 torch = Library("torch", distribution="torch", extra="quantize")
-onnx2torch = Library("onnx2torch", distribution="onnx2torch", extra="quantize")
 
 
 class TorchTuner(Tuner):
@@ -74,7 +73,7 @@ BACKEND = Backend(
     name="fake_quant_torch",
     summary="DoReFa, PACT and LSQ, learned in PyTorch: simulate quantize",
     library=torch,
-    companions=(onnx2torch, ort),
+    companions=(ort,),
     offers=tuple(
         Offer(
             Stage.TUNE,

@@ -44,7 +44,7 @@ class StoredWeights(Cast):
         if self.opset < _OPSET:
             raise ModelError(f"opset {self.opset}: {_OPSET} or later is needed; convert the model")
         spared = kept(model, self.options["keep"])
-        weights, made = _constants(graph), dict[tuple[str, int], str]()
+        weights, made = constants(graph), dict[tuple[str, int], str]()
         for node in graph.node:
             for index, axis in () if node.name in spared else self.places(node):
                 name = node.input[index]
@@ -54,7 +54,7 @@ class StoredWeights(Cast):
                     node.input[index] = made[name, axis]
         if not made:
             raise ModelError("there are no FP32 weights to store outside the keep list")
-        _drop_unused(graph, {name for name, _ in made})
+        drop_unused(graph, {name for name, _ in made})
         graph.initializer.extend(
             numpy_helper.from_array(a, name) for name, a in self._initializers.items()
         )
@@ -88,7 +88,7 @@ class StoredWeights(Cast):
         """Add the stored form of a weight; return the name of the FP32 tensor made from it."""
 
 
-def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
+def constants(graph: onnx.GraphProto) -> dict[str, Array]:
     """Return every FP32 constant of a graph, from initializers and Constant nodes."""
     from onnx import TensorProto, numpy_helper
 
@@ -103,7 +103,7 @@ def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
     }
 
 
-def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
+def drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
     """Remove the constants in *names* that are no longer read."""
     dead = names - set(_read(graph))
     for held in (graph.initializer, graph.input):

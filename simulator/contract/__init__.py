@@ -44,6 +44,7 @@ from simulator.contract.pictures import (
 )
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
+from simulator.contract.tune import Tuner
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "Submit",
     "Subset",
     "Text",
+    "Tuner",
     "Unsupported",
     "checks",
     "even",

@@ -27,6 +27,7 @@ class CardSpec(Section):
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
     ``{fp32: m.tflite}``. ``output`` says what the outputs mean; its fields are the task's.
+    ``converged: false`` is written by ``simulate quantize`` where a network stayed at chance (NC).
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -39,6 +40,7 @@ class CardSpec(Section):
     input: Any
     output: dict[str, Any]
     labels: str | None = None
+    converged: bool = True
 
     @model_validator(mode="after")
     def _has_a_file(self) -> CardSpec:

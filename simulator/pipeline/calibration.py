@@ -1,4 +1,4 @@
-"""Calibration inputs for INT8 quantizers: samples after a stack's preprocessing."""
+"""Calibration inputs for quantizers: samples after a stack's preprocessing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from simulator.model.artifact import Feeds
 from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.profile.precision import Calibration
+from simulator.profile.precision import Quantizer
 
 
 def calibration(
-    wanted: Calibration,
+    quantizer: Quantizer,
     through: Chain,
     modality: Modality,
     only_input: str,
@@ -33,8 +33,8 @@ def calibration(
     """Return the calibration inputs of a quantizer, and warnings about them.
 
     Args:
-        wanted: the profile's ``calibration`` section.
-        through: the preprocessing steps of the stack that this section names.
+        quantizer: the profile's section.
+        through: the preprocessing steps of the stack that its ``calibration`` names.
         modality: of the samples.
         only_input: the name of the network's first input; an array from *through* is fed to it.
         dataset: the evaluated samples.
@@ -44,19 +44,20 @@ def calibration(
     Raises:
         DataError: the calibration folder cannot be read.
     """
+    wanted, gives = quantizer.calibration, quantizer.gives
     shared = wanted.source == "data"
     images = dataset if shared else load_unlabelled(Path(wanted.source), Files.of(modality))
     chosen = subset(images, wanted.samples, seed).items
     warnings = []
     if len(chosen) < wanted.samples:
         warnings.append(
-            f"INT8 is calibrated on {len(chosen)} images; the profile asks for "
+            f"{gives} is calibrated on {len(chosen)} images; the profile asks for "
             f"{wanted.samples}; set calibration.source to a folder with more images"
         )
     if shared:
-        warnings.append("INT8 is calibrated on images that are also evaluated")
+        warnings.append(f"{gives} is calibrated on images that are also evaluated")
     elif {item.path.resolve() for item in chosen} & {item.path.resolve() for item in dataset.items}:
-        warnings.append("some of the images that INT8 is calibrated on are also evaluated")
+        warnings.append(f"some of the images that {gives} is calibrated on are also evaluated")
     identity = [
         [sha256(item.path) for item in chosen],
         [recipe.identity() for recipe in through.recipes],
@@ -85,7 +86,7 @@ def _tensors(
         made += 1
         yield from _feeds(value, only_input)
     if not made:
-        raise DataError("INT8 calibration: the stack could not preprocess any calibration image")
+        raise DataError("calibration: the stack could not preprocess any calibration image")
 
 
 def _feeds(value: Any, only_input: str) -> Iterator[Mapping[str, Array]]:

@@ -117,8 +117,9 @@ class StackBuilder:
         before = self._before(profile, choices)
         notices: list[Notice] = []
         feeds = None
-        if profile.spec.precision.quantizer:
-            self.report(f"{side}: INT8 artifact (quantized once, then cached)")
+        quantizer = profile.spec.precision.quantizer
+        if quantizer:
+            self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
             feeds, notices = self._feeds(profile, pair)
         after = under.requests() if under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after)
@@ -255,11 +256,11 @@ class StackBuilder:
         return {name: name for name in names}
 
     def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
-        assert profile.spec.precision.quantizer is not None
-        wanted = profile.spec.precision.quantizer.calibration
-        through = self.front_end(*pair[wanted.through])
+        quantizer = profile.spec.precision.quantizer
+        assert quantizer is not None
+        through = self.front_end(*pair[quantizer.calibration.through])
         feeds, lines = calibration(
-            wanted,
+            quantizer,
             through,
             self.card.modality,
             next(iter(self.source.inputs)),

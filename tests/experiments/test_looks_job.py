@@ -183,9 +183,9 @@ def test_large_pictures_shrink_and_large_tensors_are_cut_to_their_middle(run, tm
     (look,) = found.summary["gallery"]
     image = decoded(data, look)
     small = shown(found, look["picture"])
-    assert look["scale"] == 3 and small.shape == (234, 367, 3)  # 700 / 3 and 1100 / 3, rounded up
-    for row, column in ((0, 0), (100, 200), (233, 366), (233, 7)):
-        block = image[3 * row : 3 * row + 3, 3 * column : 3 * column + 3].reshape(-1, 3)
+    assert look["scale"] == 4 and small.shape == (175, 275, 3)  # 700 / 4 and 1100 / 4
+    for row, column in ((0, 0), (100, 200), (174, 274), (174, 7)):
+        block = image[4 * row : 4 * row + 4, 4 * column : 4 * column + 4].reshape(-1, 3)
         assert small[row, column] == pytest.approx(block.mean(axis=0), abs=0.5)
     train, deploy = bicubic(image, 400), nearest(image, 400)
     assert look["window"] == [320, 320]
@@ -385,16 +385,16 @@ def test_maps_larger_than_the_window():
     assert pictures["train"].shape == pictures["deploy"].shape == (320, 320)
 
 
-@given(st.integers(1, 40), st.integers(513, 1100), st.booleans())
+@given(st.integers(1, 40), st.integers(321, 1100), st.booleans())
 def test_a_thumbnail_fits_and_keeps_the_mean_of_its_blocks(short, long, turned):
     image = np.random.default_rng(long).integers(0, 256, (short, long, 3), dtype=np.uint8)
     image = image.swapaxes(0, 1) if turned else image
-    factor = -(-long // 512)
+    factor = -(-long // 320)
 
     small, scale = thumbnail(image)
 
     rows, columns = (-(-side // factor) for side in image.shape[:2])
-    assert scale == factor and small.shape == (rows, columns, 3) and max(rows, columns) <= 512
+    assert scale == factor and small.shape == (rows, columns, 3) and max(rows, columns) <= 320
     last = image[(rows - 1) * factor :, (columns - 1) * factor :].reshape(-1, 3)
     assert small[-1, -1] == pytest.approx(last.mean(axis=0), abs=0.5)
 

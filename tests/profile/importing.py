@@ -12,6 +12,7 @@ from simulator.errors import ProfileError
 from simulator.importers import convert
 from simulator.modalities.image.front_end import front_end
 from simulator.model.card import Card
+from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 
@@ -209,7 +210,7 @@ class Importer:
         made = tiny.card(self.folder / "card", tiny.classifier(size), input=spec)
         value = inspect("x.png", tiny.encoded(image, "png"))
         for recipe in front_end(profile, choose(profile), Card(made).spec):
-            value = recipe.open(None)(value, None)
+            value = recipe.open(RuntimePool())(value, None)
         return np.asarray(value)[0]
 
 

@@ -250,11 +250,12 @@ def test_evidence_is_the_same_on_screen_and_page(runs):
         terminal.render(run.summary, "here", Console(file=printed, width=400))
         screen = printed.getvalue()
 
+    lines = screen.splitlines()
     for axis in run.summary.axes:
-        row = next(line for line in screen.splitlines() if line.split()[:1] == [axis.axis])
-        told = [page_says[axis.axis, side] for side in ("train", "deploy")]
-        at = row.index(f"({told[0]})")
-        assert f"({told[1]})" in row[at + 1 :]
+        at = next(n for n, line in enumerate(lines) if line.split()[:2] == [axis.axis, "train"])
+        for line, side in zip(lines[at:], ("train", "deploy"), strict=False):
+            assert side in line.split()[:2]
+            assert line.rstrip().endswith(f"({page_says[axis.axis, side]})")
     assert "not claimed" in page_says.values()
 
 

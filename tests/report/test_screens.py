@@ -50,7 +50,9 @@ def test_only_what_differs_is_shown_and_the_rest_folds(runs, screen):
     _, text = screen(runs("run")[0])
     shown = words(text.partition("What differs")[2].partition("flips")[0])
 
-    assert "color train order the model's (native) deploy order bgr and 1 equal option" in shown
+    assert (
+        "color train order the model's (not claimed) deploy order bgr and 1 equal option" in shown
+    )
     assert re.search(
         r"resize train pillow: interpolation bicubic, antialias on.* deploy opencv", shown
     )

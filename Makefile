@@ -1,5 +1,6 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
+# make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
@@ -9,7 +10,7 @@ BIN := .venv/bin
 
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
-.PHONY: demo test check docs bench extras install browser format clean
+.PHONY: demo test prove check docs bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
@@ -19,6 +20,9 @@ demo: .venv/demo
 # Tests read their files as UTF-8, whatever the locale; a file of tests stays in one of two processes.
 test: install browser
 	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+prove: install browser
+	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'prove and not extras'
 
 check: install docs
 	$(BIN)/ruff check .

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from shared_data import shared
 
+pytestmark = pytest.mark.prove
+
 pq = pytest.importorskip("pyarrow.parquet")
 for library in ("PIL", "cv2", "onnxruntime", "pycocotools"):
     pytest.importorskip(library)

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from shared_data import shared
 
+pytestmark = pytest.mark.prove
+
 Image = pytest.importorskip("PIL.Image")
 cv2 = pytest.importorskip("cv2")
 av = pytest.importorskip("av")

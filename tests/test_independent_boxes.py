@@ -18,6 +18,8 @@ import pytest
 import yaml
 from shared_data import shared
 
+pytestmark = pytest.mark.prove
+
 Image = pytest.importorskip("PIL.Image")
 cv2 = pytest.importorskip("cv2")
 ort = pytest.importorskip("onnxruntime")

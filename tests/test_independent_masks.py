@@ -13,6 +13,8 @@ import pytest
 import yaml
 from shared_data import shared
 
+pytestmark = pytest.mark.prove
+
 Image = pytest.importorskip("PIL.Image")
 ort = pytest.importorskip("onnxruntime")
 pq = pytest.importorskip("pyarrow.parquet")

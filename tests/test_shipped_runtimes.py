@@ -4,6 +4,8 @@ import pytest
 
 import simulator
 
+pytestmark = pytest.mark.prove
+
 EFFECTIVE = {
     "pytorch_fp32": "fp32",
     "openvino_int8": "int8",

@@ -16,6 +16,8 @@ from simulator.contract import MissingLibrary, Stage, Unsupported
 from simulator.data import example
 from simulator.errors import ModelError
 
+pytestmark = pytest.mark.prove
+
 EXTRAS = ["executorch", "tvm"]
 NAMES = ["iree", "mnn", "ncnn", "onnx_reference"]
 ONNX_NAMES = [*NAMES, pytest.param("tvm", marks=pytest.mark.extras)]

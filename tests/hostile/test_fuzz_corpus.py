@@ -10,6 +10,8 @@ import fuzz
 import pytest
 import tiny
 
+pytestmark = pytest.mark.prove
+
 COUNTS = {"image": 500, "document": 500, "model": 100}
 KILLS = 30
 LOT = 50

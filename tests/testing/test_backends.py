@@ -11,6 +11,8 @@ from simulator.errors import MissingLibrary
 from simulator.testing import Mark, Workshop, prove, registered
 from simulator.testing.models import FAMILIES
 
+pytestmark = pytest.mark.prove
+
 PROVED = {
     "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
     "itu", "aipp", "sysnoise",

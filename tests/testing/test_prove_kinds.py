@@ -30,6 +30,8 @@ from simulator.testing.executors import EXECUTOR_CHECKS, prove_executor
 from simulator.testing.graph_passes import PASS_CHECKS, prove_graph_pass
 from simulator.testing.modalities import MODALITY_CHECKS, prove_modality
 
+pytestmark = pytest.mark.prove
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 SUITES = {
     "condition": CONDITION_CHECKS, "modality": MODALITY_CHECKS,

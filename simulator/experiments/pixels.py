@@ -13,17 +13,18 @@ WINDOW = 320
 """Rows and columns that are shown of a larger tensor; it is cut, never resampled."""
 
 
-def thumbnail(rgb: U8) -> tuple[U8, int]:
-    """Shrink a picture by an integer factor to at most :data:`LONGEST` pixels on the longer side.
+def thumbnail(rgb: U8, longest: int = LONGEST) -> tuple[U8, int]:
+    """Shrink a picture by an integer factor.
 
     Args:
         rgb: (H, W, 3) uint8.
+        longest: the largest longer side of the result, in pixels.
 
     Returns:
         The picture, each pixel the rounded mean of factor x factor pixels (fewer at the right and
         lower edge), and the factor, 1 where nothing was shrunk.
     """
-    factor = -(-max(rgb.shape[:2]) // LONGEST)
+    factor = -(-max(rgb.shape[:2]) // longest)
     if factor == 1:
         return rgb, 1
     rows, columns = (np.arange(0, side, factor) for side in rgb.shape[:2])

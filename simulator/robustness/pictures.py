@@ -12,7 +12,7 @@ from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
 from simulator.experiments.flip_pictures import writer
 from simulator.experiments.gallery import levels
-from simulator.experiments.pixels import eight_bits, window
+from simulator.experiments.pixels import eight_bits, thumbnail
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import statistics
 from simulator.pipeline import recorded
@@ -68,11 +68,13 @@ class Grid:
                 continue
             pixels, *_ = eight_bits(levels(tensor, self.input, mean_std))
             path = f"{LOOKS}/{number:03}.png"
-            run.write_file(path, draw.png(window(pixels)))
+            run.write_file(path, draw.png(thumbnail(pixels, LONGEST)[0]))
             cells.setdefault(row, {})[side] = path
         return {"sample": self.sample, "cells": cells}
 
 
+LONGEST = 128
+"""Pixels of a picture's longer side; a page shows many of them."""
 CLEAN = "clean"
 """The row of the sample without a condition."""
 

@@ -11,6 +11,9 @@ from simulator.report.sections.style import figure, looks, text
 from simulator.report.words import ends, is_significant, points, share, title
 from simulator.results.robustness import RobustnessSummary
 
+ROOM = 900_000
+"""Bytes of pictures in the page."""
+
 
 @part(order=22)
 def interactions(run: Run) -> Section | None:
@@ -213,19 +216,23 @@ def seen(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, RobustnessSummary) or summary.pictures is None:
         return None
-    pictures = []
+    pictures, room, left = [], ROOM, 0
     for name, by in summary.pictures.cells.items():
-        for side, path in by.items():
-            data = run.file(path)
-            if data is not None:
-                pictures.append(Picture(data, f"{name}, {side}"))
+        found = [(side, run.file(path)) for side, path in by.items()]
+        room -= sum(len(data) for _, data in found if data)
+        if room < 0:
+            left += len(found)
+            continue
+        pictures += [Picture(data, f"{name}, {side}") for side, data in found if data]
     if not pictures:
         return None
+    notes = [f"{left} further pictures are in the run's folder."] if left else []
     return Section(
         "seen",
         "One image under every condition",
         "What did each network see, at the most severe level?",
         [f"{summary.pictures.sample}, with the mean and std of the first stack."],
+        notes=notes,
         pictures=pictures,
     )
 

@@ -105,12 +105,17 @@ class Picture:
     """An image file of the run.
 
     Attributes:
-        data: its bytes, a JPEG.
+        data: its bytes, a JPEG or a PNG.
         words: what is seen.
     """
 
     data: bytes
     words: str
+
+    @property
+    def kind(self) -> str:
+        """Its media type."""
+        return "image/png" if self.data.startswith(b"\x89PNG") else "image/jpeg"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
 from simulator.contract import Array, Library
+
+if TYPE_CHECKING:
+    import onnx
 
 torch = Library("torch", distribution="torch", extra="attacks")
 
@@ -53,6 +54,8 @@ onnx2torch = _OnnxToTorch("onnx2torch", distribution="onnx2torch", extra="attack
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """Give nodes plain names, which become source code, and write what is constant as constants."""
+    from onnx import numpy_helper
+
     graph = model.graph
     known = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
     kept = []

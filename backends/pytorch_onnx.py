@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from backends.pytorch_converters import onnx2torch, plain, registered, torch
 from backends.pytorch_gradients import TorchGradients
 from simulator.contract import Backend, MissingLibrary, ModelError, Offer, Stage
@@ -16,6 +14,8 @@ class OnnxGradients(TorchGradients):
     """An ONNX file as a ``torch.fx.GraphModule``."""
 
     def _read(self, artifact: Path) -> Any:
+        import onnx
+
         registered()
         try:
             model = onnx.load(str(artifact))

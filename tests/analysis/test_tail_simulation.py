@@ -12,6 +12,8 @@ from tail_cases import labelled, one_side
 
 from simulator.latency.times import Times
 
+pytestmark = pytest.mark.prove
+
 INSTANCES, ROUNDS, SEEDS = 200, 40, 40
 THRESHOLDS = ("99", "95", "90")
 

@@ -13,6 +13,8 @@ from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
 from simulator.files import LARGE, hash_file, read_file
 
+pytestmark = pytest.mark.prove
+
 
 @pytest.fixture
 def fifo(tmp_path):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.prove
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "tests" / "vendor_example"
 GUIDES = ("contributing-a-profile", "writing-a-backend")

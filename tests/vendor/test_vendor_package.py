@@ -15,6 +15,8 @@ import pytest
 import tiny
 from installing import with_vendor
 
+pytestmark = pytest.mark.prove
+
 Site = namedtuple("Site", "folder run vectors images")
 SENSOR = ("--train", "acme/sensor_fp32", "--deploy", "acme/sensor_q7")
 BOARD = ("--train", "acme/board_fp32", "--deploy", "acme/board_denoised")

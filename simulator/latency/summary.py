@@ -123,7 +123,8 @@ def in_process(session: Session, stacks: Sequence[Stack], items: Sequence[Item])
     used = sorted(
         name
         for name, backend in decoders.items()
-        if any(isolation.takes(backend, source) for source in _sources(session, items))
+        if isolation.watches(backend)
+        and any(isolation.takes(backend, source) for source in _sources(session, items))
     )
     if not used:
         return []

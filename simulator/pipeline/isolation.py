@@ -46,7 +46,7 @@ class Isolation(Closing):
                 :class:`simulator.contract.Encoded`.
         """
         backend = choice.backend
-        if not self._watches(backend):
+        if not self.watches(backend):
             return method
         crew = self._crews.setdefault(backend.name, Crew(backend))
         apart = _Apart(crew, choice, method.__name__)
@@ -60,9 +60,10 @@ class Isolation(Closing):
             image: an :class:`simulator.contract.Encoded`.
         """
         risky = self.when == "always" or image.format in backend.dies_of
-        return risky and self._watches(backend)
+        return risky and self.watches(backend)
 
-    def _watches(self, backend: Backend) -> bool:
+    def watches(self, backend: Backend) -> bool:
+        """Return whether a backend decodes any file in a worker."""
         may = self.when == "always" or (self.when == "auto" and backend.dies_of)
         return bool(may) and registry.home(backend.name) is None
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.errors import ProfileError, unknown
 from simulator.profile import messages
-from simulator.profile.document import read
+from simulator.profile.document import Document, read
 from simulator.profile.load import shipped_folder
 
+S = TypeVar("S", bound=BaseModel)
 Option = Mapping[str, Any]
 """Dotted profile keys and their values, as for ``--set``."""
 
@@ -69,18 +70,36 @@ def load_suite(reference: str) -> Suite:
         ProfileError: it does not exist, or is malformed; each problem as ``file:line: key: what``.
     """
     folder = shipped_folder("suites")
-    places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
-    path = next((Path(place) for place in places if os.path.isfile(place)), None)
-    if path is None:
-        raise ProfileError([f"{unknown('suite', reference, builtin_suites())}; or give a path"])
-    document = read(path)
-    try:
-        spec = SuiteSpec.model_validate(document.values)
-    except ValidationError as error:
-        lines = messages.problems(error, SuiteSpec, document.where, "suite")
-        raise ProfileError(lines) from error
+    spec, document = read_suite(reference, folder, SuiteSpec, "suite", builtin_suites())
     empty = [column for column, options in spec.columns.items() if not options]
     if not spec.columns or empty:
         where = document.where(("columns", *empty[:1]))
         raise ProfileError([f"{where}: columns: each column needs at least one option"])
-    return Suite(spec, path)
+    return Suite(spec, document.path)
+
+
+def read_suite(
+    reference: str, folder: Path, shape: type[S], kind: str, known: Sequence[str]
+) -> tuple[S, Document]:
+    """Find and read a suite of any kind: a path with or without ``.yaml``, or a built-in name.
+
+    Args:
+        reference: the path or the name.
+        folder: of the built-in ones.
+        shape: of the document.
+        kind: what it is called in messages.
+        known: the names of the built-in ones.
+
+    Raises:
+        ProfileError: it does not exist, or is malformed.
+    """
+    places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
+    path = next((Path(place) for place in places if os.path.isfile(place)), None)
+    if path is None:
+        raise ProfileError([f"{unknown(kind, reference, known)}; or give a path"])
+    document = read(path)
+    try:
+        return shape.model_validate(document.values), document
+    except ValidationError as error:
+        lines = messages.problems(error, shape, document.where, "suite")
+        raise ProfileError(lines) from error

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.condition import Under, under
 from simulator.errors import ProfileError, UserError, unknown
-from simulator.profile import messages
-from simulator.profile.document import Document, read
+from simulator.profile.document import Document
 from simulator.profile.load import shipped_folder
+from simulator.profile.suite import read_suite
 
 FOLDER = "conditions"
 """Below the folder of the built-in suites."""
@@ -167,17 +166,9 @@ def load_suite(reference: str) -> ConditionSuite:
             each problem as ``file:line: key: what``.
     """
     folder = shipped_folder("suites") / FOLDER
-    places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
-    path = next((Path(place) for place in places if os.path.isfile(place)), None)
-    if path is None:
-        known = builtin_suites()
-        raise ProfileError([f"{unknown('suite of conditions', reference, known)}; or give a path"])
-    document = read(path)
-    try:
-        spec = ConditionSuiteSpec.model_validate(document.values)
-    except ValidationError as error:
-        lines = messages.problems(error, ConditionSuiteSpec, document.where, "suite")
-        raise ProfileError(lines) from error
+    spec, document = read_suite(
+        reference, folder, ConditionSuiteSpec, "suite of conditions", builtin_suites()
+    )
     problems: list[str] = []
     series = tuple(_series(spec, document, problems))
     sequences = tuple(_sequences(spec, document, problems))
@@ -185,7 +176,7 @@ def load_suite(reference: str) -> ConditionSuite:
     problems += _misfits(spec, series, names, document)
     if problems:
         raise ProfileError(problems)
-    return ConditionSuite(spec, series, sequences, path)
+    return ConditionSuite(spec, series, sequences, document.path)
 
 
 def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Iterator[Series]:

@@ -65,11 +65,13 @@ def measured(
     draws = Resamples(len(ran), seed, task.resamples)
     plain = records.drop_columns(["ns", "digest"])
     metrics, flips = {}, {}
+    condition, own = CLEAN, items_under(CLEAN)
     for number, arm in enumerate(arms):
         if arm[1] in without:
             continue
         rows = plain.take(pa.array([at * kinds + number for at in ran], pa.int64())).to_pylist()
-        own = items_under(arm[1])
+        if arm[1] != condition:  # the arms of one condition are neighbors
+            condition, own = arm[1], items_under(arm[1])
         figure = task.score(rows, [own[at].truth for at in ran]).figure
         if figure is None:
             raise UserError(f"robustness measures {task.headline}; give data with labels")

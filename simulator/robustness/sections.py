@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Picture, Section, Table, part
-from simulator.report.sections.style import figure, looks, text
+from simulator.report.sections.style import Look, figure, looks, text
 from simulator.report.words import ends, is_significant, points, share, title
-from simulator.results.robustness import RobustnessSummary
+from simulator.results.robustness import Figure, RobustnessSummary
+from simulator.results.suites import AdjustedEffect
 
 ROOM = 900_000
 """Bytes of pictures in the page."""
@@ -24,21 +27,10 @@ def interactions(run: Run) -> Section | None:
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
     drawn_as = looks(summary.stacks)
     names = [text(name) for name in summary.rows]
-    traces = []
-    for side, by in summary.interaction.items():
-        value = 100 * np.array([by[name].value for name in summary.rows], np.float64)
-        low, high = 100 * np.array([by[name].ci95 for name in summary.rows], np.float64).T
-        look = drawn_as[side]
-        traces.append(
-            go.Scatter(
-                x=value, y=names, mode="markers", name=look.label, marker=look.marker,
-                error_x={
-                    "type": "data", "symmetric": False, "array": high - value,
-                    "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
-                },
-                hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
-            )
-        )  # fmt: skip
+    traces = [
+        _dots([by[name] for name in summary.rows], names, drawn_as[side], "%{x:+.2f} points")
+        for side, by in summary.interaction.items()
+    ]
     drawn = figure(
         traces, 130 + 26 * len(names), f"{metric} more than {text(first)}, points", "",
         showlegend=len(traces) > 1,
@@ -75,21 +67,10 @@ def sequences(run: Run) -> Section | None:
     found = summary.sequences
     first, drawn_as = next(iter(found.stacks)), looks(summary.stacks)
     names = [text(name) for name in found.rows]
-    traces = []
-    for side, stack in found.stacks.items():
-        value = 100 * np.array([one.value for one in stack.fp.values()], np.float64)
-        low, high = 100 * np.array([one.ci95 for one in stack.fp.values()], np.float64).T
-        look = drawn_as[side]
-        traces.append(
-            go.Scatter(
-                x=value, y=names, mode="markers", name=look.label, marker=look.marker,
-                error_x={
-                    "type": "data", "symmetric": False, "array": high - value,
-                    "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
-                },
-                hovertemplate="%{y}: %{x:.2f} %<extra></extra>",
-            )
-        )  # fmt: skip
+    traces = [
+        _dots(list(stack.fp.values()), names, drawn_as[side], "%{x:.2f} %")
+        for side, stack in found.stacks.items()
+    ]
     drawn = figure(
         traces, 130 + 26 * len(names), "answers that flip, %", "", showlegend=len(traces) > 1
     )
@@ -235,6 +216,22 @@ def seen(run: Run) -> Section | None:
         notes=notes,
         pictures=pictures,
     )
+
+
+def _dots(
+    figures: Sequence[Figure | AdjustedEffect], names: Sequence[str], look: Look, words: str
+) -> go.Scatter:
+    """A dot in percent or points with its interval for each row, of one stack."""
+    value = 100 * np.array([one.value for one in figures], np.float64)
+    low, high = 100 * np.array([one.ci95 for one in figures], np.float64).T
+    return go.Scatter(
+        x=value, y=list(names), mode="markers", name=look.label, marker=look.marker,
+        error_x={
+            "type": "data", "symmetric": False, "array": high - value,
+            "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
+        },
+        hovertemplate=f"%{{y}}: {words}<extra></extra>",
+    )  # fmt: skip
 
 
 def _share(figure: object, digits: int = 1) -> str:

@@ -29,7 +29,8 @@ class TorchTuner(Tuner):
 
     It starts where the quantizer ``fake_quant`` ends, with LSQ's own first steps. The learning
     rate is that of each epoch. Normalizations keep their statistics, so that the file stays as it
-    is but for the layers.
+    is but for the layers. ``threads`` is set for the process: sums of another number of threads
+    differ in their last bits.
     """
 
     _network: Network
@@ -38,6 +39,7 @@ class TorchTuner(Tuner):
         """Convert the file by onnx2torch; hold it against ONNX Runtime."""
         from backends.fake_quant.network import Network
 
+        torch.set_num_threads(self.options["threads"])
         own = {"step": "initial"} if self.options["method"] == "lsq" else {}
         self._network = Network(source, calibration, {**self.options, **own})
 
@@ -66,6 +68,7 @@ _OPTIONS: dict[str, Admits] = {
     "bits": (8, 6, 4, 2),
     "epochs": AtLeast(1),
     "batch": AtLeast(1),
+    "threads": AtLeast(1),
     "output": ("logits", "probabilities"),
 }
 

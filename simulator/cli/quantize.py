@@ -9,6 +9,7 @@ again to go on after an interruption. What is no better than chance is marked NC
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 
 from simulator import cli
 
@@ -27,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, default=32, metavar="N", help="images in a step; default 32")
     add("--held-out", type=float, default=0.2, metavar="X", help="share to measure; default 0.2")
     add("--profile", default="pillow_fp32", help="whose preprocessing; default pillow_fp32")
+    add("--threads", type=int, metavar="N", help="of PyTorch; default all of this process")
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="default 0")
 
@@ -36,17 +38,8 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.experiments.quantize import CARD, Settings, quantize
 
-    settings = Settings(
-        method=options.method,
-        bits=options.bits,
-        epochs=options.epochs,
-        weights=options.weights,
-        learning_rate=options.learning_rate,
-        batch=options.batch,
-        held_out=options.held_out,
-        seed=options.seed,
-        profile=options.profile,
-    )
+    given = {one.name: getattr(options, one.name) for one in fields(Settings)}
+    settings = Settings(**{name: value for name, value in given.items() if value is not None})
     with Bar() as bar:
         summary = quantize(
             options.model,

@@ -13,7 +13,7 @@ class Tuner(ABC):
     """Fine-tunes one network; the same inputs, options and order give the same weights.
 
     Args:
-        options: ``method``, ``bits``, and ``epochs``, ``learning_rate`` and ``batch``.
+        options: ``method``, ``bits``, and ``epochs``, ``learning_rate``, ``batch`` and ``threads``.
     """
 
     def __init__(self, options: Options) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from simulator.experiments.common import chosen
 from simulator.experiments.session import Progress, Silent
 from simulator.experiments.tuning_data import INPUTS, LABELS, Examples, prepared
 from simulator.files import TEXT, read_file, write_whole
+from simulator.machine import usable
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.model.store import digest
@@ -50,6 +51,7 @@ class Settings:
         held_out: the share of examples that accuracy is measured on.
         seed: of the split and of the order.
         profile: the stack whose preprocessing makes the examples.
+        threads: of PyTorch; another number gives weights that differ in their last bits.
     """
 
     method: str
@@ -61,6 +63,7 @@ class Settings:
     held_out: float = 0.2
     seed: int = 0
     profile: str = "pillow_fp32"
+    threads: int = field(default_factory=lambda: len(usable()))
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
@@ -137,7 +140,7 @@ def _tuner(card: Card, settings: Settings) -> Tuner:
     backend = next(one for one in registry.backends() if one.of(Stage.TUNE))
     output: Any = card.task.output
     fields = {name: getattr(settings, name) for name in ("method", "bits", "weights", "epochs")}
-    fields |= {"batch": settings.batch, "output": output.kind}
+    fields |= {"batch": settings.batch, "threads": settings.threads, "output": output.kind}
     try:
         choice = implementation(Stage.TUNE, backend, fields)
     except UserError as error:

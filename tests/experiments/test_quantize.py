@@ -159,7 +159,7 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
     tuner = backend("fake_quant_torch").of(Stage.TUNE)[0].make(
         {
             "method": method, "bits": bits, "weights": "per_tensor", "epochs": 2, "batch": 8,
-            "learning_rate": settings.learning_rate, "output": "logits",
+            "learning_rate": settings.learning_rate, "threads": 1, "output": "logits",
         }
     )  # fmt: skip
     rng = np.random.default_rng(1)
@@ -242,7 +242,9 @@ def test_killed_and_continued_gives_the_same_weights(card):
     assert done.returncode == -signal.SIGKILL
     assert not (folder / "killed" / "model.onnx").exists()
 
+    torch.set_num_threads(1)  # as a runtime that was opened before may leave it
     went_on = tuned(card, "killed", epochs=4)
+    torch.set_num_threads(3)
     whole = tuned(card, "whole", epochs=4)
 
     assert went_on == whole

@@ -14,6 +14,7 @@ from simulator.contract.backend import (
     Subset,
     Text,
 )
+from simulator.contract.bits import EXPONENTS, WIDTHS, Kind, disturb
 from simulator.contract.chroma import Rows, fixed_point_rgb, full_chroma, full_chroma_float
 from simulator.contract.encoded import MAX_PIXELS, Encoded, inspect
 from simulator.contract.example import ExampleImages, ExampleModel
@@ -28,6 +29,15 @@ from simulator.contract.frame import (
     yuv_frame,
 )
 from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient
+from simulator.contract.injection import (
+    BitFault,
+    Faulty,
+    Injector,
+    Site,
+    Suffix,
+    Target,
+    Trace,
+)
 from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
@@ -48,14 +58,17 @@ from simulator.contract.tune import Tuner
 from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
 
 __all__ = [
+    "EXPONENTS",
     "LOGITS",
     "MAX_PIXELS",
     "PROBABILITIES",
     "U8",
+    "WIDTHS",
     "Admits",
     "Array",
     "AtLeast",
     "Backend",
+    "BitFault",
     "Cast",
     "Color",
     "Converter",
@@ -69,11 +82,14 @@ __all__ = [
     "ExampleImages",
     "ExampleModel",
     "Exporter",
+    "Faulty",
     "Frame",
     "Gradient",
     "ImageWriter",
+    "Injector",
     "KeepList",
     "Key",
+    "Kind",
     "Library",
     "Load",
     "LoadGenerator",
@@ -99,14 +115,19 @@ __all__ = [
     "SampleError",
     "Scenario",
     "Served",
+    "Site",
     "Stage",
     "StageSpec",
     "Submit",
     "Subset",
+    "Suffix",
+    "Target",
     "Text",
+    "Trace",
     "Tuner",
     "Unsupported",
     "checks",
+    "disturb",
     "even",
     "fixed_point_rgb",
     "full_chroma",

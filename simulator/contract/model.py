@@ -12,6 +12,8 @@ import numpy as np
 
 from simulator.contract.backend import Options
 from simulator.contract.frame import Array
+from simulator.contract.injection import Injector
+from simulator.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,18 @@ class Runtime(ABC):
             target: where the file goes.
         """
         raise NotImplementedError(f"{cls.__name__} cannot write the models of the suite")
+
+    @classmethod
+    def injector(cls) -> type[Injector]:
+        """Return what puts faults into the runtime's artifacts.
+
+        Raises:
+            Unsupported: nothing does.
+        """
+        raise Unsupported(
+            f"no faults can be put into {cls.__name__}: its weights and activations cannot be "
+            "reached; onnxruntime, openvino and pytorch can"
+        )
 
     @final
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:

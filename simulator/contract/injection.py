@@ -152,6 +152,14 @@ class Injector(ABC):
         """
 
     @abstractmethod
+    def stored(self, site: Site) -> Array:
+        """Return a copy of the weights or biases of a site.
+
+        Raises:
+            ValueError: it is of neurons or of the input, which are stored nowhere.
+        """
+
+    @abstractmethod
     def at(self, site: Site) -> Suffix:
         """Open the rest of the network from a site on."""
 

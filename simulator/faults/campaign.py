@@ -1,0 +1,110 @@
+"""Campaigns: which bits of which layers are hit, how, how often and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from simulator.contract.bits import Kind
+from simulator.contract.injection import Target
+from simulator.errors import ProfileError
+from simulator.profile.load import shipped_folder
+from simulator.profile.suite import read_suite
+
+FOLDER = "campaigns"
+"""Below the folder of the built-in suites."""
+MOST = 10_000_000
+Bit = Annotated[int, Field(ge=0, le=31)]
+
+
+class CampaignSpec(BaseModel):
+    """The document.
+
+    ``targets`` are what of a layer is hit. A ``transient`` fault lasts for one inference on one
+    sample; a ``permanent`` one for all samples. ``bits`` are counted from 0, the least significant
+    one; ``exponent`` is that of the stored type and is for floating point only. ``layers`` and
+    ``operators`` are names or patterns like ``block_3*``; all by default. Elements and bits are
+    drawn uniformly; ``strata`` with the allocation ``equal`` gives each stratum the same number of
+    faults, and figures weigh them by their share of all bits.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    summary: str
+    source: str = ""
+    targets: Annotated[list[Literal["weights", "biases", "neurons", "input"]], Field(min_length=1)]
+    kind: Literal["flip", "stuck_at_0", "stuck_at_1"] = "flip"
+    lasts: Literal["transient", "permanent"] = "transient"
+    faults: Annotated[int, Field(ge=1, le=MOST)] = 1000
+    at_once: Annotated[int, Field(ge=1, le=64)] = 1
+    bits: Literal["all", "exponent"] | Annotated[list[Bit], Field(min_length=1)] = "all"
+    layers: list[str] = []
+    operators: list[str] = []
+    strata: Literal["none", "bit", "layer", "operator"] = "none"
+    allocation: Literal["proportional", "equal"] = "proportional"
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A checked campaign.
+
+    Attributes:
+        spec: the document.
+        path: where it was read.
+    """
+
+    spec: CampaignSpec
+    path: Path
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What of a layer is hit."""
+        return tuple(Target(one) for one in self.spec.targets)
+
+    @property
+    def kind(self) -> Kind:
+        """What happens to a bit."""
+        return Kind(self.spec.kind)
+
+    @property
+    def permanent(self) -> bool:
+        """Whether a fault lasts for all samples."""
+        return self.spec.lasts == "permanent"
+
+
+def builtin_campaigns() -> list[str]:
+    """Return the names of the built-in campaigns."""
+    return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
+
+
+def load_campaign(reference: str, faults: int | None = None) -> Campaign:
+    """Load a campaign: a path with or without ``.yaml``, or a built-in name.
+
+    Args:
+        reference: the path or the name.
+        faults: so many instead of the document's number.
+
+    Raises:
+        ProfileError: it does not exist or is malformed; each problem as ``file:line: key: what``.
+    """
+    folder = shipped_folder("suites") / FOLDER
+    spec, document = read_suite(reference, folder, CampaignSpec, "campaign", builtin_campaigns())
+    problems = []
+    if spec.allocation == "equal" and spec.strata == "none":
+        problems.append(
+            f"{document.where(('allocation',))}: allocation: equal needs strata: bit, layer or "
+            "operator"
+        )
+    if isinstance(spec.bits, list) and len(set(spec.bits)) < len(spec.bits):
+        problems.append(f"{document.where(('bits',))}: bits: one of them is there twice")
+    if faults is not None and not 1 <= faults <= MOST:
+        problems.append(f"--faults {faults}: a number from 1 to {MOST:,} expected")
+    if problems:
+        raise ProfileError(problems)
+    changed = spec if faults is None else spec.model_copy(update={"faults": faults})
+    return Campaign(changed, document.path)

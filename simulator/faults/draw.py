@@ -1,0 +1,186 @@
+"""Faults drawn from all bits of a network that a campaign allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from simulator.contract.bits import EXPONENTS, Kind
+from simulator.contract.injection import BitFault, Site
+from simulator.contract.recipe import generator
+from simulator.errors import UserError
+from simulator.faults.campaign import Campaign, CampaignSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One fault.
+
+    Attributes:
+        number: from 0; a fault depends on its number and on the seed, not on how many there are.
+        site: the index of the site.
+        faults: what happens to which bits of it.
+        stratum: the index of the stratum.
+        sample: the index of the sample; None for a permanent fault.
+    """
+
+    number: int
+    site: int
+    faults: tuple[BitFault, ...]
+    stratum: int
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Equal bits of one site: (elements x bits) faults of the same probability."""
+
+    site: int
+    elements: int
+    bits: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return self.elements * len(self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """A part of all bits.
+
+    Attributes:
+        name: the bit, the layer or the operator; ``all`` where there is one stratum.
+        share: of all allowed bits.
+    """
+
+    name: str
+    share: float
+
+
+class Population:
+    """All bits that a campaign may hit.
+
+    Args:
+        sites: of the artifact.
+        campaign: which of them.
+
+    Raises:
+        UserError: there are none, or a site has no such bit; the message says what there is.
+    """
+
+    def __init__(self, sites: Sequence[Site], campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.sites = tuple(sites)
+        spec = campaign.spec
+        chosen = _chosen(sites, spec)
+        groups: dict[str, list[_Cell]] = {}
+        for index in chosen:
+            for name, bits in _grouped(sites[index], spec):
+                groups.setdefault(name, []).append(_Cell(index, sites[index].elements, bits))
+        self._cells = list(groups.values())
+        total = sum(cell.size for cells in self._cells for cell in cells)
+        self.bits = total
+        self.possible = sum(sites[index].elements * sites[index].bits for index in chosen)
+        self.strata = tuple(
+            Stratum(name, sum(cell.size for cell in cells) / total)
+            for name, cells in groups.items()
+        )
+
+    def draw(self, number: int, seed: int, samples: int) -> Drawn:
+        """Return a fault; equal arguments give equal faults.
+
+        Args:
+            number: of the fault, from 0.
+            seed: of the campaign.
+            samples: how many there are to choose from.
+        """
+        spec, rng = self.campaign.spec, generator("fault", seed, number)
+        if spec.allocation == "equal":
+            stratum = number % len(self._cells)
+        else:
+            stratum = int(rng.choice(len(self._cells), p=[one.share for one in self.strata]))
+        cells = self._cells[stratum]
+        sizes = np.array([cell.size for cell in cells], np.float64)
+        cell = cells[int(rng.choice(len(cells), p=sizes / sizes.sum()))]
+        count = min(spec.at_once, cell.size)
+        places: dict[int, None] = {}
+        while len(places) < count:
+            places[int(rng.integers(cell.size))] = None
+        faults = tuple(self._fault(cell, place) for place in places)
+        sample = None if self.campaign.permanent else int(rng.integers(samples))
+        return Drawn(number, cell.site, faults, stratum, sample)
+
+    def drawn(self, seed: int, samples: int) -> Iterator[Drawn]:
+        """Yield every fault of the campaign."""
+        for number in range(self.campaign.spec.faults):
+            yield self.draw(number, seed, samples)
+
+    def _fault(self, cell: _Cell, place: int) -> BitFault:
+        index, bit = divmod(place, len(cell.bits))
+        return BitFault(index, cell.bits[bit], Kind(self.campaign.spec.kind))
+
+
+def _chosen(sites: Sequence[Site], spec: CampaignSpec) -> list[int]:
+    """The indices of the sites that a campaign names."""
+    of_target = [at for at, site in enumerate(sites) if site.target in spec.targets]
+    if not of_target:
+        there = ", ".join(sorted({site.target for site in sites}))
+        raise UserError(
+            f"{spec.name}: targets: the artifact has no {spec.targets[0]}, only {there}"
+        )
+    for key, patterns, names in (
+        ("layers", spec.layers, [sites[at].layer for at in of_target]),
+        ("operators", spec.operators, [sites[at].operator for at in of_target]),
+    ):
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                some = ", ".join(list(dict.fromkeys(names))[:5])
+                raise UserError(
+                    f"{spec.name}: {key}: no such layer can be reached: {pattern!r}; there are "
+                    f"{len(set(names))}: {some}, ..."
+                )
+    return [
+        at
+        for at in of_target
+        if _named(sites[at].layer, spec.layers) and _named(sites[at].operator, spec.operators)
+    ]
+
+
+def _named(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _grouped(site: Site, spec: CampaignSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The strata of a site's allowed bits."""
+    bits = _bits(site, spec)
+    if spec.strata == "bit":
+        yield from ((str(bit), (bit,)) for bit in bits)
+    elif spec.strata == "layer":
+        yield site.layer, bits
+    elif spec.strata == "operator":
+        yield site.operator, bits
+    else:
+        yield "all", bits
+
+
+def _bits(site: Site, spec: CampaignSpec) -> tuple[int, ...]:
+    if spec.bits == "all":
+        return tuple(range(site.bits))
+    if spec.bits == "exponent":
+        if site.storage not in EXPONENTS:
+            raise UserError(
+                f"{spec.name}: bits: exponent: the {site.target} of {site.layer!r} are stored as "
+                f"{site.storage}, which has none; name bits from 0 to {site.bits - 1}"
+            )
+        return tuple(EXPONENTS[site.storage])
+    assert isinstance(spec.bits, list)
+    for bit in spec.bits:
+        if bit >= site.bits:
+            raise UserError(
+                f"{spec.name}: bits: {bit}: the {site.target} of {site.layer!r} are stored as "
+                f"{site.storage}, whose bits are 0 to {site.bits - 1}"
+            )
+    return tuple(spec.bits)

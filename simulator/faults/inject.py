@@ -1,0 +1,300 @@
+"""The inferences of a campaign on one stack: block by block of samples, layer by layer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Array, Runtime, Stage
+from simulator.contract.injection import BitFault, Faulty, Injector, Suffix, Target, Trace
+from simulator.contract.recipe import Apply, Boundary, Context
+from simulator.data.folder import Item
+from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
+from simulator.faults.draw import Drawn
+from simulator.pipeline.executor import Executor
+from simulator.pipeline.inference import Answered, Infer, Inferred, inferred
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.stack import Stack
+from simulator.tasks.task import Task
+
+BLOCK = 16
+"""Samples whose traces are kept at once, where the memory allows it."""
+JOBS = 1000
+"""Inferences that are lost at most when the process is killed."""
+TRIES = 5
+"""How many of a layer's largest weights the canary flips before it gives up."""
+MASKED, SDC, DUE, SKIPPED = "masked", "sdc", "due", "skipped"
+"""Verdicts: the answer is as good; it is silently another; NaN or Inf tell of it; not run."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One part of a campaign, which is made durable as a whole.
+
+    Attributes:
+        name: of its file.
+        samples: the indices of the samples.
+        jobs: each a fault and the index of a sample.
+    """
+
+    name: str
+    samples: tuple[int, ...]
+    jobs: tuple[tuple[Drawn, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """A sample on the way: what faulty inferences start from and are compared with."""
+
+    item: Item
+    context: Context
+    trace: Trace
+    golden: Golden
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Golden:
+    """An inference without faults, and the answer that it gives."""
+
+    faulty: Faulty
+    answer: Answered
+
+    @property
+    def finite(self) -> bool:
+        """Whether it has no NaN and no infinity itself, so that one is the fault's."""
+        return self.faulty.finite and _finite(self.faulty.outputs)
+
+
+def injector_of(stack: Stack) -> Injector:
+    """Open what puts faults into a stack's artifact.
+
+    Raises:
+        Unsupported: nothing reaches this runtime or this artifact; the message says why.
+    """
+    choice = stack.choices[Stage.RUNTIME]
+    maker: Any = choice.offer.make
+    if not (isinstance(maker, type) and issubclass(maker, Runtime)):
+        raise Unsupported(f"{stack.side}: no faults can be put into {choice.backend.name}")
+    try:
+        made: Injector = maker.injector()(stack.artifact.path, choice.options)
+    except Unsupported as error:
+        raise Unsupported(f"{stack.side}: {error}") from error
+    return made
+
+
+class Injection:
+    """Faulty inferences of one stack.
+
+    Args:
+        stack: the stack.
+        injector: puts faults into its artifact; the caller closes it.
+        task: judges the answers.
+        executor: runs the steps before the network.
+        workers: how many layers are worked on at once.
+    """
+
+    def __init__(
+        self, stack: Stack, injector: Injector, task: Task, executor: Executor, workers: int
+    ) -> None:
+        self.stack, self.injector, self.task = stack, injector, task
+        self._impact = task.impact()
+        self._executor, self._workers = executor, workers
+        infer, answer = stack.chain.recipes[-2:]
+        assert isinstance(infer, Infer)
+        self._infer = infer
+        self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
+        self._decode: Apply = answer.open(executor.runtimes)
+        whole = next(
+            (site for site in injector.sites if site.target is Target.INPUT), injector.sites[0]
+        )
+        self._whole = injector.at(whole)
+        self._exact: dict[int, bool] = {}
+
+    def close(self) -> None:
+        """Free the network."""
+        self._whole.close()
+
+    def works(
+        self, drawn: Iterable[Drawn], samples: int, first: Item, memory: int
+    ) -> Iterator[Work]:
+        """Divide a campaign into parts; the division depends on the network, not on the order.
+
+        Args:
+            drawn: every fault.
+            samples: how many there are.
+            first: a sample, to measure how large its trace is.
+            memory: bytes for the traces of a block.
+        """
+        size = self._block(first, memory)
+        blocks: dict[int, list[tuple[Drawn, int]]] = defaultdict(list)
+        for one in drawn:
+            hit = range(samples) if one.sample is None else (one.sample,)
+            for sample in hit:
+                blocks[sample // size].append((one, sample))
+        for block in sorted(blocks):
+            jobs = sorted(blocks[block], key=lambda job: (job[0].site, job[0].number, job[1]))
+            for part, start in enumerate(range(0, len(jobs), JOBS)):
+                these = tuple(jobs[start : start + JOBS])
+                wanted = tuple(sorted({sample for _, sample in these}))
+                yield Work(f"{size:02}-{block:06}-{part:05}", wanted, these)
+
+    def _block(self, first: Item, memory: int) -> int:
+        try:
+            trace = self.injector.trace(self._feeds(self._value(self._executor.context(first))))
+        except SampleError:
+            return 1
+        size = sum(array.nbytes for array in trace.values())
+        return int(np.clip(memory // max(size, 1), 1, BLOCK))
+
+    def rows(self, work: Work, items: Sequence[Item]) -> list[Row]:
+        """Return a row for each inference of a part, in the order of faults and samples.
+
+        Raises:
+            ModelError: the runtime cannot run the network.
+        """
+        ready: dict[int, _Sample | str] = {at: self._ready(items[at]) for at in work.samples}
+        by_site: dict[int, list[tuple[Drawn, int]]] = defaultdict(list)
+        for job in work.jobs:
+            by_site[job[0].site].append(job)
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="fault") as pool:
+            parts = pool.map(lambda one: self._at(one[0], one[1], items, ready), by_site.items())
+            found = [row for part in parts for row in part]
+        return sorted(found, key=lambda row: (row["fault"], row["at"]))
+
+    def canary(self, sites: Iterable[int], items: Sequence[Item]) -> None:
+        """Make sure that a changed weight of each layer changes an output.
+
+        The highest bit of the largest weights is flipped, on up to three samples.
+
+        Args:
+            sites: the indices of those that hold weights.
+            items: samples.
+
+        Raises:
+            Unsupported: a layer's weights are copied where no flip reaches them.
+        """
+        ready = [one for item in items[:3] if isinstance(one := self._ready(item), _Sample)]
+        if not ready:
+            return
+        for index in sites:
+            site = self.injector.sites[index]
+            values = np.abs(self.injector.stored(site).astype(np.float64)).reshape(-1)
+            largest = np.argsort(-values, kind="stable")[:TRIES]
+            faults = [BitFault(int(at), site.bits - 1) for at in largest]
+            with self.injector.at(site) as rest:
+                if not any(_changes(rest, fault, one) for one in ready for fault in faults):
+                    raise Unsupported(
+                        f"{self.stack.side}: a flipped bit of the {site.target} of {site.layer!r} "
+                        f"changes no output ({self.injector.method}); name other layers"
+                    )
+
+    def _value(self, context: Context) -> Any:
+        (value,) = self._before.walk(context).answers()
+        return value
+
+    def _feeds(self, value: Any) -> Mapping[str, Array]:
+        if isinstance(value, tuple):
+            raise UserError("faults are for networks that run once a sample")
+        named = self._infer.inputs
+        if isinstance(value, np.ndarray):
+            return {next(iter(named.values())): value}
+        return {named[name]: value[name] for name in named}
+
+    def _ready(self, item: Item) -> _Sample | str:
+        """Trace a sample; or why it is skipped."""
+        try:
+            context = self._executor.context(item)
+            trace = self.injector.trace(self._feeds(self._value(context)))
+            return _Sample(item, context, trace, self._answered(self._whole.run(trace), context))
+        except SampleError as error:
+            return str(error)
+        except (ModelError, UserError):
+            raise
+        except Exception as error:  # a runtime may raise anything
+            raise ModelError(f"{self.stack.side}: {one_line(error)}") from error
+
+    def _at(
+        self,
+        index: int,
+        jobs: Sequence[tuple[Drawn, int]],
+        items: Sequence[Item],
+        ready: Mapping[int, _Sample | str],
+    ) -> list[Row]:
+        """All inferences with a fault at one site."""
+        rows: list[Row] = []
+        goldens: dict[int, Golden] = {}
+        with self.injector.at(self.injector.sites[index]) as rest:
+            for drawn, at in jobs:
+                sample = ready[at]
+                row = self._fault(drawn, at, items[at].name)
+                if isinstance(sample, str):
+                    rows.append(row | {"verdict": SKIPPED, "skipped": sample})
+                    continue
+                if at not in goldens:
+                    goldens[at] = self._golden(index, rest, sample)
+                faulty = rest.run(sample.trace, drawn.faults)
+                rows.append(row | self._judged(sample, goldens[at], faulty))
+        return rows
+
+    def _golden(self, index: int, rest: Suffix, sample: _Sample) -> Golden:
+        """The inference without faults by the same code; the whole network's if bits are equal."""
+        if self._exact.get(index):
+            return sample.golden
+        own = rest.run(sample.trace)
+        self._exact[index] = _equal(own.outputs, sample.golden.faulty.outputs)
+        return sample.golden if self._exact[index] else self._answered(own, sample.context)
+
+    def _answered(self, run: Faulty, context: Context) -> Golden:
+        return Golden(run, self._decode(self._named(run.outputs), context))
+
+    def _fault(self, drawn: Drawn, at: int, name: str) -> Row:
+        site = self.injector.sites[drawn.site]
+        return {
+            "fault": drawn.number, "stack": self.stack.side, "at": at, "sample": name,
+            "layer": site.layer, "operator": site.operator, "target": str(site.target),
+            "storage": site.storage, "stratum": drawn.stratum, "skipped": None,
+            "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
+            "kind": str(drawn.faults[0].kind),
+        }  # fmt: skip
+
+    def _judged(self, sample: _Sample, golden: Golden, faulty: Faulty) -> Row:
+        """The verdict of one inference: what it changed in the answer."""
+        before, after = (list(values) for values in zip(*faulty.changes, strict=True))
+        row: Row = {"before": before, "after": after}
+        if golden.finite and not faulty.finite:
+            return row | {"verdict": DUE, "due_at": "layer"}
+        if golden.finite and not _finite(faulty.outputs):
+            return row | {"verdict": DUE, "due_at": "output"}
+        same = _equal(golden.faulty.outputs, faulty.outputs)
+        try:
+            found = golden if same else self._answered(faulty, sample.context)
+        except SampleError:
+            return row | {"verdict": DUE, "due_at": "output"}
+        answers = (golden.answer.prediction, found.answer.prediction)
+        truth, source = sample.item.truth, sample.context.source
+        _, record = self.task.records(answers, truth, source)
+        impact = self._impact.of(*answers, truth, source)
+        verdict = SDC if impact["sdc"] else MASKED
+        return row | {"verdict": verdict, "same_outputs": same} | record | impact
+
+    def _named(self, outputs: Mapping[str, Array]) -> Inferred:
+        return inferred({name: outputs[own] for name, own in self._infer.outputs.items()})
+
+
+def _changes(rest: Suffix, fault: BitFault, sample: _Sample) -> bool:
+    golden, faulty = rest.run(sample.trace), rest.run(sample.trace, (fault,))
+    return faulty.finite != golden.finite or not _equal(golden.outputs, faulty.outputs)
+
+
+def _equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    return all(array.tobytes() == other[name].tobytes() for name, array in one.items())
+
+
+def _finite(outputs: Mapping[str, Array]) -> bool:
+    return all(np.isfinite(array).all() for array in outputs.values() if array.dtype.kind == "f")

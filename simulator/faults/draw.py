@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +68,12 @@ class Population:
         sites: of the artifact.
         campaign: which of them.
 
+    Attributes:
+        chosen: the indices of the sites that may be hit.
+        bits: how many bits may be hit.
+        possible: how many bits these sites have.
+        strata: the parts that faults are drawn from.
+
     Raises:
         UserError: there are none, or a site has no such bit; the message says what there is.
     """
@@ -75,7 +82,7 @@ class Population:
         self.campaign = campaign
         self.sites = tuple(sites)
         spec = campaign.spec
-        chosen = _chosen(sites, spec)
+        self.chosen = chosen = _chosen(sites, spec)
         groups: dict[str, list[_Cell]] = {}
         for index in chosen:
             for name, bits in _grouped(sites[index], spec):
@@ -88,6 +95,14 @@ class Population:
             Stratum(name, sum(cell.size for cell in cells) / total)
             for name, cells in groups.items()
         )
+
+    def alike(self, other: Population) -> bool:
+        """Whether another network's layers are alike, so that equal draws are the same faults."""
+        return [self._form(at) for at in self.chosen] == [other._form(at) for at in other.chosen]
+
+    def _form(self, at: int) -> tuple[Any, ...]:
+        site = self.sites[at]
+        return site.target, site.storage, site.shape
 
     def draw(self, number: int, seed: int, samples: int) -> Drawn:
         """Return a fault; equal arguments give equal faults.
@@ -128,9 +143,8 @@ def _chosen(sites: Sequence[Site], spec: CampaignSpec) -> list[int]:
     of_target = [at for at, site in enumerate(sites) if site.target in spec.targets]
     if not of_target:
         there = ", ".join(sorted({site.target for site in sites}))
-        raise UserError(
-            f"{spec.name}: targets: the artifact has no {spec.targets[0]}, only {there}"
-        )
+        wanted = " or ".join(spec.targets)
+        raise UserError(f"{spec.name}: targets: the artifact has no {wanted}, only {there}")
     for key, patterns, names in (
         ("layers", spec.layers, [sites[at].layer for at in of_target]),
         ("operators", spec.operators, [sites[at].operator for at in of_target]),

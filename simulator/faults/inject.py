@@ -12,14 +12,15 @@ import numpy as np
 
 from simulator.contract import Array, Runtime, Stage
 from simulator.contract.injection import BitFault, Faulty, Injector, Suffix, Target, Trace
-from simulator.contract.recipe import Apply, Boundary, Context
+from simulator.contract.recipe import Boundary, Context
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
 from simulator.faults.draw import Drawn
 from simulator.pipeline.executor import Executor
-from simulator.pipeline.inference import Answered, Infer, Inferred, inferred
+from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
+from simulator.tasks.impact import Decoded, Impact, decoded
 from simulator.tasks.task import Task
 
 BLOCK = 16
@@ -28,8 +29,7 @@ JOBS = 1000
 """Inferences that are lost at most when the process is killed."""
 TRIES = 5
 """How many of a layer's largest weights the canary flips before it gives up."""
-MASKED, SDC, DUE, SKIPPED = "masked", "sdc", "due", "skipped"
-"""Verdicts: the answer is as good; it is silently another; NaN or Inf tell of it; not run."""
+NOTHING = Decoded(None)
 Row = dict[str, Any]
 
 
@@ -49,26 +49,33 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sample:
-    """A sample on the way: what faulty inferences start from and are compared with."""
+class _Golden:
+    """An inference without faults, and what tells of its answer.
 
-    item: Item
-    context: Context
-    trace: Trace
-    golden: Golden
+    Attributes:
+        run: its outputs.
+        finite: whether there is no NaN between its layers, so that one is the fault's.
+        prediction: the answer.
+        impact: judges answers with faults.
+        row: of an inference whose outputs are equal to its own.
+    """
+
+    run: Faulty
+    finite: bool
+    prediction: Any
+    impact: Impact
+    row: Row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Golden:
-    """An inference without faults, and the answer that it gives."""
+class _Sample:
+    """A sample on the way: what faulty inferences start from and are compared with."""
 
-    faulty: Faulty
-    answer: Answered
-
-    @property
-    def finite(self) -> bool:
-        """Whether it has no NaN and no infinity itself, so that one is the fault's."""
-        return self.faulty.finite and _finite(self.faulty.outputs)
+    trace: Trace
+    context: Context
+    placement: Any
+    truth: Any
+    golden: _Golden
 
 
 def injector_of(stack: Stack) -> Injector:
@@ -103,13 +110,13 @@ class Injection:
         self, stack: Stack, injector: Injector, task: Task, executor: Executor, workers: int
     ) -> None:
         self.stack, self.injector, self.task = stack, injector, task
-        self._impact = task.impact()
+        self._options = task.Impact.Options()
         self._executor, self._workers = executor, workers
         infer, answer = stack.chain.recipes[-2:]
         assert isinstance(infer, Infer)
-        self._infer = infer
+        assert isinstance(answer, Answer)
+        self._infer, self._answer = infer, answer
         self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
-        self._decode: Apply = answer.open(executor.runtimes)
         whole = next(
             (site for site in injector.sites if site.target is Target.INPUT), injector.sites[0]
         )
@@ -210,14 +217,31 @@ class Injection:
         """Trace a sample; or why it is skipped."""
         try:
             context = self._executor.context(item)
+            truth = self.task.opened(context.truth, context.source)
+            placement = self._answer.placing(context.source)
             trace = self.injector.trace(self._feeds(self._value(context)))
-            return _Sample(item, context, trace, self._answered(self._whole.run(trace), context))
+            run = self._whole.run(trace)
+            golden = self._answered(run, context, placement, truth)
+            return _Sample(trace, context, placement, truth, golden)
         except SampleError as error:
             return str(error)
         except (ModelError, UserError):
             raise
         except Exception as error:  # a runtime may raise anything
             raise ModelError(f"{self.stack.side}: {one_line(error)}") from error
+
+    def _answered(self, run: Faulty, context: Context, placement: Any, truth: Any) -> _Golden:
+        """Decode an inference without faults.
+
+        Raises:
+            SampleError: the model gave NaN without any fault.
+        """
+        task, source = self.task, context.source
+        answer = task.decode(self._named(run), self._answer.settings, placement)
+        size = (source.height, source.width) if hasattr(source, "height") else None
+        impact = task.Impact(task, self._options, answer, truth, size)
+        row = self._told(answer, answer, truth) | impact.row(Decoded(answer))
+        return _Golden(run, run.finite, answer, impact, row)
 
     def _at(
         self,
@@ -228,13 +252,13 @@ class Injection:
     ) -> list[Row]:
         """All inferences with a fault at one site."""
         rows: list[Row] = []
-        goldens: dict[int, Golden] = {}
+        goldens: dict[int, _Golden] = {}
         with self.injector.at(self.injector.sites[index]) as rest:
             for drawn, at in jobs:
                 sample = ready[at]
                 row = self._fault(drawn, at, items[at].name)
                 if isinstance(sample, str):
-                    rows.append(row | {"verdict": SKIPPED, "skipped": sample})
+                    rows.append(row | {"skipped": sample})
                     continue
                 if at not in goldens:
                     goldens[at] = self._golden(index, rest, sample)
@@ -242,16 +266,15 @@ class Injection:
                 rows.append(row | self._judged(sample, goldens[at], faulty))
         return rows
 
-    def _golden(self, index: int, rest: Suffix, sample: _Sample) -> Golden:
+    def _golden(self, index: int, rest: Suffix, sample: _Sample) -> _Golden:
         """The inference without faults by the same code; the whole network's if bits are equal."""
         if self._exact.get(index):
             return sample.golden
         own = rest.run(sample.trace)
-        self._exact[index] = _equal(own.outputs, sample.golden.faulty.outputs)
-        return sample.golden if self._exact[index] else self._answered(own, sample.context)
-
-    def _answered(self, run: Faulty, context: Context) -> Golden:
-        return Golden(run, self._decode(self._named(run.outputs), context))
+        self._exact[index] = _equal(own.outputs, sample.golden.run.outputs)
+        if self._exact[index]:
+            return sample.golden
+        return self._answered(own, sample.context, sample.placement, sample.truth)
 
     def _fault(self, drawn: Drawn, at: int, name: str) -> Row:
         site = self.injector.sites[drawn.site]
@@ -263,28 +286,26 @@ class Injection:
             "kind": str(drawn.faults[0].kind),
         }  # fmt: skip
 
-    def _judged(self, sample: _Sample, golden: Golden, faulty: Faulty) -> Row:
+    def _judged(self, sample: _Sample, golden: _Golden, faulty: Faulty) -> Row:
         """The verdict of one inference: what it changed in the answer."""
         before, after = (list(values) for values in zip(*faulty.changes, strict=True))
         row: Row = {"before": before, "after": after}
-        if golden.finite and not faulty.finite:
-            return row | {"verdict": DUE, "due_at": "layer"}
-        if golden.finite and not _finite(faulty.outputs):
-            return row | {"verdict": DUE, "due_at": "output"}
-        same = _equal(golden.faulty.outputs, faulty.outputs)
-        try:
-            found = golden if same else self._answered(faulty, sample.context)
-        except SampleError:
-            return row | {"verdict": DUE, "due_at": "output"}
-        answers = (golden.answer.prediction, found.answer.prediction)
-        truth, source = sample.item.truth, sample.context.source
-        _, record = self.task.records(answers, truth, source)
-        impact = self._impact.of(*answers, truth, source)
-        verdict = SDC if impact["sdc"] else MASKED
-        return row | {"verdict": verdict, "same_outputs": same} | record | impact
+        finite = faulty.finite or not golden.finite
+        if finite and _equal(golden.run.outputs, faulty.outputs):
+            return row | golden.row | {"same_outputs": True}
+        outputs, settings = self._named(faulty), self._answer.settings
+        found = decoded(self.task, outputs, settings, sample.placement) if finite else NOTHING
+        told = {}
+        if found.due is None and finite:
+            told = self._told(golden.prediction, found.prediction, sample.truth)
+        return row | told | golden.impact.row(found, finite) | {"same_outputs": False}
 
-    def _named(self, outputs: Mapping[str, Array]) -> Inferred:
-        return inferred({name: outputs[own] for name, own in self._infer.outputs.items()})
+    def _told(self, golden: Any, prediction: Any, truth: Any) -> Row:
+        """The columns of an answer, as those of every run."""
+        return self.task.record(prediction, truth) | self.task.change(golden, prediction, truth)
+
+    def _named(self, run: Faulty) -> dict[str, Array]:
+        return {name: run.outputs[own] for name, own in self._infer.outputs.items()}
 
 
 def _changes(rest: Suffix, fault: BitFault, sample: _Sample) -> bool:
@@ -294,7 +315,3 @@ def _changes(rest: Suffix, fault: BitFault, sample: _Sample) -> bool:
 
 def _equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
     return all(array.tobytes() == other[name].tobytes() for name, array in one.items())
-
-
-def _finite(outputs: Mapping[str, Array]) -> bool:
-    return all(np.isfinite(array).all() for array in outputs.values() if array.dtype.kind == "f")

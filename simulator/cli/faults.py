@@ -1,0 +1,101 @@
+r"""Put faults into weights and activations of the artifacts that really run.
+
+  simulate faults --campaign neurons-transient --profile ort_int8 --model model.yaml --data val/ \
+           --fail-on "deploy.SDC > 1%"
+  simulate faults --campaign weights-transient --train pillow_fp32 --deploy ort_int8
+  simulate faults replay RUN --fault 17
+
+A campaign is a YAML file (docs/faults.md). Every fault is a row of faults.parquet in the run folder.
+A gate rule on SDC or DUE holds the upper end of the 95 % interval against the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulator import cli
+from simulator.cli import common
+from simulator.errors import UserError
+
+if TYPE_CHECKING:
+    from simulator.experiments.job import Result
+    from simulator.results.faults import FaultsSummary
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("replay", nargs="*", metavar="replay RUN", help="run one fault of a finished run again")
+    add("--fault", type=int, metavar="N", help="of replay: the number of the fault")
+    add(
+        "--campaign", metavar="CAMPAIGN",
+        help="which bits are hit: a path, or neurons-transient, weights-permanent, ...",
+    )  # fmt: skip
+    add("--faults", type=int, metavar="N", help="so many faults instead of the campaign's number")
+    common.stacks(parser)
+    common.inputs(parser, under=False)
+    common.output(parser)
+    add(
+        "--format", choices=("text", "markdown", "latex", "csv"), default="text",
+        help="format of the table",
+    )  # fmt: skip
+    common.gate(parser, "deploy.SDC > 1%%")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a campaign, or one fault of it again."""
+    from simulator.cli.progress import Bar
+    from simulator.faults.run import faults
+
+    if options.replay:
+        return _replay(options)
+    if options.campaign is None:
+        from simulator.faults.campaign import builtin_campaigns
+
+        raise UserError(f"--campaign: needed: a path, or {', '.join(builtin_campaigns())}")
+    with Bar(options.explain_plan) as bar:
+        result = faults(
+            options.campaign,
+            options.profiles,
+            train=options.train,
+            deploy=options.deploy,
+            model=options.model,
+            number=options.faults,
+            overrides=options.overrides,
+            fail_on=options.fail_on,
+            undecided=options.undecided,
+            **common.shared(options, bar),
+        )
+    return show(result, options.json, options.format)
+
+
+def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> int:
+    """Print the rates; the exit code is the gate's."""
+    from simulator.faults import screen, tables
+
+    summary = result.summary
+    lines = f"run: {result.folder}\nreport: {common.report_of(result.folder)}"
+    if as_json:
+        common.print_json(summary)
+    elif form != "text":
+        print(tables.FORMS[form](summary), end="")
+        print(lines, file=sys.stderr)
+    else:
+        common.lead(summary)
+        screen.show(summary, common.console())
+        print(lines)
+    return common.verdict(summary)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from simulator.faults import screen
+    from simulator.faults.replay import replay
+
+    if options.replay[0] != "replay" or len(options.replay) != 2 or options.fault is None:
+        raise UserError("simulate faults replay RUN --fault N expected")
+    found = replay(Path(options.replay[1]), options.fault)
+    screen.replayed(found, common.console())
+    return cli.PASS if all(one.equal for one in found) else cli.GATE_FAILED

@@ -1,0 +1,176 @@
+"""``simulate faults``: a campaign of faults on several stacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from simulator.analysis import gate
+from simulator.contract.injection import Injector, Target
+from simulator.data.folder import Item
+from simulator.errors import UserError
+from simulator.experiments.common import (
+    load_stacks,
+    manifest,
+    pair_for,
+    refuse_missing,
+    run_and_keep,
+)
+from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.keywords import explicit
+from simulator.experiments.session import Session, Variant
+from simulator.faults.campaign import Campaign, load_campaign
+from simulator.faults.draw import Population
+from simulator.faults.figures import Measured, summarized, vocabulary
+from simulator.faults.inject import Injection, injector_of
+from simulator.faults.table import FaultTable
+from simulator.pipeline.executor import DEFAULT_MEMORY
+from simulator.pipeline.stack import Chosen, Stack
+from simulator.results.faults import FaultsSummary
+
+
+@explicit("under", "trial")
+def faults(
+    campaign: str,
+    profiles: Sequence[str] = (),
+    *,
+    train: str | None = None,
+    deploy: str | None = None,
+    model: str | Path | None = None,
+    number: int | None = None,
+    overrides: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    undecided: str = "fail",
+    **options: Unpack[Options],
+) -> Result[FaultsSummary]:
+    """Put faults into the artifacts of stacks while they run.
+
+    Args:
+        campaign: which bits are hit: a path, or a built-in name.
+        profiles: the stacks: profiles' paths or built-in names. Where the layers of another stack
+            are those of the first one it gets the same faults.
+        train: instead of *profiles*, a pair.
+        deploy: likewise.
+        model: a model card; the built-in model by default.
+        number: of faults, instead of the campaign's.
+        overrides: ``STACK.KEY=VALUE``.
+        fail_on: gate rules, for example ``deploy.SDC > 1%``, which holds the upper end of the 95 %
+            interval against the limit.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        options: see :class:`simulator.Options`.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    for name in ("under", "trial"):
+        if options.get(name):
+            raise UserError(f"{name}: a campaign is a condition itself")
+    loaded = load_campaign(campaign, number)
+    sides = load_stacks(profiles, train, deploy, overrides)
+    rules = [gate.parse(rule) for rule in fail_on]
+    refuse_missing(sides.values())
+    job = Job("faults", model, options)
+    asked = {
+        "campaign": str(loaded.path.resolve()), "number": number,
+        "profiles": list(profiles), "train": train, "deploy": deploy,
+        "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
+    }  # fmt: skip
+    with job.session() as session:
+        folder = job.folder(loaded.spec.name, sides)
+        job.refuse_taken(folder)
+        gate.check(rules, FaultsSummary, vocabulary(session.card.task, list(sides)))
+        own = _Faults(job, session, loaded, sides, overrides, options.get("memory"))
+        summary = own.run(folder, job.request(**asked), rules, undecided)
+    return Result(summary, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Faults:
+    """One call."""
+
+    job: Job
+    session: Session
+    campaign: Campaign
+    sides: Mapping[str, Chosen]
+    overrides: Sequence[str]
+    memory: int | None
+
+    def run(
+        self, folder: Path, request: dict[str, Any], rules: Sequence[gate.Rule], undecided: str
+    ) -> FaultsSummary:
+        session = self.session
+        variants = [
+            Variant(side, chosen, pair_for(self.sides, chosen))
+            for side, chosen in self.sides.items()
+        ]
+        stacks = session.stacks(variants)
+        start = manifest(stacks, session, self.overrides) | {"request": request}
+        with ExitStack() as open_ones:
+            injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
+            populations = self._populations(injectors)
+            with self.job.writer(folder, start, session) as run:
+                done = run_and_keep(session, session.plan(stacks), run, timed=False)
+                items = [one.item for one in done if one.skipped is None]
+                table = FaultTable(run, session.card.task)
+                found = [
+                    self._stack(at, stack, injector, population, items, table)
+                    for at, (stack, injector, population) in enumerate(
+                        zip(stacks, injectors, populations, strict=True)
+                    )
+                ]
+                session.show.say("computing the figures")
+                table.finish([one.rows for one in found])
+                summary = summarized(session, self.campaign, found, len(done) - len(items))
+                took = {"seconds": self.job.seconds(), "workers": session.workers}
+                summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
+                run.finish(summary, took)
+        return summary
+
+    def _populations(self, injectors: Sequence[Injector]) -> list[Population]:
+        """All bits of each stack; the first one's sites in place of equal ones."""
+        return [Population(one.sites, self.campaign) for one in injectors]
+
+    def _stack(
+        self,
+        at: int,
+        stack: Stack,
+        injector: Injector,
+        population: Population,
+        items: Sequence[Item],
+        table: FaultTable,
+    ) -> Measured:
+        """Run the campaign on one stack."""
+        session, started = self.session, time.perf_counter()
+        injection = Injection(stack, injector, session.card.task, session.executor, session.workers)
+        with closing(injection):
+            session.show.say(f"{stack.side}: does a flipped bit reach every layer?")
+            injection.canary(self._stored(injector, population), items)
+            drawn = population.drawn(session.seed, len(items))
+            memory = self.memory * 2**20 if self.memory else DEFAULT_MEMORY
+            works = list(injection.works(drawn, len(items), items[0], memory // 2))
+            total = sum(len(work.jobs) for work in works)
+            session.show.say(f"{stack.side}: {self.campaign.spec.name}")
+            ran = new = 0
+            for work in works:
+                if not table.has(at, work.name):
+                    table.add(at, work.name, injection.rows(work, items))
+                    new += len(work.jobs)
+                ran += len(work.jobs)
+                session.show.advance(ran, total)
+            rows = table.read(at, [work.name for work in works])
+        rate = new / (time.perf_counter() - started) if new == total else None
+        return Measured(stack, injector, population, items, rows, rate)
+
+    @staticmethod
+    def _stored(injector: Injector, population: Population) -> list[int]:
+        return [
+            index
+            for index in population.chosen
+            if injector.sites[index].target in (Target.WEIGHTS, Target.BIASES)
+        ]

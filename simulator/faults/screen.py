@@ -1,0 +1,162 @@
+"""The screen of ``simulate faults``: rates by stack, by bit and by layer, and the worst events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from simulator.faults.replay import Replayed
+from simulator.report.words import figure, run_on, share
+from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Mean, Rate
+
+_LAYERS = 8
+_EVENTS = 5
+
+
+def show(summary: FaultsSummary, console: Console) -> None:
+    """Print the rates and what the corruptions do."""
+    _rates(summary, console)
+    _groups("bit", {side: one.by_bit for side, one in summary.stacks.items()}, console)
+    layers = {side: one.by_layer for side, one in summary.stacks.items()}
+    _groups("layer", layers, console, _LAYERS)
+    for side, one in summary.stacks.items():
+        _events(side, one.worst[:_EVENTS], console)
+    notes(summary, console)
+
+
+def replayed(found: Sequence[Replayed], console: Console) -> None:
+    """Print what one fault did, then and now."""
+    for one in found:
+        word = "[green]equal[/]" if one.equal else "[red]differs[/]"
+        console.print(f"fault {one.fault}, {escape(one.stack)}: {word}", highlight=False)
+        for name, (then, now) in one.values.items():
+            told = f"{then}" if then == now else f"{then} then, {now} now"
+            console.print(escape(f"  {name}: {told}"), highlight=False)
+
+
+def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
+    """Return the lines of the first table: a name, and a cell for each stack."""
+    stacks = list(summary.stacks.values())
+    found = [
+        ("silent corruption (SDC)", [rate(one.sdc) for one in stacks]),
+        ("NaN or Inf (DUE)", [rate(one.due) for one in stacks]),
+        ("masked", [rate(one.masked) for one in stacks]),
+    ]
+    found += [(name, [rate(one.further[name]) for one in stacks]) for name in stacks[0].further]
+    found += [(name, [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity]
+    for metric in stacks[0].clean:
+        cells = [f"{share(one.clean[metric])} > {share(one.faulty[metric])}" for one in stacks]
+        found.append((f"{metric}, clean > faulty", cells))
+    return found
+
+
+def rate(one: Rate) -> str:
+    """Return a rate with its interval."""
+    low, high = one.ci95
+    if low is None or high is None:
+        return share(one.rate, 2)
+    return f"{share(one.rate, 2)} ({share(low, 2)} to {share(high, 2)})"
+
+
+def mean(one: Mean) -> str:
+    """Return a mean with its interval."""
+    low, high = one.ci95
+    if one.value is None:
+        return "–"
+    ends = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
+    return f"{figure(one.value, '.3g')}{ends}"
+
+
+def _rates(summary: FaultsSummary, console: Console) -> None:
+    of = f"{summary.faults:,} faults, {run_on(summary)}"
+    table = _table(f"{summary.campaign}: {of}; 95 % intervals in brackets")
+    table.add_column("")
+    for side in summary.stacks:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    for name, cells in rows(summary):
+        table.add_row(escape(name), *cells)
+    console.print(table, highlight=False)
+
+
+def _groups(
+    what: str, found: Mapping[str, Mapping[str, FaultGroup]], console: Console, most: int = 40
+) -> None:
+    """Print the groups with a silent corruption or a NaN, the most frequent first of layers."""
+    names = dict.fromkeys(
+        name for by in found.values() for name, one in by.items() if one.sdc.count + one.due.count
+    )
+    if not names:
+        return
+
+    def worst(name: str) -> float:
+        return max((by[name].sdc.rate or 0 for by in found.values() if name in by), default=0)
+
+    ordered = sorted(names, key=int, reverse=True) if what == "bit" else sorted(
+        names, key=worst, reverse=True
+    )  # fmt: skip
+    table = _table(f"By {what}: SDC | DUE in % of its faults")
+    table.add_column(what, overflow="fold")
+    for side in found:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    for name in ordered[:most]:
+        cells = [_pair(by.get(name)) for by in found.values()]
+        table.add_row(escape(name), *cells)
+    console.print(table, highlight=False)
+    if len(ordered) > most:
+        console.print(f"{len(ordered) - most} further: in the report.", highlight=False)
+
+
+def _pair(group: FaultGroup | None) -> str:
+    if group is None:
+        return "–"
+    return f"{share(group.sdc.rate)} | {share(group.due.rate)}"
+
+
+def _events(side: str, events: Sequence[FaultEvent], console: Console) -> None:
+    if not events:
+        return
+    table = _table(f"{side}: the worst silent corruptions")
+    for name in ("fault", "sample", "layer", "bit", "value", *events[0].severity):
+        table.add_column(escape(name), overflow="fold")
+    for one in events:
+        values = ", ".join(
+            f"{_number(before)} > {_number(after)}"
+            for before, after in zip(one.before, one.after, strict=True)
+        )
+        table.add_row(
+            str(one.fault), escape(one.sample), escape(one.layer),
+            ", ".join(map(str, one.bit)), values,
+            *(figure(value, ".3g") for value in one.severity.values()),
+        )  # fmt: skip
+    console.print(table, highlight=False)
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"
+
+
+def notes(summary: FaultsSummary, console: Console) -> None:
+    """Print how faults were put in, and what the person should know."""
+    for side, one in summary.stacks.items():
+        console.print(escape(f"{side}: {one.method}. DUE: {one.tap}."), highlight=False)
+    for side, paired in summary.paired.items():
+        first = next(iter(summary.stacks))
+        chance = "" if paired.p is None else f" (McNemar's mid-p {paired.p:.3g})"
+        told = (
+            f"Of the same faults {paired.only_first} corrupt {first} alone, {paired.only_this} "
+            f"{side} alone, {paired.both} both{chance}."
+        )
+        console.print(escape(told), highlight=False)
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+
+
+def _table(heading: str) -> Table:
+    return Table(
+        title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip

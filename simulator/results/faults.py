@@ -1,0 +1,105 @@
+"""``summary.json`` of ``simulate faults``: what faults in the hardware do to answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from simulator.results.shared import Metrics, ModelSummary, Running
+from simulator.typed import Interval, Keys, Typed
+
+
+class Rate(Typed):
+    """A share of inferences, or of faults, with its interval."""
+
+    rate: float | None = Field(description="None: nothing was run")
+    ci95: Interval = Field(
+        description="Clopper-Pearson; of strata and of permanent faults see docs/faults.md"
+    )
+    count: int
+    of: int
+
+
+class Mean(Typed):
+    """A mean over events with its interval from the bootstrap over them."""
+
+    value: float | None
+    ci95: Interval = Field(description="95 % interval")
+    of: int = Field(description="events for which it is defined")
+
+
+Severity = Annotated[dict[str, Mean], Keys("severity")]
+"""By the task's names, see docs/faults.md; over silent corruptions."""
+
+
+class FaultGroup(Typed):
+    """The faults of one bit, layer or operator."""
+
+    sdc: Rate = Field(alias="SDC")
+    due: Rate = Field(alias="DUE")
+    severity: Severity
+
+
+Groups = dict[str, FaultGroup]
+
+
+class FaultEvent(Typed):
+    """One of the worst silent corruptions."""
+
+    fault: int = Field(description="its number: simulate faults replay RUN --fault N")
+    sample: str
+    layer: str
+    target: str
+    bit: list[int]
+    before: list[float | None] = Field(description="the hit values; None: not finite")
+    after: list[float | None]
+    severity: dict[str, float | None]
+
+
+class FaultStack(Running):
+    """One stack with faults in it."""
+
+    method: str = Field(description="how faults were put in")
+    tap: str = Field(description="where NaN and Inf were looked for; DUE depends on it")
+    layers: int = Field(description="that can be hit")
+    bits: int = Field(description="that could be hit")
+    share_of_bits: float = Field(description="of all bits of these layers")
+    same_faults: bool = Field(description="whether they are those of the first stack")
+    sdc: Rate = Field(alias="SDC", description="silent data corruption")
+    due: Rate = Field(alias="DUE", description="NaN or Inf: detectable, uncorrectable")
+    masked: Rate
+    further: Annotated[dict[str, Rate], Keys("fault rate")] = Field(
+        description="the task's other readings of a corruption"
+    )
+    severity: Severity
+    by_bit: Groups
+    by_layer: Groups
+    by_operator: Groups
+    clean: Metrics = Field(description="without faults, on the inferences of the campaign")
+    faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
+    worst: list[FaultEvent]
+    inferences_per_second: float | None
+
+
+class PairedFaults(Typed):
+    """The same faults in another stack."""
+
+    only_first: int = Field(description="corrupt the first stack's answer alone")
+    only_this: int
+    both: int
+    p: float | None = Field(description="McNemar's mid-p")
+
+
+class FaultsSummary(ModelSummary):
+    """A campaign of faults on one or several stacks."""
+
+    command: Literal["faults"] = "faults"
+    campaign: str
+    targets: list[str]
+    kind: str
+    lasts: str = Field(description="transient: one inference; permanent: all samples")
+    at_once: int = Field(description="bits hit together")
+    faults: int
+    stacks: Annotated[dict[str, FaultStack], Keys("stack")]
+    paired: Annotated[dict[str, PairedFaults], Keys("other stack")]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simulator.experiments.job import Options, Result
     from simulator.experiments.sweep import sweep
     from simulator.experiments.worst import worst
+    from simulator.faults.run import faults
     from simulator.latency.measure import latency
     from simulator.latency.tail import tail
     from simulator.model.card import load as load_card
@@ -32,6 +33,7 @@ __all__ = [
     "audit",
     "compare",
     "explain",
+    "faults",
     "latency",
     "load_card",
     "load_profile",
@@ -50,6 +52,7 @@ _PLACES = {
     "latency": ("simulator.latency.measure", "latency"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
+    "faults": ("simulator.faults.run", "faults"),
     "robustness": ("simulator.robustness.run", "robustness"),
     "sweep": ("simulator.experiments.sweep", "sweep"),
     "tail": ("simulator.latency.tail", "tail"),

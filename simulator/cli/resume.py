@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "sweep": "simulator.experiments.sweep:sweep",
     "worst": "simulator.experiments.worst:worst",
     "robustness": "simulator.robustness.run:robustness",
+    "faults": "simulator.faults.run:faults",
     "latency": "simulator.latency.measure:latency",
     "tail": "simulator.latency.tail:tail",
     "audit": "simulator.audit.run:audit",

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-import pyarrow as pa
-
 from simulator.analysis import gate
 from simulator.contract.injection import Injector, Target
 from simulator.data.folder import Item

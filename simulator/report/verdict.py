@@ -22,6 +22,7 @@ from simulator.report.words import (
     title,
 )
 from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
+from simulator.results.faults import FaultsSummary
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
@@ -208,6 +209,28 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     return _Told(lost, next=f"simulate explain --under {level}." if level else None)
 
 
+def _faults(summary: FaultsSummary) -> _Told:
+    """How often faults corrupt answers silently, and where most of them do."""
+    lost = []
+    for side, one in summary.stacks.items():
+        if not one.sdc.of:
+            lost.append(f"{side}: nothing was run.")
+            continue
+        what = "faults" if summary.lasts == "transient" else "inferences with a fault"
+        lost.append(
+            f"{side}: {one.sdc.count:,} of {one.sdc.of:,} {what} corrupt an answer silently: "
+            f"{share(one.sdc.rate, 2)}{between(one.sdc.ci95)}; {share(one.due.rate, 2)} end in NaN "
+            "or Inf."
+        )
+    first = next(iter(summary.stacks.values()))
+    bits = {name: group.sdc.count for name, group in first.by_bit.items() if group.sdc.count}
+    if not bits:
+        return _Told(lost)
+    most = max(bits, key=lambda name: bits[name])
+    cause = f"Most of them hit bit {most}: {bits[most]:,} of {sum(bits.values()):,}."
+    return _Told(lost, cause, f"simulate faults replay RUN --fault {first.worst[0].fault}.")
+
+
 def _flipping(summary: RobustnessSummary) -> list[str]:
     """How often answers flip from frame to frame, and where more often than the first's."""
     found = summary.sequences
@@ -343,6 +366,7 @@ _COMMANDS: dict[str, Callable[[Any], _Told]] = {
     "sweep": _sweep,
     "worst": _worst,
     "robustness": _robustness,
+    "faults": _faults,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from simulator.errors import RunError
 from simulator.results.audits import AuditSummary, ReplaySummary
+from simulator.results.faults import FaultsSummary
 from simulator.results.json_text import parse_json
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
@@ -26,6 +27,7 @@ SUMMARIES: Mapping[str, type[Summary]] = {
     "load": LoadSummary,
     "tail": TailSummary,
     "robustness": RobustnessSummary,
+    "faults": FaultsSummary,
     "audit": AuditSummary,
     "replay": ReplaySummary,
 }

@@ -12,6 +12,7 @@ from simulator.report.sections.section import Badge
 from simulator.report.verdict import WORDS, verdict
 from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
+from simulator.results.faults import FaultsSummary
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Gate, Summary
@@ -150,6 +151,14 @@ def _robustness(summary: RobustnessSummary) -> tuple[str, str]:
     )
 
 
+def _faults(summary: FaultsSummary) -> tuple[str, str]:
+    names = " and ".join(summary.stacks)
+    return (
+        f"{summary.model} with {summary.campaign}",
+        f"What do faults in the hardware do to the answers of {names}?",
+    )
+
+
 def _latency(summary: LatencySummary | LoadSummary) -> tuple[str, str]:
     names = " and ".join(summary.stacks)
     return (
@@ -181,6 +190,7 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "sweep": _sweep,
     "worst": _worst,
     "robustness": _robustness,
+    "faults": _faults,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

@@ -1,0 +1,96 @@
+"""``simulate faults replay``: one fault of a finished campaign again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from simulator.errors import RunError, UserError
+from simulator.experiments.common import load_stacks, pair_for
+from simulator.experiments.job import Job
+from simulator.experiments.session import Variant
+from simulator.faults.campaign import load_campaign
+from simulator.faults.draw import Population
+from simulator.faults.inject import Injection, Work, injector_of
+from simulator.faults.table import read_faults
+from simulator.results.read import read_run
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One inference with a fault, then and now.
+
+    Attributes:
+        fault: its number.
+        stack: the stack.
+        sample: the sample.
+        equal: whether every column is equal.
+        values: the value of each column that is not empty, then and now.
+    """
+
+    fault: int
+    stack: str
+    sample: str
+    equal: bool
+    values: Mapping[str, tuple[Any, Any]]
+
+
+def replay(folder: Path, number: int) -> list[Replayed]:
+    """Put one fault into the same artifacts again, and compare its rows with those of the run.
+
+    Args:
+        folder: of a finished run of ``simulate faults``.
+        number: of the fault.
+
+    Raises:
+        RunError: the folder holds no such run.
+        UserError: there is no such fault.
+    """
+    manifest, summary, records = read_run(folder)
+    if summary["command"] != "faults":
+        raise RunError(f"{folder}: a run of simulate {summary['command']}, not of faults")
+    if not 0 <= number < summary["faults"]:
+        raise UserError(f"--fault {number}: {folder} has the faults 0 to {summary['faults'] - 1}")
+    asked = manifest["request"]["arguments"]
+    campaign = load_campaign(asked["campaign"], asked["number"])
+    sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
+    options = {name: asked[name] for name in ("data", "limit", "seed")}
+    with Job("faults", asked["model"], options).session() as session:
+        names = records.filter(pc.is_null(records["skipped"]))["sample"].unique().to_pylist()
+        by_name = {item.name: item for item in session.dataset.items}
+        items = [by_name[name] for name in names]
+        stored = read_faults(folder, session.card.task)
+        stored = stored.filter(pc.equal(stored["fault"], number)).to_pylist()
+        found: list[Replayed] = []
+        for side, chosen in sides.items():
+            stack = session.stack(Variant(side, chosen, pair_for(sides, chosen)))
+            before = [row for row in stored if row["stack"] == side]
+            with closing(injector_of(stack)) as injector:
+                drawn = Population(injector.sites, campaign).draw(number, session.seed, len(items))
+                work = Work(
+                    "",
+                    tuple(row["at"] for row in before),
+                    tuple((drawn, row["at"]) for row in before),
+                )
+                injection = Injection(
+                    stack, injector, session.card.task, session.executor, session.workers
+                )
+                with closing(injection):
+                    now = injection.rows(work, items)
+            found += [_compared(*pair) for pair in zip(before, now, strict=True)]
+    return found
+
+
+def _compared(before: Mapping[str, Any], now: Mapping[str, Any]) -> Replayed:
+    values = {
+        name: (value, now.get(name))
+        for name, value in before.items()
+        if value is not None or now.get(name) is not None
+    }
+    equal = all(repr(then) == repr(again) for then, again in values.values())
+    return Replayed(before["fault"], before["stack"], before["sample"], equal, values)

@@ -1,0 +1,155 @@
+"""What the report shows of a campaign: rates, by bit and by layer, and the worst corruptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import plotly.graph_objects as go
+
+from simulator.faults.screen import mean, rate, rows
+from simulator.report.reading import Run
+from simulator.report.sections.section import Panel, Section, Table, part
+from simulator.report.sections.style import figure, looks, text
+from simulator.results.faults import FaultGroup, FaultsSummary, Rate
+
+
+@part(order=22)
+def rates(run: Run) -> Section | None:
+    """Show how often answers are corrupted, and what that means."""
+    summary = run.summary
+    if not isinstance(summary, FaultsSummary):
+        return None
+    table = [[name, *cells] for name, cells in rows(summary)]
+    paired = [
+        f"Of the same faults {one.only_first} corrupt {next(iter(summary.stacks))} alone, "
+        f"{one.only_this} {side} alone, {one.both} both."
+        for side, one in summary.paired.items()
+    ]
+    methods = [f"{side}: {one.method}. DUE: {one.tap}." for side, one in summary.stacks.items()]
+    return Section(
+        "rates",
+        "Faults: silent corruptions, NaN and Inf",
+        "How often does a fault change an answer without any sign of it?",
+        [
+            f"{summary.faults:,} faults ({summary.kind}, {summary.lasts}) in "
+            f"{' and '.join(summary.targets)}; {summary.at_once} bit at once. DUE depends on the "
+            "runtime and on where it is looked for.",
+            *methods,
+            *paired,
+        ],
+        tables=[Table(["", *summary.stacks], table, "Rates and severities, with intervals", 2)],
+    )
+
+
+@part(order=23)
+def bits(run: Run) -> Section | None:
+    """Show the rates of each bit."""
+    summary = run.summary
+    if not isinstance(summary, FaultsSummary):
+        return None
+    return _grouped(
+        summary, "bit", {side: one.by_bit for side, one in summary.stacks.items()},
+        "Which bits matter?",
+        "Bits are counted from 0, the least significant one; of FP32 31 is the sign and 30 to 23 "
+        "are the exponent.",
+    )  # fmt: skip
+
+
+@part(order=24)
+def layers(run: Run) -> Section | None:
+    """Show the rates of each layer."""
+    summary = run.summary
+    if not isinstance(summary, FaultsSummary):
+        return None
+    return _grouped(
+        summary, "layer", {side: one.by_layer for side, one in summary.stacks.items()},
+        "Which layers matter?", "Layers are in the order in which they are computed.",
+    )  # fmt: skip
+
+
+@part(order=25)
+def events(run: Run) -> Section | None:
+    """List the worst silent corruptions."""
+    summary = run.summary
+    if not isinstance(summary, FaultsSummary):
+        return None
+    found = [
+        [
+            side, str(one.fault), one.sample, one.layer, ", ".join(map(str, one.bit)),
+            ", ".join(
+                f"{_value(before)} to {_value(after)}"
+                for before, after in zip(one.before, one.after, strict=True)
+            ),
+            *(_value(value) for value in one.severity.values()),
+        ]
+        for side, stack in summary.stacks.items()
+        for one in stack.worst
+    ]  # fmt: skip
+    if not found:
+        return None
+    names = next(list(one.severity) for s in summary.stacks.values() for one in s.worst)
+    head = ["stack", "fault", "sample", "layer", "bit", "value", *names]
+    return Section(
+        "events",
+        "The worst silent corruptions",
+        "What does a fault do at its worst?",
+        ["Run one again: simulate faults replay RUN --fault N."],
+        tables=[Table(head, found, "The worst silent corruptions", 2)],
+    )
+
+
+def _grouped(
+    summary: FaultsSummary,
+    what: str,
+    groups: Mapping[str, Mapping[str, FaultGroup]],
+    question: str,
+    words: str,
+) -> Section:
+    drawn_as = looks(summary.stacks)
+    panels = []
+    for title, kind in (("SDC", "sdc"), ("DUE", "due")):
+        traces = []
+        for side, found in groups.items():
+            look = drawn_as[side]
+            values: list[Rate] = [getattr(one, kind) for one in found.values()]
+            shares = [one.rate or 0 for one in values]
+            above = [(one.ci95[1] or 0) - (one.rate or 0) for one in values]
+            below = [(one.rate or 0) - (one.ci95[0] or 0) for one in values]
+            traces.append(
+                go.Bar(
+                    x=[text(name) for name in found], y=shares, name=look.label,
+                    marker_color=look.color,
+                    error_y={
+                        "type": "data", "symmetric": False, "array": above, "arrayminus": below,
+                        "thickness": 1, "width": 2,
+                    },
+                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
+                )
+            )  # fmt: skip
+        drawn = figure(
+            traces, 300, what, f"{title}, share of its faults", showlegend=len(traces) > 1
+        )
+        drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+        drawn.update_xaxes(type="category")
+        panels.append(Panel(drawn, title))
+    table = [
+        [
+            side, name, str(one.sdc.of), rate(one.sdc), rate(one.due),
+            *(mean(value) for value in one.severity.values()),
+        ]
+        for side, found in groups.items()
+        for name, one in found.items()
+    ]  # fmt: skip
+    names = next((list(one.severity) for by in groups.values() for one in by.values()), [])
+    return Section(
+        f"by_{what}",
+        f"By {what}",
+        question,
+        [words],
+        panels=panels,
+        tables=[Table(["stack", what, "faults", "SDC", "DUE", *names], table, f"Every {what}", 2)],
+    )
+
+
+def _value(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"

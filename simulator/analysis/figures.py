@@ -22,6 +22,11 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("{stack}.{kind}.{condition}.low", "stacks.{stack}.{kind}.{condition}.ci95.0"),
     ("{stack}.{kind}.{condition}.high", "stacks.{stack}.{kind}.{condition}.ci95.1"),
     ("{stack}.{kind}.{condition}", "stacks.{stack}.{kind}.{condition}.value"),
+    ("SDC", "stacks.deploy.SDC.ci95.1"),
+    ("DUE", "stacks.deploy.DUE.ci95.1"),
+    ("{stack}.{fault}.rate", "stacks.{stack}.{fault}.rate"),
+    ("{stack}.{fault}.low", "stacks.{stack}.{fault}.ci95.0"),
+    ("{stack}.{fault}", "stacks.{stack}.{fault}.ci95.1"),
     ("{stack}.{mean}.low", "stacks.{stack}.{mean}.ci95.0"),
     ("{stack}.{mean}.high", "stacks.{stack}.{mean}.ci95.1"),
     ("{stack}.{mean}", "stacks.{stack}.{mean}.value"),
@@ -46,6 +51,7 @@ _WORDS = {
     "stack": r"[\w-]+",
     "kind": "NR|NCI|CE|relative_CE",
     "mean": "clean|mNR|mNCI|mCE|relative_mCE",
+    "fault": "SDC|DUE",
     "flips": "FP|FR",
     "mean_flips": "mFP|mFR",
     "condition": r"[\w-]+",
@@ -63,6 +69,7 @@ _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
     r"|(train|deploy)\.metric\..*|tail\..*"
     r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(mean_)?interaction\..*\.(value|ci95.*)"
+    r"|stacks\.[^.]+\.((SDC|DUE|masked)|further\.\w+)\.(rate|ci95.*)"
     r"|sequences\.(stacks\.[\w-]+\.m?FP|(mean_)?interaction)\..*"
 )
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"

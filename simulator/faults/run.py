@@ -31,6 +31,7 @@ from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.faults import FaultsSummary
+from simulator.tasks.score import Record
 
 
 @explicit("under", "trial")
@@ -111,16 +112,17 @@ class _Faults:
         start = manifest(stacks, session, self.overrides) | {"request": request}
         with ExitStack() as open_ones:
             injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
-            populations = self._populations(injectors)
+            for one in injectors:  # refuses before anything is run
+                Population(one.sites, self.campaign)
             with self.job.writer(folder, start, session) as run:
                 done = run_and_keep(session, session.plan(stacks), run, timed=False)
-                items = [one.item for one in done if one.skipped is None]
+                ran = [one for one in done if one.skipped is None]
+                items = [one.item for one in ran]
+                clean = [[one.outcomes[at].record for one in ran] for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
                 found = [
-                    self._stack(at, stack, injector, population, items, table)
-                    for at, (stack, injector, population) in enumerate(
-                        zip(stacks, injectors, populations, strict=True)
-                    )
+                    self._stack(at, stack, injector, items, clean[at], table)
+                    for at, (stack, injector) in enumerate(zip(stacks, injectors, strict=True))
                 ]
                 session.show.say("computing the figures")
                 table.finish([one.rows for one in found])
@@ -130,21 +132,18 @@ class _Faults:
                 run.finish(summary, took)
         return summary
 
-    def _populations(self, injectors: Sequence[Injector]) -> list[Population]:
-        """All bits of each stack; the first one's sites in place of equal ones."""
-        return [Population(one.sites, self.campaign) for one in injectors]
-
     def _stack(
         self,
         at: int,
         stack: Stack,
         injector: Injector,
-        population: Population,
         items: Sequence[Item],
+        clean: Sequence[Record],
         table: FaultTable,
     ) -> Measured:
         """Run the campaign on one stack."""
         session, started = self.session, time.perf_counter()
+        population = Population(injector.sites, self.campaign)
         injection = Injection(stack, injector, session.card.task, session.executor, session.workers)
         with closing(injection):
             session.show.say(f"{stack.side}: does a flipped bit reach every layer?")
@@ -163,7 +162,7 @@ class _Faults:
                 session.show.advance(ran, total)
             rows = table.read(at, [work.name for work in works])
         rate = new / (time.perf_counter() - started) if new == total else None
-        return Measured(stack, injector, population, items, rows, rate)
+        return Measured(stack, injector, population, items, clean, rows, rate)
 
     @staticmethod
     def _stored(injector: Injector, population: Population) -> list[int]:

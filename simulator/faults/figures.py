@@ -1,0 +1,289 @@
+"""The figures of a campaign, from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from simulator.contract.injection import Injector
+from simulator.data.folder import Item
+from simulator.experiments.session import Session
+from simulator.faults.campaign import Campaign
+from simulator.faults.draw import Population
+from simulator.notices import merged
+from simulator.pipeline.stack import Stack
+from simulator.results.faults import (
+    FaultEvent,
+    FaultGroup,
+    FaultsSummary,
+    FaultStack,
+    Mean,
+    PairedFaults,
+    Rate,
+)
+from simulator.statistics.bootstrap import Resamples, effect, ratio
+from simulator.statistics.paired import clopper_pearson, mcnemar_midp
+from simulator.tasks.score import Record
+from simulator.tasks.task import Task
+
+Mask = NDArray[np.bool_]
+WORST = 20
+"""How many of the worst corruptions a summary lists."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What a campaign did to one stack.
+
+    Attributes:
+        stack: the stack.
+        injector: what put faults into it.
+        population: what they were drawn from.
+        items: the samples.
+        clean: their records without faults.
+        rows: of the inferences with faults.
+        per_second: inferences; None where some were done by an earlier attempt.
+    """
+
+    stack: Stack
+    injector: Injector
+    population: Population
+    items: Sequence[Item]
+    clean: Sequence[Record]
+    rows: pa.Table
+    per_second: float | None
+
+
+def severities(task: Task) -> list[str]:
+    """Return the columns of a task's impact that say how severe a corruption is."""
+    return [
+        field.name
+        for field in task.Impact.columns
+        if pa.types.is_floating(field.type) or field.name.startswith("delta_")
+    ]
+
+
+def further(task: Task) -> list[str]:
+    """Return the columns of a task's impact that are other readings of a corruption."""
+    return [field.name for field in task.Impact.columns if pa.types.is_boolean(field.type)]
+
+
+def vocabulary(task: Task, sides: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the names of a run's figures, to check gate rules before it is run."""
+    return {
+        **task.vocabulary(),
+        "stack": sides,
+        "other stack": sides[1:],
+        "severity": severities(task),
+        "fault rate": further(task),
+    }
+
+
+def summarized(
+    session: Session, campaign: Campaign, found: Sequence[Measured], skipped: int
+) -> FaultsSummary:
+    """Return the summary of a run."""
+    spec, card = campaign.spec, session.card
+    first = found[0]
+    notices = merged(notice for one in found for notice in one.stack.labelled_notices)
+    return FaultsSummary(
+        model=card.spec.name,
+        task=card.task.name,
+        metric=card.task.headline,
+        samples=len(first.items),
+        sample_unit=card.modality.unit,
+        skipped=skipped,
+        warnings=[*notices, *session.notes],
+        campaign=spec.name,
+        targets=list(spec.targets),
+        kind=spec.kind,
+        lasts=spec.lasts,
+        at_once=spec.at_once,
+        faults=spec.faults,
+        stacks={
+            one.stack.side: _Figures(session, campaign, one).stack(
+                one.population.alike(first.population)
+            )
+            for one in found
+        },
+        paired={
+            one.stack.side: _paired(first, one)
+            for one in found[1:]
+            if one.population.alike(first.population)
+        },
+    )
+
+
+class _Figures:
+    """The figures of one stack."""
+
+    def __init__(self, session: Session, campaign: Campaign, found: Measured) -> None:
+        self._task, self._campaign, self._found = session.card.task, campaign, found
+        self._seed, self._resamples = session.seed, session.card.task.resamples
+        self._rows = found.rows.filter(pc.is_null(found.rows["skipped"]))
+        self._fault = self._array("fault")
+        self._stratum = self._array("stratum")
+        self._sdc, self._due = self._mask("sdc"), self._mask("due")
+
+    def stack(self, same_faults: bool) -> FaultStack:
+        found, every = self._found, np.ones(len(self._rows), bool)
+        stack, clean = found.stack, self._metrics(lambda at, row: found.clean[at])
+        late = self._task.late
+        due = self._due
+        faulty = self._metrics(
+            lambda at, row: late(found.clean[at]) if due[row] else self._answers[row]
+        )
+        return FaultStack(
+            profile=stack.profile.name,
+            overrides=list(stack.profile.overrides),
+            effective={"compute": stack.effective.compute, **stack.effective.options},
+            method=found.injector.method,
+            tap=found.injector.tap,
+            layers=len({found.injector.sites[at].layer for at in found.population.chosen}),
+            bits=found.population.bits,
+            share_of_bits=found.population.bits / found.population.possible,
+            same_faults=same_faults,
+            SDC=self._rate(self._sdc, every),
+            DUE=self._rate(due, every),
+            masked=self._rate(~self._sdc & ~due, every),
+            further={name: self._rate(self._mask(name), every) for name in further(self._task)},
+            severity=self._severity(every),
+            by_bit=self._by_bit(),
+            by_layer=self._by("layer"),
+            by_operator=self._by("operator"),
+            clean=clean,
+            faulty=faulty,
+            worst=self._worst(),
+            inferences_per_second=found.per_second,
+        )
+
+    @property
+    def _answers(self) -> list[Record]:
+        return self._rows.select([field.name for field in self._task.columns]).to_pylist()
+
+    def _array(self, name: str) -> NDArray[np.int64]:
+        return self._rows[name].to_numpy().astype(np.int64)
+
+    def _mask(self, name: str) -> Mask:
+        return np.array(pc.fill_null(self._rows[name], False))
+
+    def _metrics(self, record: Callable[[int, int], Record]) -> dict[str, float | None]:
+        """The metrics of the campaign's inferences; *record* takes a sample and a row."""
+        at = self._array("at").tolist()
+        if not at:
+            return dict.fromkeys(self._task.metrics)
+        records = [record(sample, row) for row, sample in enumerate(at)]
+        truths = [self._found.items[sample].truth for sample in at]
+        return dict(self._task.score(records, truths).metrics)
+
+    def _rate(self, hit: Mask, among: Mask) -> Rate:
+        """A share of the inferences *among*.
+
+        The interval is exact where inferences are independent; of permanent faults it is of the
+        bootstrap over faults, and of strata that of the weighted mean.
+        """
+        of, count = int(among.sum()), int((hit & among).sum())
+        if not of:
+            return Rate(rate=None, ci95=[None, None], count=0, of=0)
+        if self._campaign.permanent:
+            return self._clustered(hit & among, among, count, of)
+        if self._campaign.spec.allocation == "equal":
+            return self._stratified(hit & among, among, count, of)
+        return Rate(rate=count / of, ci95=list(clopper_pearson(count, of)), count=count, of=of)
+
+    def _clustered(self, hit: Mask, among: Mask, count: int, of: int) -> Rate:
+        faults, where = np.unique(self._fault, return_inverse=True)
+        above = np.bincount(where, hit, len(faults)).astype(np.float64)
+        below = np.bincount(where, among, len(faults)).astype(np.float64)
+        above, below = above[below > 0], below[below > 0]
+        found = effect(Resamples(len(above), self._seed, self._resamples).of(ratio(above, below)))
+        if count in (0, of):  # the bootstrap cannot see what it has not seen
+            ends = list(clopper_pearson(len(above) if count else 0, len(above)))
+        else:
+            ends = list(found.ci95)
+        return Rate(rate=count / of, ci95=ends, count=count, of=of)
+
+    def _stratified(self, hit: Mask, among: Mask, count: int, of: int) -> Rate:
+        raise NotImplementedError
+
+    def _severity(self, among: Mask) -> dict[str, Mean]:
+        """The mean of each severity over the silent corruptions *among*."""
+        events = self._rows.filter(pa.array(self._sdc & among))
+        return {name: self._mean(events[name]) for name in severities(self._task)}
+
+    def _mean(self, column: pa.ChunkedArray) -> Mean:
+        values = column.drop_null().to_numpy().astype(np.float64)
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return Mean(value=None, ci95=[None, None], of=0)
+        draws = Resamples(len(values), self._seed, self._resamples)
+        found = effect(draws.of(ratio(values, np.ones(len(values)))))
+        ends = list(found.ci95) if len(values) > 1 else [None, None]
+        return Mean(value=found.value, ci95=ends, of=len(values))
+
+    def _by_bit(self) -> dict[str, FaultGroup]:
+        if self._campaign.spec.at_once > 1:
+            return {}
+        bits = np.array(pc.list_flatten(self._rows["bit"]))
+        return {str(bit): self._group(bits == bit) for bit in sorted(set(bits.tolist()))[::-1]}
+
+    def _by(self, name: str) -> dict[str, FaultGroup]:
+        values = np.array(self._rows[name].to_pylist(), object)
+        sites = self._found.injector.sites
+        order = dict.fromkeys(getattr(sites[at], name) for at in self._found.population.chosen)
+        return {one: self._group(values == one) for one in order if (values == one).any()}
+
+    def _group(self, among: Mask) -> FaultGroup:
+        return FaultGroup(
+            SDC=self._rate(self._sdc, among),
+            DUE=self._rate(self._due, among),
+            severity=self._severity(among),
+        )
+
+    def _worst(self) -> list[FaultEvent]:
+        names = severities(self._task)
+        events = self._rows.filter(pa.array(self._sdc)).to_pylist()
+        events.sort(key=lambda row: tuple(-abs(row[name] or 0) for name in names[:1]))
+        return [
+            FaultEvent(
+                fault=row["fault"],
+                sample=row["sample"],
+                layer=row["layer"],
+                target=row["target"],
+                bit=row["bit"],
+                before=list(map(_finite, row["before"])),
+                after=list(map(_finite, row["after"])),
+                severity={name: _finite(row[name]) for name in names},
+            )
+            for row in events[:WORST]
+        ]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _paired(first: Measured, other: Measured) -> PairedFaults:
+    """Compare the silent corruptions of the same faults in two stacks."""
+    ours, theirs = (_by_inference(one.rows) for one in (first, other))
+    both = [(ours[key], theirs[key]) for key in ours.keys() & theirs.keys()]
+    only_first = sum(one and not two for one, two in both)
+    only_this = sum(two and not one for one, two in both)
+    return PairedFaults(
+        only_first=only_first,
+        only_this=only_this,
+        both=sum(one and two for one, two in both),
+        p=mcnemar_midp(only_first, only_this),
+    )
+
+
+def _by_inference(rows: pa.Table) -> Mapping[tuple[int, int], bool]:
+    ran = rows.filter(pc.is_null(rows["skipped"]))
+    columns: Iterable[Any] = (ran[name].to_pylist() for name in ("fault", "at", "sdc"))
+    return {(fault, at): sdc for fault, at, sdc in zip(*columns, strict=True)}

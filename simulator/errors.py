@@ -11,6 +11,7 @@
     │   ├── Unsupported      a request for something that an implementation does not offer
     │   └── RunError         a run folder that cannot be written or read
     └── SampleError          one sample cannot be processed; it is skipped and counted
+        └── NotFinite        the model gave NaN or an infinity
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class RunError(UserError):
 
 class SampleError(SimulatorError):
     """One sample cannot be processed; the run continues without it."""
+
+
+class NotFinite(SampleError):
+    """The model gave NaN or an infinity; under a hardware fault, an error that is detected."""
 
 
 def unknown(what: str, got: object, offered: Iterable[object]) -> str:

@@ -2,7 +2,8 @@
 
 The engine knows no task. It asks one, made from the model card, for the methods below, and keeps
 what they return: a flat record for each sample and stack, from which every figure is computed. How
-answers are shown to people is another class, :class:`simulator.tasks.view.View`.
+answers are shown to people is another class, :class:`simulator.tasks.view.View`, and so is how far
+a hardware fault changes one, :class:`simulator.tasks.impact.Impact`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from simulator.errors import DataError, UserError
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import RESAMPLES, Resamples
-from simulator.tasks import figures
+from simulator.tasks import figures, impact
 from simulator.tasks import score as scores
 from simulator.tasks import view as views
 from simulator.tasks.score import Record, Score
@@ -108,6 +109,7 @@ class Task(ABC):
         Output: the schema of a card's ``output`` section.
         Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
         View: how answers are shown to people.
+        Impact: how far a hardware fault changes an answer.
 
     Args:
         output: the card's section, checked.
@@ -126,6 +128,7 @@ class Task(ABC):
     Output: ClassVar[type[BaseModel]] = Section
     Flips: ClassVar[type[figures.Flips]] = figures.Flips
     View: ClassVar[type[views.View]] = views.View
+    Impact: ClassVar[type[impact.Impact]] = impact.Impact
 
     def __init__(self, output: Any, network: Network) -> None:
         self.output, self.network = output, network
@@ -196,7 +199,7 @@ class Task(ABC):
 
         Raises:
             ModelError: an output is not what the card promises.
-            SampleError: the model gave NaN or an infinity.
+            NotFinite: the model gave NaN or an infinity.
         """
 
     def load(self, path: Path, files: Files = IMAGES) -> Dataset:

@@ -77,12 +77,15 @@ def repeated(records: Sequence[Record], truths: Sequence[Any], counts: Iterable[
 
 
 def plain(value: Any) -> Any:
-    """Return a form of a value that is equal only for equal values: types, bits and all."""
+    """Return a form of a value that is equal only for equal values: types, bits and all.
+
+    Fields of a dataclass that say ``compare=False`` are not part of its value.
+    """
     if isinstance(value, np.ndarray):
         return "array", str(value.dtype), value.shape, value.tobytes()
     if is_dataclass(value):
-        inner = [(field.name, plain(getattr(value, field.name))) for field in fields(value)]
-        return type(value).__name__, *inner
+        compared = [field.name for field in fields(value) if field.compare]
+        return type(value).__name__, *((name, plain(getattr(value, name))) for name in compared)
     if isinstance(value, Mapping):
         return "mapping", *sorted((repr(key), plain(inner)) for key, inner in value.items())
     if isinstance(value, (list, tuple)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract.frame import Array
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError
+from simulator.tasks.finite import check_finite
 
 _SLACK = 0.01
 """How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
@@ -23,12 +24,16 @@ class Answer:
         score: probability of the prediction, in [0, 1]; integer probabilities keep their unit.
         margin: the score minus the runner-up's, at least 0; the score itself where there is none.
         classes: how many there were; None where the answer was recorded.
+        values: (classes,) float64, what the model gave, without the background; None likewise.
+        scores: (classes,) float64, the scores of all classes; None likewise.
     """
 
     prediction: int
     score: float
     margin: float
     classes: int | None = None
+    values: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    scores: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
 
 def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
@@ -45,12 +50,10 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
 
     Raises:
         ModelError: the output's shape, type or range is not what the model card promises.
-        SampleError: the model gave NaN or an infinity.
+        NotFinite: the model gave NaN or an infinity.
     """
     values = _kept(outputs, offset)
-    if not np.isfinite(values).all():
-        what = "NaN" if np.isnan(values).any() else "an infinity"
-        raise SampleError(f"the model gave {what}")
+    check_finite(values)
     if kind == "logits":
         scores = _softmax(values)
     else:
@@ -60,7 +63,7 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     best = int(values.argmax())
     score = float(scores[best])
     margin = score - float(np.partition(scores, -2)[-2]) if scores.size > 1 else score
-    return Answer(best, score, margin, values.size)
+    return Answer(best, score, margin, values.size, values, scores)
 
 
 def _kept(outputs: Array, offset: int) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from simulator.statistics.bootstrap import Resamples, ratio
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.compare import compare
 from simulator.tasks.classification.figures import ClassificationFlips
+from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES, Shapes, Task
@@ -47,6 +48,7 @@ class Classification(Task):
     Output = Output
     Flips = ClassificationFlips
     View = ClassificationView
+    Impact = ClassificationImpact
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("label", pa.int32()),
         pa.field("prediction", pa.int32()),

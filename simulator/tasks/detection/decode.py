@@ -43,7 +43,7 @@ def decode(
 
     Raises:
         ModelError: the outputs are not what the card promises.
-        SampleError: the model gave NaN or an infinity.
+        NotFinite: the model gave NaN or an infinity.
     """
     with np.errstate(all="ignore"):  # what overflows is infinite, and handled
         raw, labels, scores = _detected(outputs, settings, classes)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.errors import ModelError, SampleError, unknown
+from simulator.errors import ModelError, unknown
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.declared import (
     AnswerTensor,
@@ -24,6 +24,7 @@ from simulator.tasks.detection.declared import (
     Tensor,
 )
 from simulator.tasks.detection.grids import Size, cells, counts
+from simulator.tasks.finite import check_finite
 
 Numbers = NDArray[Any]
 _WORDS = {"boxes": "of the box"}
@@ -154,7 +155,7 @@ def gather(
 
     Raises:
         ModelError: an output is missing, or is not of the shape or type that the card promises.
-        SampleError: one has NaN or an infinity in it.
+        NotFinite: one has NaN or an infinity in it.
     """
     columns: dict[str, Numbers] = {}
     order = head.order if isinstance(head, Dense) else "cells_anchors"
@@ -232,9 +233,7 @@ def _numbers(outputs: Mapping[str, Numbers], port: Port) -> Numbers:
     if array.dtype.kind in "cOSUMm":
         raise ModelError(f"output {port.name!r}: expected numbers, got {array.dtype}")
     port.check(array.shape)
-    if not np.isfinite(array).all():
-        what = "NaN" if np.isnan(array).any() else "an infinity"
-        raise SampleError(f"the model gave {what} in output {port.name!r}")
+    check_finite(array, f" in output {port.name!r}")
     return array
 
 

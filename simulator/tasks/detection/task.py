@@ -21,6 +21,7 @@ from simulator.tasks.detection.boxes import Detections, areas, xywh
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.figures import DetectionFlips
+from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.detection.matching import change
 from simulator.tasks.detection.metric import METRICS, Ranking, evaluate, of_classes
 from simulator.tasks.detection.moving import moved
@@ -52,6 +53,7 @@ class Detection(ImageTask):
     Output = DetectionOutput
     Flips = DetectionFlips
     View = DetectionView
+    Impact = DetectionImpact
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("boxes", pa.list_(pa.float64())),
         pa.field("scores", pa.list_(pa.float64())),

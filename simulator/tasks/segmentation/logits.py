@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from simulator.contract import U8, Array
 from simulator.data.masks import IGNORE
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError
 from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored
+from simulator.tasks.finite import check_finite
 from simulator.tasks.segmentation.card import MAX_CLASSES, Settings, check_count, places, show
 from simulator.tasks.segmentation.sampling import Taps, in_image, resize, resized
 
@@ -39,7 +40,7 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
 
     Raises:
         ModelError: the output is not what the card promises.
-        SampleError: the model gave NaN or an infinity.
+        NotFinite: the model gave NaN or an infinity.
     """
     if settings.scores not in outputs:
         raise ModelError(f"no output {settings.scores!r}; the model gave {', '.join(outputs)}")
@@ -78,8 +79,7 @@ def _planes(output: Array, settings: Settings) -> NDArray[np.float32]:
     values = np.moveaxis(output[0], -1, 0) if last else output.reshape(count, h, w)
     with np.errstate(over="ignore"):  # a float64 that is no float32 is refused as an infinity
         planes = np.ascontiguousarray(values, np.float32)
-    if not np.isfinite(planes).all():
-        raise SampleError(f"the model gave {'NaN' if np.isnan(planes).any() else 'an infinity'}")
+    check_finite(planes)
     if settings.kind == "probabilities" and output.dtype.kind == "f":
         low, high = float(planes.min()), float(planes.max())
         if low < -_SLACK or high > 1 + _SLACK:

@@ -28,6 +28,7 @@ from simulator.tasks.segmentation.confusion import (
     tally,
 )
 from simulator.tasks.segmentation.figures import SegmentationFlips
+from simulator.tasks.segmentation.impact import SegmentationImpact
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.segmentation.view import SegmentationView
 from simulator.tasks.task import CHANGES, Shapes
@@ -51,6 +52,7 @@ class Segmentation(ImageTask):
     Output = SegmentationOutput
     Flips = SegmentationFlips
     View = SegmentationView
+    Impact = SegmentationImpact
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("cells", pa.list_(pa.int32())),
         pa.field("pixels", pa.list_(pa.int64())),

@@ -1,0 +1,180 @@
+"""True, false and missed objects of one image by an optimal assignment, as IVMOD counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract.warp import Size
+from simulator.data.truth import Boxes
+from simulator.tasks.detection.boxes import Detections, areas, iou
+
+Indices = NDArray[np.intp]
+Reading = Literal["most_pairs", "most_overlap", "alficore"]
+
+PAIR = 0.5
+"""The least IoU of a pair; equality is enough."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """Boxes as they are counted; all arrays have n rows.
+
+    Attributes:
+        boxes: (n, 4) x1, y1, x2, y2 within the image; a box outside has no area and still counts.
+        classes: (n,) int64.
+        scores: (n,) float64.
+    """
+
+    boxes: NDArray[np.float64]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def take(self, rows: Indices) -> Objects:
+        """Return some of them."""
+        return Objects(self.boxes[rows], self.classes[rows], self.scores[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """What is in an image.
+
+    Attributes:
+        objects: those that must be found.
+        regions: those that are neither found nor missed: crowds and difficult objects.
+        crowd: (regions,) bool: a region of many objects.
+    """
+
+    objects: Objects
+    regions: Objects
+    crowd: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """How the boxes of one image compare with what is in it.
+
+    Attributes:
+        found: the objects of the reference that have a partner.
+        missed: how many have none.
+        false: the boxes without a partner, those in regions excepted.
+    """
+
+    found: Indices
+    missed: int
+    false: Indices
+
+    @property
+    def triple(self) -> tuple[int, int, int]:
+        """TP, FP and FN."""
+        return len(self.found), len(self.false), self.missed
+
+
+def objects(found: Detections, threshold: float, size: Size) -> Objects:
+    """Return the detections that count.
+
+    Corners are put in order and into the image; a box with NaN or an infinity has no area.
+
+    Args:
+        found: of one image.
+        threshold: only boxes with a larger score are objects.
+        size: rows and columns of the image.
+    """
+    shown = found.above(threshold)
+    return Objects(_inside(shown.boxes, size), shown.classes, shown.scores)
+
+
+def reference(truth: Boxes | None, golden: Objects, size: Size) -> Reference:
+    """Return what people have annotated, or, where nobody has, what was found without a fault."""
+    if truth is None:
+        return Reference(golden, golden.take(np.zeros(0, np.intp)), np.zeros(0, bool))
+    corners = np.concatenate([truth.xywh[:, :2], truth.xywh[:, :2] + truth.xywh[:, 2:]], axis=1)
+    everything = Objects(_inside(corners, size), truth.classes, np.ones(len(truth)))
+    aside = truth.crowd | truth.difficult
+    rows = np.flatnonzero(aside)
+    return Reference(everything.take(np.flatnonzero(~aside)), everything.take(rows),
+                     truth.crowd[rows])  # fmt: skip
+
+
+def count(found: Objects, there: Reference, reading: Reading) -> Counts:
+    """Assign boxes to the objects of an image.
+
+    A pair needs equal classes and an IoU of :data:`PAIR`; a mismatched pair is a false and a missed
+    object. A box without a partner is not false if it could have been a difficult object, or if
+    half of it lies in a crowd of its class.
+
+    Args:
+        found: the boxes.
+        there: what is in the image.
+        reading: see :func:`pairs`.
+    """
+    overlaps = iou(found.boxes, there.objects.boxes)
+    same = found.classes[:, None] == there.objects.classes[None]
+    rows, columns = pairs(overlaps, same, reading)
+    alone = np.setdiff1d(np.arange(len(found)), rows)
+    false = alone[~_aside(found.take(alone), there)]
+    return Counts(np.sort(columns), len(there.objects) - len(columns), false)
+
+
+def pairs(
+    overlaps: NDArray[np.float64], same: NDArray[np.bool_], reading: Reading
+) -> tuple[Indices, Indices]:
+    """Return the pairs of an optimal assignment; only valid ones, of one class and enough IoU.
+
+    Args:
+        overlaps: (n, m) IoU.
+        same: (n, m) whether the classes agree.
+        reading: what is optimal, since the paper does not say how large its "maximum cost" of
+            invalid pairs is. ``most_pairs``: the most valid pairs, then their IoU (an infinite
+            cost). ``most_overlap``: the largest sum of IoU of valid pairs (a cost of 1).
+            ``alficore``: the largest sum of IoU of all pairs of one class, of which the invalid
+            ones are dropped afterwards, as the authors' published code does.
+
+    Returns:
+        Indices of the rows and of the columns.
+
+    Source:
+        Qutub et al., SAFECOMP 2022, section 4.2; IntelLabs/pytorchalfi,
+        ``alficore.evaluation.ivmod_metric``; Kuhn 1955, by scipy.optimize.linear_sum_assignment.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    valid = same & (overlaps >= PAIR)
+    if reading == "alficore":
+        worth = overlaps * same
+    else:
+        extra = min(overlaps.shape) + 1.0 if reading == "most_pairs" else 0.0
+        worth = np.where(valid, overlaps + extra, 0.0)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    kept = valid[rows, columns]
+    return rows[kept], columns[kept]
+
+
+def _inside(boxes: NDArray[np.float64], size: Size) -> NDArray[np.float64]:
+    rows, columns = size
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    ordered: NDArray[np.float64] = np.clip(
+        np.concatenate([low, high], axis=1), 0, [columns, rows] * 2
+    )
+    ordered[~np.isfinite(boxes).all(axis=1)] = 0
+    return ordered
+
+
+def _aside(boxes: Objects, there: Reference) -> NDArray[np.bool_]:
+    """Whether each box lies where nothing is counted."""
+    regions = there.regions.boxes
+    low = np.maximum(boxes.boxes[:, None, :2], regions[None, :, :2])
+    high = np.minimum(boxes.boxes[:, None, 2:], regions[None, :, 2:])
+    common = np.maximum(high - low, 0).prod(axis=2)
+    own = areas(boxes.boxes)[:, None]
+    within = np.divide(common, own, out=np.zeros_like(common), where=own > 0)
+    share = np.where(there.crowd[None], within, iou(boxes.boxes, regions))
+    same = boxes.classes[:, None] == there.regions.classes[None]
+    covered: NDArray[np.bool_] = (same & (share >= PAIR)).any(axis=1)
+    return covered

@@ -1,0 +1,166 @@
+"""What a hardware fault does to the boxes of an image: IVMOD, and how severe it is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from simulator.contract.warp import Size
+from simulator.data.truth import Boxes
+from simulator.profile.section import Section
+from simulator.tasks.detection.assignment import (
+    Counts,
+    Objects,
+    Reading,
+    count,
+    objects,
+    pairs,
+    reference,
+)
+from simulator.tasks.detection.boxes import Detections, areas, iou
+from simulator.tasks.impact import Blobs, Impact
+
+COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
+
+
+class DetectionFaults(Section):
+    """What a campaign may choose.
+
+    Attributes:
+        assignment: what the best assignment is; see
+            :func:`simulator.tasks.detection.assignment.pairs`.
+        threshold: only boxes with a larger score are objects; None for the model card's operating
+            threshold, the boxes that an application shows.
+    """
+
+    assignment: Reading = "most_pairs"
+    threshold: Annotated[float, Field(ge=0, lt=1)] | None = None
+
+
+class DetectionImpact(Impact):
+    """An answer is corrupted where the number of false or of missed objects is another one.
+
+    Where nobody has annotated the image, the objects that were found without the fault are its
+    truth. Boxes count within the image.
+
+    Columns:
+        ``tp``, ``fp``, ``fn``: objects with the fault; ``*_golden``: without. ``strict``: whether
+        another object is found, or another box is false, even if the numbers are equal.
+        ``delta_fp``: false objects that the fault adds. ``delta_fn_n``: the share of found objects
+        that it loses; None where none was found. Both are negative where a fault does good.
+        ``size``, ``confidence``: means of all boxes, in square pixels and as scores; of false ones
+        ``false_size``, ``false_confidence``; None without a box. ``false_area``, ``missed_area``:
+        see :class:`simulator.tasks.impact.Blobs`.
+
+    Source:
+        Qutub et al., SAFECOMP 2022, equations 1 to 4. Equation 3 is read as "a pixel is occupied
+        where u > 0", and occupancies are taken before they are subtracted: as printed, u >= 0, the
+        whole image would be occupied.
+    """
+
+    columns: ClassVar[tuple[pa.Field, ...]] = (
+        *(pa.field(name, pa.int32()) for name in COUNTS),
+        pa.field("strict", pa.bool_()),
+        pa.field("delta_fp", pa.int32()),
+        pa.field("delta_fn_n", pa.float64()),
+        *(pa.field(name, pa.float64()) for name in ("size_golden", "size", "false_size")),
+        *(
+            pa.field(name, pa.float64())
+            for name in ("confidence_golden", "confidence", "false_confidence")
+        ),
+        *(pa.field(name, pa.float64()) for name in ("false_area", "missed_area")),
+    )
+    Options = DetectionFaults
+
+    def __init__(
+        self,
+        task: Any,
+        options: DetectionFaults,
+        golden: Detections,
+        truth: Boxes | None,
+        size: Size,
+    ) -> None:
+        super().__init__(task, options, golden, truth, size)
+        asked = options.threshold
+        self._threshold = task.output.operating_threshold if asked is None else asked
+        self._size = size
+        self._before = self._objects(golden)
+        self._there = reference(truth, self._before, size)
+        self._counts = self._count(self._before)
+        self._occupied = occupied(self._before.boxes, size)
+
+    def judge(self, faulty: Detections) -> dict[str, Any]:
+        """Count objects with the fault, and compare them with those without."""
+        now, before = self._objects(faulty), self._before
+        counts, was = self._count(now), self._counts
+        (tp, fp, fn), (tp_was, fp_was, fn_was) = counts.triple, was.triple
+        false = now.take(counts.false)
+        blobs = self._blobs(now)
+        return {
+            "sdc": (fp, fn) != (fp_was, fn_was),
+            **dict(zip(COUNTS, (*counts.triple, *was.triple), strict=True)),
+            "strict": self._strict(counts, false),
+            "delta_fp": fp - fp_was,
+            "delta_fn_n": (tp_was - tp) / tp_was if tp_was else None,
+            "size_golden": _mean(areas(before.boxes)),
+            "size": _mean(areas(now.boxes)),
+            "false_size": _mean(areas(false.boxes)),
+            "confidence_golden": _mean(before.scores),
+            "confidence": _mean(now.scores),
+            "false_confidence": _mean(false.scores),
+            "false_area": blobs.false_area,
+            "missed_area": blobs.missed_area,
+        }
+
+    def blobs(self, faulty: Detections) -> Blobs:
+        """Return the pixels that boxes occupy with the fault only, and without it only.
+
+        All boxes count, whatever their class, and whether they are true or false: a false box
+        inside a healthy one frees and occupies nothing.
+        """
+        return self._blobs(self._objects(faulty))
+
+    def _blobs(self, now: Objects) -> Blobs:
+        before, after = self._occupied, occupied(now.boxes, self._size)
+        return Blobs(after & ~before, before & ~after, before)
+
+    def _objects(self, found: Detections) -> Objects:
+        return objects(found, self._threshold, self._size)
+
+    def _count(self, found: Objects) -> Counts:
+        return count(found, self._there, self.options.assignment)
+
+    def _strict(self, counts: Counts, false: Objects) -> bool:
+        """Whether other objects are found, or the false boxes are no longer the same ones."""
+        was = self._before.take(self._counts.false)
+        if len(false) != len(was) or not np.array_equal(counts.found, self._counts.found):
+            return True
+        # A box without area has no IoU with itself either.
+        equal = (false.boxes[:, None] == was.boxes[None]).all(axis=2)
+        overlaps = np.where(equal, 1.0, iou(false.boxes, was.boxes))
+        same = false.classes[:, None] == was.classes[None]
+        return len(pairs(overlaps, same, self.options.assignment)[0]) < len(was)
+
+
+def occupied(boxes: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
+    """Return which pixels have their center in a box.
+
+    Args:
+        boxes: (n, 4) x1, y1, x2, y2 within the image.
+        size: its rows and columns.
+
+    Returns:
+        (rows, columns) bool.
+    """
+    mask = np.zeros(size, bool)
+    for left, top, right, bottom in np.ceil(boxes - 0.5).astype(np.int64).tolist():
+        mask[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = True
+    return mask
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if len(values) else None

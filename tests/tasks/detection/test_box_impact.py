@@ -1,0 +1,125 @@
+"""What a fault does to boxes: IVMOD's counts, severity and blobs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_assignment import annotated, found
+
+from simulator.profile.postprocess import Postprocess
+from simulator.tasks.detection import specimen
+from simulator.tasks.detection.impact import occupied
+from simulator.tasks.detection.task import Detection
+from simulator.tasks.impact import Decoded, Due, decoded
+
+TASK = specimen.boxes(Detection).task
+SIZE = (10, 20)
+A, B, C = (0, 0, 4, 5), (10, 0, 14, 5), (0, 5, 10, 10)
+"""20, 20 and 50 of 200 pixels."""
+
+
+def judged(golden, faulty, truth=None, **options):
+    chosen = TASK.Impact.Options(**options)
+    return TASK.Impact(TASK, chosen, golden, truth, SIZE).judge(faulty)
+
+
+def test_equal_boxes_are_masked():
+    row = judged(found(A, B), found(A, B))
+    assert (row["sdc"], row["strict"]) == (False, False)
+    assert (row["delta_fp"], row["delta_fn_n"]) == (0, 0.0)
+    assert (row["false_area"], row["missed_area"]) == (0.0, 0.0)
+
+
+def test_a_lost_and_two_false_boxes():
+    """A is found, B is lost, C and a box at the right edge are new: 50 + 30 of 200 pixels."""
+    row = judged(found(A, B), found(A, C, (17, 0, 20, 10), scores=[0.9, 0.8, 0.6]))
+    assert row["sdc"] is True
+    assert (row["tp"], row["fp"], row["fn"]) == (1, 2, 1)
+    assert (row["tp_golden"], row["fp_golden"], row["fn_golden"]) == (2, 0, 0)
+    assert (row["delta_fp"], row["delta_fn_n"]) == (2, 0.5)
+    assert (row["size_golden"], row["size"], row["false_size"]) == (20, pytest.approx(100 / 3), 40)
+    assert row["confidence_golden"] == pytest.approx(0.9)
+    assert row["confidence"] == pytest.approx(2.3 / 3)
+    assert row["false_confidence"] == pytest.approx(0.7)
+    assert row["false_area"] == 80 / 200
+    assert row["missed_area"] == 20 / 40
+
+
+def test_a_swap_keeps_the_counts_and_is_seen_by_the_strict_reading():
+    """One false box goes, another comes; or another of two objects is found."""
+    swap = judged(found(A, B), found(A, C), annotated(A))
+    assert (swap["fp_golden"], swap["fp"]) == (1, 1)
+    assert (swap["sdc"], swap["strict"]) == (False, True)
+    other = judged(found(A), found(B), annotated(A, B))
+    assert (other["sdc"], other["strict"]) == (False, True)
+
+
+def test_a_false_box_that_moves_a_little_is_the_same_one():
+    row = judged(found(A, B), found(A, (10, 0, 14, 4)), annotated(A))
+    assert (row["sdc"], row["strict"]) == (False, False)
+
+
+def test_a_false_box_without_area_is_itself():
+    flat = (7, 7, 7, 9)
+    assert judged(found(A, flat), found(A, flat), annotated(A))["strict"] is False
+
+
+def test_a_fault_may_do_good():
+    """A false box disappears, and a missed object is found."""
+    row = judged(found(A, C), found(A, B), annotated(A, B))
+    assert row["sdc"] is True
+    assert (row["delta_fp"], row["delta_fn_n"]) == (-1, -1.0)
+
+
+def test_where_nothing_was_found_no_share_of_it_is_lost():
+    row = judged(found(), found(A))
+    assert (row["delta_fp"], row["delta_fn_n"], row["missed_area"]) == (1, None, None)
+    assert (row["size_golden"], row["confidence_golden"]) == (None, None)
+    assert row["false_area"] == 0.1
+
+
+def test_a_false_box_inside_a_healthy_one_occupies_nothing():
+    row = judged(found(C), found(C, (1, 6, 3, 8)))
+    assert (row["delta_fp"], row["false_area"], row["missed_area"]) == (1, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("reading", "tp"), [("most_pairs", 1), ("alficore", 0)])
+def test_the_reading_of_the_assignment_is_an_option(reading, tp):
+    """Intervals of 5 that are 1.45 (IoU 0.55) or 1.71 (IoU 0.49) apart; see test_assignment.py."""
+    boxes = found((2, 0, 7, 1), (5.16, 0, 10.16, 1))
+    truth = annotated((3.45, 0, 8.45, 1), (0.29, 0, 5.29, 1))
+    assert judged(boxes, boxes, truth, assignment=reading)["tp"] == tp
+
+
+def test_the_threshold_is_the_cards_unless_the_campaign_says_otherwise():
+    faint = found(A, B, scores=[0.9, 0.4])
+    assert judged(found(A), faint)["sdc"] is False
+    assert judged(found(A), faint, threshold=0.3)["delta_fp"] == 1
+
+
+def test_the_printed_example_of_a_blob():
+    """
+    A box of 3 x 3 of 6 x 5 pixels, of which a fault frees a column and occupies 10 others:
+    A_FP = 10 / 30, A_FN = 3 / 9.
+    """
+    case = TASK.Impact(TASK, TASK.Impact.Options(), found((0, 0, 3, 3)), None, (6, 5))
+    blobs = case.blobs(found((1, 0, 3, 3), (0, 4, 5, 6)))
+    assert blobs.false_area == 10 / 30
+    assert blobs.missed_area == 3 / 9
+    assert np.count_nonzero(blobs.occupied) == 9
+
+
+def test_a_pixel_is_occupied_where_its_center_is():
+    """From 0.5 to 2.5: the centers 0.5 and 1.5, not 2.5."""
+    mask = occupied(np.array([[0.5, 0.5, 2.5, 1.4]]), (3, 4))
+    assert mask.tolist() == [[True, True, False, False], [False] * 4, [False] * 4]
+    assert occupied(np.zeros((0, 4)), (3, 4)).sum() == 0
+
+
+@pytest.mark.parametrize("name", ["scores", "boxes"])
+def test_nan_in_an_output_is_detected(name):
+    case = specimen.boxes(Detection)
+    (outputs,) = case.fresh()
+    outputs[name].flat[0] = np.nan
+    settings = case.task.settings(Postprocess())
+    assert decoded(case.task, outputs, settings, case.placement) == Decoded(None, Due.OUTPUT)

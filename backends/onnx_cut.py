@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,6 @@ import onnx
 from onnx import TensorProto, helper
 
 Shape = tuple[int, ...]
-FINITE = "simulator.finite"
-"""The output that is 0 where all watched tensors are finite, and NaN where one is not."""
 FED = {TensorProto.INT4: TensorProto.INT8, TensorProto.UINT4: TensorProto.UINT8,
        TensorProto.BFLOAT16: TensorProto.FLOAT}
 """Types that runtimes do not take from NumPy, and the wider ones that are fed instead."""
@@ -93,7 +91,7 @@ def rest(
     model: onnx.ModelProto,
     found: Cut,
     types: Mapping[str, tuple[int, Shape | None]],
-    watched: Iterable[str],
+    taps: Sequence[onnx.NodeProto],
 ) -> onnx.ModelProto:
     """Make the model of a cut; its inputs are the start and what crosses, in this order.
 
@@ -101,8 +99,7 @@ def rest(
         model: of which *found* is a cut.
         found: it has nodes.
         types: the ONNX type and, if it is fixed, the shape of each input.
-        watched: floating-point tensors of the cut; the last output, :data:`FINITE`, tells whether
-            they are finite. Without them there is no such output.
+        taps: further nodes on tensors of the cut; the last one makes the last output.
     """
     used = {name for node in found.nodes for name in uses(node)} - {found.start}
     kind, shape = types[found.start]
@@ -111,8 +108,7 @@ def rest(
         first = f"{found.start}/fed"
         casts = [helper.make_node("Cast", [first], [found.start], to=kind)]
     values = [(first, FED.get(kind, kind), shape), *((name, *types[name]) for name in found.crossing)]
-    taps = list(_taps(tuple(watched)))
-    names = [*found.outputs, *([FINITE] if taps else [])]
+    names = [*found.outputs, *(name for tap in taps[-1:] for name in tap.output)]
     return remade(
         model,
         [*casts, *found.nodes, *taps],
@@ -146,19 +142,3 @@ def remade(
         functions=model.functions,
         ir_version=model.ir_version,
     )
-
-
-def _taps(watched: tuple[str, ...]) -> Iterator[Any]:
-    """Yield nodes that add up 0 times every element.
-
-    A sum of magnitudes would overflow for large finite values, and a largest value drops NaN.
-    """
-    if not watched:
-        return
-    zero = helper.make_tensor("zero", 1, [], [0.0])
-    yield helper.make_node("Constant", [], [f"{FINITE}.zero"], value=zero)
-    for name in watched:
-        own = f"{FINITE}/{name}"
-        yield helper.make_node("Mul", [name, f"{FINITE}.zero"], [f"{own}/zeros"])
-        yield helper.make_node("ReduceSum", [f"{own}/zeros"], [own], keepdims=0)
-    yield helper.make_node("Sum", [f"{FINITE}/{name}" for name in watched], [FINITE])

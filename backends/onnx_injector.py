@@ -12,8 +12,9 @@ import onnx
 from onnx import helper
 from onnx.numpy_helper import to_array
 
-from backends.onnx_cut import FED_AS, FINITE, Cut, Shape, cut, rest, varying, with_outputs
+from backends.onnx_cut import FED_AS, Cut, Shape, cut, rest, varying, with_outputs
 from backends.onnx_layers import Place, places
+from backends.onnx_watch import FINITE, needed, taps
 from simulator.contract import (
     Array,
     BitFault,
@@ -40,9 +41,11 @@ class CutInjector(Injector):
 
     Attributes:
         fuses: see :func:`backends.onnx_layers.places`.
+        keeps_nan: whether the runtime's layers and activations make NaN of NaN on every processor.
     """
 
     fuses: ClassVar[bool]
+    keeps_nan: ClassVar[bool]
 
     def trace(self, feeds: Mapping[str, Array]) -> Trace:
         """Run the network once and keep the tensors that cross a cut, and the outputs."""
@@ -58,13 +61,13 @@ class CutInjector(Injector):
         if tensor is None:
             raise ValueError(f"{self.artifact.name} has no {site.target} of {site.layer!r}")
         found = cut(self._model.graph, tensor)
-        watched = self._watched & (found.made | {tensor})
         run = None
         if found.nodes:
-            run = self._runner(rest(self._model, found, self._types, sorted(watched)))
+            watched = sorted(self._watched & (found.made | {tensor}))
+            run = self._runner(rest(self._model, found, self._types, list(taps(watched))))
         stored = self._stored.get(tensor)
         values = None if stored is None else to_array(stored)
-        return CutSuffix(found, run, values, self._ends)
+        return CutSuffix(site, found, run, values, self._ends)
 
     def close(self) -> None:
         """Drop the graph and the runtime's model."""
@@ -92,6 +95,8 @@ class CutInjector(Injector):
             for site, name in self._tensors.items()
             if site.target is Target.NEURONS and site.storage in EXPONENTS
         }.difference(self._ends)
+        if self.keeps_nan:
+            self._watched = needed(graph, self._watched, self._types)
 
     def _typed(self) -> dict[str, tuple[int, Shape | None]]:
         """Tell every tensor's type and, if it never changes, its shape, by a run on zeros."""
@@ -137,13 +142,17 @@ class CutSuffix(Suffix):
     """What follows one tensor.
 
     Args:
-        found: the cut.
+        site: where the faults are.
+        found: the cut at its tensor.
         run: runs its model; None if nothing follows.
         stored: the values of a stored tensor; None for one that the trace has.
         ends: the network's outputs.
     """
 
-    def __init__(self, found: Cut, run: Run | None, stored: Array | None, ends: list[str]) -> None:
+    def __init__(
+        self, site: Site, found: Cut, run: Run | None, stored: Array | None, ends: list[str]
+    ) -> None:
+        self._looked = site.target is Target.NEURONS
         self._cut, self._run, self._stored, self._ends = found, run, stored, ends
         self._source: Array | None = None
         self._values = np.empty(0)
@@ -163,7 +172,8 @@ class CutSuffix(Suffix):
                 place = slice(one.index, one.index + 1)
                 values.reshape(-1)[place] = source.reshape(-1)[place]
         outputs = {name: {**own, **made}.get(name, trace[name]) for name in self._ends}
-        return Faulty(outputs, bool(np.isfinite(made.get(FINITE, 0.0))), changes)
+        looked = [made.get(FINITE, 0.0), *(after for _, after in changes if self._looked)]
+        return Faulty(outputs, bool(np.isfinite(looked).all()), changes)
 
     def close(self) -> None:
         """Drop the runtime's model and the copy of the tensor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -41,6 +42,25 @@ class Cut:
     def made(self) -> set[str]:
         """The tensors that its nodes make."""
         return {name for node in self.nodes for name in node.output}
+
+
+def read(artifact: Path) -> onnx.ModelProto:
+    """Load a model with a batch of 1 where it is free, and with constants as stored tensors."""
+    model = onnx.load(str(artifact))
+    graph = model.graph
+    stored = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        dims = value.type.tensor_type.shape.dim
+        if value.name not in stored and dims and not dims[0].HasField("dim_value"):
+            dims[0].dim_value = 1
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            graph.initializer.append(node.attribute[0].t)
+            graph.initializer[-1].name = node.output[0]
+        else:
+            nodes.append(node)
+    return remade(model, nodes, graph.input, graph.output, graph.initializer)
 
 
 def cut(graph: onnx.GraphProto, start: str) -> Cut:

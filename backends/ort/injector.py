@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import onnx
 
+from backends.onnx_cut import read
 from backends.onnx_injector import CutInjector, Run
 from backends.ort.library import ort
 from backends.ort.runtime import LEVELS, plainly
@@ -22,8 +23,9 @@ class OrtInjector(CutInjector):
     """Takes the graph as ONNX Runtime optimizes it, on the CPU.
 
     Its tensors are those that exist while it runs: batch normalization is merged, layers are fused
-    with activations, QDQ pairs became integer kernels. Higher levels than ``extended`` reorder
-    weights for the processor at hand and are not used: a fault would hit the copy that nobody reads.
+    with activations, QDQ pairs became integer kernels. Levels above ``extended`` reorder the
+    weights for the processor at hand. Sites are then named before that, and what follows a site is
+    optimized at the profile's level: the hit tensor is an input of it, so nothing has a copy.
     """
 
     fuses: ClassVar[bool] = False
@@ -40,15 +42,18 @@ class OrtInjector(CutInjector):
         used = level if level in _BELOW else _HIGHEST
         self.method = (
             f"the graph that ONNX Runtime optimizes at {used}, cut at the hit tensor; what follows "
-            "runs again with that tensor as an input"
+            f"runs again at {level} with that tensor as an input"
         )
         if used != level:
-            self.method += f"; the profile's {level} has other last bits"
+            self.method += (
+                "; layers are not fused across the cut, so last bits may differ from the whole "
+                "network's"
+            )
         with tempfile.TemporaryDirectory() as folder, plainly():
             target = Path(folder) / "optimized.onnx"
             options = self._session_options(used)
             options.optimized_model_filepath = str(target)
-            ort.InferenceSession(_fixed(self.artifact), options, providers=_CPU)
+            ort.InferenceSession(read(self.artifact).SerializeToString(), options, providers=_CPU)
             return onnx.load(str(target))
 
     def _runner(self, model: onnx.ModelProto) -> Run:
@@ -72,25 +77,6 @@ class OrtInjector(CutInjector):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
         options.log_severity_level = 4
         return options
-
-
-def _fixed(artifact: Path) -> str | bytes:
-    """Return the file, or the model of it with a batch of 1 where its batch is free."""
-    model = onnx.load(str(artifact), load_external_data=False)
-    stored = {tensor.name for tensor in model.graph.initializer}
-    free = [
-        index
-        for index, value in enumerate(model.graph.input)
-        if value.name not in stored
-        and value.type.tensor_type.shape.dim
-        and not value.type.tensor_type.shape.dim[0].HasField("dim_value")
-    ]
-    if not free:
-        return str(artifact)
-    model = onnx.load(str(artifact))
-    for index in free:
-        model.graph.input[index].type.tensor_type.shape.dim[0].dim_value = 1
-    return bytes(model.SerializeToString())
 
 
 _CPU = ["CPUExecutionProvider"]

@@ -18,7 +18,9 @@ from simulator.contract import (
     AtLeast,
     Backend,
     Effective,
+    Injector,
     Offer,
+    Options,
     Port,
     Runtime,
     Stage,
@@ -27,6 +29,17 @@ from simulator.contract import (
 _HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
 _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
+
+
+def settings(options: Options) -> dict[str, Any]:
+    """Return OpenVINO's own names and values of the profile's settings."""
+    return {
+        "INFERENCE_PRECISION_HINT": _HINTS[options["compute"]],
+        "INFERENCE_NUM_THREADS": options["threads"],
+        "NUM_STREAMS": "1",
+        "PERFORMANCE_HINT": "LATENCY",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    }
 
 
 class OpenVinoRuntime(Runtime):
@@ -38,18 +51,17 @@ class OpenVinoRuntime(Runtime):
     thread has its own infer request.
     """
 
+    @classmethod
+    def injector(cls) -> type[Injector]:
+        """Cut the ONNX file, and compile what follows a site."""
+        from backends.intel.openvino_injector import OpenVinoInjector
+
+        return OpenVinoInjector
+
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         core = ov.Core()
         self._model = core.compile_model(
-            core.read_model(str(artifact)),
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": _HINTS[self.options["compute"]],
-                "INFERENCE_NUM_THREADS": self.options["threads"],
-                "NUM_STREAMS": "1",
-                "PERFORMANCE_HINT": "LATENCY",
-                "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
-            },
+            core.read_model(str(artifact)), "CPU", settings(self.options)
         )
         self._local = threading.local()
         return (

@@ -22,6 +22,7 @@ from simulator.contract import (
     AtLeast,
     Backend,
     Effective,
+    Injector,
     MissingLibrary,
     Offer,
     Pairs,
@@ -36,7 +37,7 @@ _DTYPES = {
     "tensor(uint8)": "u1", "tensor(uint16)": "u2", "tensor(uint32)": "u4", "tensor(uint64)": "u8",
     "tensor(int8)": "i1", "tensor(int16)": "i2", "tensor(int32)": "i4", "tensor(int64)": "i8",
 }  # fmt: skip
-_LEVELS = {
+LEVELS = {
     "disable_all": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
@@ -59,6 +60,13 @@ class OrtRuntime(Runtime):
     ONNX Runtime runs nodes that the provider does not support on the CPU. It is an error if no
     convolution or matrix product runs on the requested provider.
     """
+
+    @classmethod
+    def injector(cls) -> type[Injector]:
+        """Cut the graph that ONNX Runtime optimized."""
+        from backends.ort.injector import OrtInjector
+
+        return OrtInjector
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._artifact = artifact
@@ -88,11 +96,11 @@ class OrtRuntime(Runtime):
             own["use_tf32"] = str(int(self.options["use_tf32"]))
         own |= self.options.get("provider_options", {})
         providers = [(self._provider, own)]
-        with _plainly():
+        with plainly():
             return ort.InferenceSession(str(self._artifact), options, providers=providers)
 
     def _session_options(self) -> Any:
-        level = _LEVELS[self.options["graph_optimization_level"]]
+        level = LEVELS[self.options["graph_optimization_level"]]
         options = ort.SessionOptions()
         options.intra_op_num_threads = self.options["threads"]
         options.inter_op_num_threads = 1
@@ -103,21 +111,21 @@ class OrtRuntime(Runtime):
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         names = [port.name for port in self.outputs]
         if not self.options["io_binding"]:
-            with _plainly():
+            with plainly():
                 return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
         binding = self._session.io_binding()
         for name, array in feeds.items():
             binding.bind_cpu_input(name, np.ascontiguousarray(array))
         for name in names:
             binding.bind_output(name, self.options["device"])
-        with _plainly():
+        with plainly():
             self._session.run_with_iobinding(binding)
         return dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the session's settings; kernels and types come from ONNX Runtime's profiler."""
         options = self._session.get_session_options()
-        levels = {getattr(ort.GraphOptimizationLevel, v): k for k, v in _LEVELS.items()}
+        levels = {getattr(ort.GraphOptimizationLevel, v): k for k, v in LEVELS.items()}
         kernels = self._kernels(feeds)
         heavy, places = Counter[str](), Counter[str]()
         for (op, kind, provider), count in kernels.items():
@@ -155,7 +163,7 @@ class OrtRuntime(Runtime):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
             session = self._opened(options)
-            with _plainly():
+            with plainly():
                 session.run(None, dict(feeds))
             events = json.loads(Path(session.end_profiling()).read_text())
         found = Counter[tuple[str, str, str]]()
@@ -171,7 +179,7 @@ class OrtRuntime(Runtime):
 
 
 @contextmanager
-def _plainly() -> Iterator[None]:
+def plainly() -> Iterator[None]:
     """Remove source lines and C++ signatures from ONNX Runtime's messages."""
     try:
         yield
@@ -197,7 +205,7 @@ def _offers() -> Iterator[Offer]:
             "provider": (provider,),
             "io_binding": (io_binding,),
             "threads": AtLeast(1),
-            "graph_optimization_level": tuple(_LEVELS),
+            "graph_optimization_level": tuple(LEVELS),
             **own,
         }
         for precision in _PRECISIONS[provider]:

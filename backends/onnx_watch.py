@@ -1,0 +1,98 @@
+"""Looking for NaN and Inf between the layers of an ONNX graph while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from backends.onnx_cut import Shape
+
+FINITE = "simulator.finite"
+"""The output that is 0 where all watched tensors are finite, and NaN where one is not."""
+_BOUNDED = frozenset({"Clip", "HardSigmoid", "Sigmoid", "Tanh"})
+
+Types = Mapping[str, tuple[int, Shape | None]]
+
+
+def taps(watched: Collection[str]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes that add up 0 times every element; the last one makes :data:`FINITE`.
+
+    A sum of magnitudes would overflow for large finite values, and a largest value drops NaN.
+    """
+    if not watched:
+        return
+    zero = helper.make_tensor("zero", onnx.TensorProto.FLOAT, [], [0.0])
+    yield helper.make_node("Constant", [], [f"{FINITE}.zero"], value=zero)
+    for name in watched:
+        own = f"{FINITE}/{name}"
+        yield helper.make_node("Mul", [name, f"{FINITE}.zero"], [f"{own}/zeros"])
+        yield helper.make_node("ReduceSum", [f"{own}/zeros"], [own], keepdims=0)
+    yield helper.make_node("Sum", [f"{FINITE}/{name}" for name in watched], [FINITE])
+
+
+def needed(graph: onnx.GraphProto, watched: Collection[str], types: Types) -> set[str]:
+    """Leave out the tensors whose NaN and Inf show in another watched one.
+
+    A convolution or matrix product turns every NaN or Inf that it reads into one of its own: also
+    a weight of 0 does, and nothing brings back a finite sum. An activation keeps NaN but may end
+    Inf; so behind a bounded activation there is NaN only, which shows in any layer that follows.
+    For a runtime whose activations keep NaN.
+
+    Args:
+        graph: with all layers.
+        watched: outputs of layers.
+        types: see :func:`backends.onnx_cut.rest`; those of *watched* and of weights are read.
+    """
+    makers = {node.output[0]: node for node in graph.node}
+    return {
+        name
+        for name in watched
+        if not any(
+            node.output[0] in watched and _shows(makers.get(name), node, name, types)
+            for node in graph.node
+            if name in node.input
+        )
+    }
+
+
+def _shows(maker: Any, taker: Any, name: str, types: Types) -> bool:
+    """Whether every NaN and Inf of a tensor shows in the output of a node that takes it."""
+    if taker.op_type == "MatMul" or (taker.op_type == "Gemm" and _attributes(taker).get("alpha", 1)):
+        return name in taker.input[:2]
+    if taker.op_type == "FusedConv" and not (maker is not None and _bounded(maker)):
+        return False
+    if taker.op_type not in ("Conv", "FusedConv") or name != taker.input[0]:
+        return False
+    return _covers(taker, types)
+
+
+def _bounded(node: Any) -> bool:
+    own = _attributes(node)
+    parameters = own.get("activation_params", [])
+    return own.get("activation", b"").decode() in _BOUNDED and all(map(isfinite, parameters))
+
+
+def _covers(node: Any, types: Types) -> bool:
+    """Whether a convolution reads every element of its input."""
+    own = _attributes(node)
+    sizes, weights, out = (types.get(n, (0, None))[1] for n in (*node.input[:2], node.output[0]))
+    if sizes is None or weights is None or out is None or own.get("auto_pad", b"NOTSET") != b"NOTSET":
+        return False
+    kernel, axes = weights[2:], len(sizes) - 2
+    strides, pads = own.get("strides", [1] * axes), own.get("pads", [0] * 2 * axes)
+    if min(pads) < 0 or max(own.get("dilations", [1])) > 1:
+        return False
+    return all(
+        stride <= k and (count - 1) * stride + k - start >= size
+        for stride, k, count, start, size in zip(
+            strides, kernel, out[2:], pads[:axes], sizes[2:], strict=True
+        )
+    )
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {one.name: helper.get_attribute_value(one) for one in node.attribute}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+from simulator.contract.injection import Injector
 from simulator.contract.program import plain_program
 
 torch = Library("torch", distribution="torch", extra="pytorch")
@@ -68,11 +69,11 @@ class TorchRuntime(Runtime):
         self._cast = kind if casting == "whole" else None
         self._autocast = kind if casting == "autocast" else None
         self._format = getattr(torch, _FORMATS[self.options["memory_format"]])
-        self._module = program.module().to(device, memory_format=self._format)
+        self.module = program.module().to(device, memory_format=self._format)
         if self._cast is not None:
-            self._module = self._module.to(self._cast)
+            self.module = self.module.to(self._cast)
         if self.options["mode"] == "compile":
-            self._module = torch.compile(self._module, options={"freezing": True})
+            self.module = torch.compile(self.module, options={"freezing": True})
             self.inputs, self.outputs = ports
             self._run({p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports[0]})
         self._together.add(self)
@@ -90,16 +91,22 @@ class TorchRuntime(Runtime):
                     )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        device = self.options["device"]
-        autocast = torch.autocast(device, dtype=self._autocast, enabled=self._autocast is not None)
-        with torch.inference_mode(), autocast:
-            outputs = self._module(*(self._tensor(feeds[p.name]) for p in self.inputs))
-        if not isinstance(outputs, (tuple, list)):
-            outputs = (outputs,)
+        with torch.inference_mode(), self.autocast():
+            outputs = self.module(*(self.tensor(feeds[p.name]) for p in self.inputs))
+        return self.named(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
+
+    def autocast(self) -> Any:
+        """Return the context in which the module runs."""
+        kind = self._autocast
+        return torch.autocast(self.options["device"], dtype=kind, enabled=kind is not None)
+
+    def named(self, outputs: Sequence[Any]) -> dict[str, Array]:
+        """Return what the module gives as arrays by name."""
         names = [port.name for port in self.outputs]
         return {n: out.float().cpu().numpy() for n, out in zip(names, outputs, strict=True)}
 
-    def _tensor(self, array: Array) -> Any:
+    def tensor(self, array: Array) -> Any:
+        """Return an input as the module takes it."""
         tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
         tensor = tensor.to(self.options["device"], self._cast)
         return tensor.contiguous(memory_format=self._format) if tensor.ndim == 4 else tensor
@@ -107,7 +114,7 @@ class TorchRuntime(Runtime):
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Observe the input types of convolutions and products; not possible for compiled code."""
         options = {
-            "device": next((p.device.type for p in self._module.parameters()), None),
+            "device": next((p.device.type for p in self.module.parameters()), None),
             "threads": torch.get_num_threads(),
         }
         if "use_tf32" in self.options:
@@ -138,7 +145,14 @@ class TorchRuntime(Runtime):
 
     def _close(self) -> None:
         self._together.discard(self)
-        del self._module
+        del self.module
+
+    @classmethod
+    def injector(cls) -> type[Injector]:
+        """Return what cuts the program at a layer."""
+        from backends.pytorch_injector import TorchInjector
+
+        return TorchInjector
 
     @classmethod
     def save_conv(cls, weights: Array, path: Path) -> None:

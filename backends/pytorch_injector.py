@@ -1,0 +1,260 @@
+"""Faults in ``torch.export`` programs: the graph is cut at a site, and its rest runs again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from backends.pytorch import TorchRuntime
+from backends.pytorch_cut import PRODUCTS, attribute, depending, functional, needed, part, stored
+from simulator.contract import Array, Unsupported
+from simulator.contract.bits import WIDTHS, disturb, dtype
+from simulator.contract.injection import BitFault, Faulty, Injector, Site, Suffix, Target, Trace
+
+OUTPUT, FINITE = "output ", "all finite"
+"""What a trace has besides values of nodes, whose names have no space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A graph that is cut at a node.
+
+    Attributes:
+        kept: the nodes of a trace that are needed besides it.
+        before: from these to all else that its rest takes.
+        after: from the node and that to the network's outputs, and the taps.
+    """
+
+    kept: tuple[Any, ...]
+    before: Any
+    after: Any
+
+
+class TorchInjector(Injector):
+    """Runs the operators of a program one by one, in their order, as the eager runtime does.
+
+    A layer is a convolution or a product. A trace has the network's inputs and the output of each
+    layer; the operators between layers run again, once a sample.
+    """
+
+    tap = "outputs of convolutions and products, before normalization and activation"
+
+    def _open(self, artifact: Path) -> None:
+        self.runtime = TorchRuntime(artifact, {**self.options, "mode": "eager"})
+        self.method = (
+            "PyTorch, operator by operator: weights flipped in a copy, neurons in the output of a "
+            "convolution or product before its activation; only what follows runs again"
+        )
+        if self.options["mode"] == "compile":
+            self.method += "; eager, while the runtime is compiled and differs in the last bits"
+        self.module = self.runtime.module
+        nodes = list(self.module.graph.nodes)
+        self.given = [node for node in nodes if node.op == "placeholder"]
+        self.layers = [node for node in nodes if str(node.target) in PRODUCTS]
+        if not self.layers:
+            raise Unsupported(f"{artifact}: this program has no convolution and no product")
+        self._make_functional()
+        self.results = nodes[-1].all_input_nodes
+        self._trace = part(self.module, self.given, [*self.layers, *self.results], taps=True)
+        self._find_sites()
+
+    def _make_functional(self) -> None:
+        """Keep kept values as they are; refuse programs that then compute something else."""
+        rng = np.random.default_rng(0)
+        feeds = {
+            port.name: rng.standard_normal([n or 1 for n in port.shape]).astype(port.dtype)
+            for port in self.runtime.inputs
+        }
+        before = self.runtime.run(feeds)
+        if functional(self.module):
+            after = self.runtime.run(feeds)
+            if any(not np.array_equal(before[name], after[name]) for name in before):
+                raise Unsupported(
+                    f"{self.artifact}: it changes views of tensors in place; export it with "
+                    "torch.export.export(...).run_decompositions({})"
+                )
+
+    def _find_sites(self) -> None:
+        zeros = {p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in self.runtime.inputs}
+        trace = self.trace(zeros)
+        self._nodes: dict[Site, Any] = {}
+        self._parts: dict[Any, Parts] = {}
+        for node, port in zip(self.given, self.runtime.inputs, strict=True):
+            self._add(port.name, "Input", Target.INPUT, node, trace[node.name])
+        for node, layer in zip(self.layers, _names(self.layers), strict=True):
+            operator = node.target._schema.name.removeprefix("aten::")
+            for target, place in zip(
+                (Target.WEIGHTS, Target.BIASES), PRODUCTS[str(node.target)], strict=True
+            ):
+                if place is not None and place < len(node.args):
+                    found = stored(self.module, node.args[place])
+                    if found is not None and found not in self._nodes.values():
+                        values = array(attribute(self.module, found))
+                        self._add(layer, operator, target, found, values)
+            self._add(layer, operator, Target.NEURONS, node, trace[node.name])
+        self.sites = tuple(self._nodes)
+
+    def _add(self, layer: str, operator: str, target: Target, node: Any, values: Array) -> None:
+        if values.dtype.name in WIDTHS:
+            site = Site(layer, operator, target, values.dtype.name, values.shape)
+            self._nodes[site] = node
+
+    def parts(self, node: Any) -> Parts:
+        """Cut the graph at a node; once for all suffixes."""
+        if node not in self._parts:
+            after = depending(node)
+            kept = [n for n in (*self.given, *self.layers) if n not in after and n is not node]
+            within = needed(self.results, set(self.module.graph.nodes) - after)
+            beside = [n for n in within - after if n is not node and n.op != "get_attr"]
+            used = needed(beside, kept)
+            kept = [n for n in kept if n in used]
+            self._parts[node] = Parts(
+                tuple(kept),
+                part(self.module, kept, beside),
+                part(self.module, [node, *beside], self.results, taps=True),
+            )
+        return self._parts[node]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Compute as the runtime does."""
+        with torch.inference_mode(), self.runtime.autocast():
+            yield
+
+    def load(self, node: Any, values: Array) -> Any:
+        """Return a value of a trace as the network takes it."""
+        if node in self.given:
+            return self.runtime.tensor(values)
+        return tensor(values).to(self.options["device"])
+
+    def trace(self, feeds: Mapping[str, Array]) -> Trace:
+        """Run the network once; keep its inputs, the output of each layer, and its outputs."""
+        given = [np.array(feeds[port.name]) for port in self.runtime.inputs]
+        with self.running():
+            *made, taps = self._trace(*(self.runtime.tensor(values) for values in given))
+            golden = self.faulty(made[len(self.layers) :], taps)
+        kept = [*given, *(array(values) for values in made[: len(self.layers)])]
+        names = [node.name for node in (*self.given, *self.layers)]
+        outputs = {OUTPUT + name: values for name, values in golden.outputs.items()}
+        return {**dict(zip(names, kept, strict=True)), **outputs, FINITE: np.array(golden.finite)}
+
+    def faulty(
+        self, made: Sequence[Any], taps: Any, changes: Sequence[tuple[float, float]] = ()
+    ) -> Faulty:
+        """Return copies of the outputs, and whether all that was tapped is finite."""
+        outputs = {name: np.array(one) for name, one in self.runtime.named(made).items()}
+        finite = taps is None or bool(torch.isfinite(taps).all())
+        return Faulty(outputs, finite, tuple(changes))
+
+    def at(self, site: Site) -> Suffix:
+        """Open the rest of the network from a site on."""
+        return TorchSuffix(self, site, self._nodes[site])
+
+    def close(self) -> None:
+        """Free the runtime."""
+        self.runtime.close()
+
+
+class TorchSuffix(Suffix):
+    """The operators that depend on a site; what they need besides is computed once a sample."""
+
+    def __init__(self, injector: TorchInjector, site: Site, node: Any) -> None:
+        self._injector, self._site, self._node = injector, site, node
+        self._parts = injector.parts(node)
+        self._sample: Trace | None = None
+        self._beside: tuple[Any, ...] = ()
+        if site.target in (Target.WEIGHTS, Target.BIASES):
+            self._values = attribute(injector.module, node).detach().clone()
+
+    def run(self, trace: Trace, faults: Sequence[BitFault] = ()) -> Faulty:
+        """Change the elements in place, run, and put them back."""
+        if not faults:
+            return _golden(trace)
+        with self._injector.running():
+            if trace is not self._sample:
+                self._load(trace)
+            old, changes = [], []
+            try:
+                for fault in faults:
+                    one = self._element(fault.index)
+                    old.append((one, one.clone()))
+                    changes.append(_changed(one, fault))
+                given = self._values
+                if self._site.target is Target.INPUT:
+                    given = self._injector.runtime.tensor(given.numpy())
+                *made, taps = self._parts.after(given, *self._beside)
+                return self._injector.faulty(made, taps, changes)
+            finally:
+                for one, before in reversed(old):
+                    one.copy_(before)
+
+    def _load(self, trace: Trace) -> None:
+        injector = self._injector
+        values = [injector.load(node, trace[node.name]) for node in self._parts.kept]
+        self._beside = self._parts.before(*values)
+        if self._site.target is Target.INPUT:
+            self._values = tensor(np.array(trace[self._node.name]))
+        elif self._site.target is Target.NEURONS:
+            self._values = injector.load(self._node, trace[self._node.name]).clone()
+        self._sample = trace
+
+    def _element(self, index: int) -> Any:
+        """Return a view of one element, counted in the order of the axes, not of the memory."""
+        if not 0 <= index < self._site.elements:
+            raise ValueError(f"element {index} of {self._site.elements}")
+        place = np.unravel_index(index, self._site.shape)
+        return self._values[tuple(slice(int(k), int(k) + 1) for k in place)]
+
+    def close(self) -> None:
+        """Forget the sample."""
+        self._sample, self._beside = None, ()
+
+
+def _golden(trace: Trace) -> Faulty:
+    """Return what the whole network gave: the same operators on the same values."""
+    outputs = {n.removeprefix(OUTPUT): a for n, a in trace.items() if n.startswith(OUTPUT)}
+    return Faulty(outputs, bool(trace[FINITE]), ())
+
+
+def _changed(one: Any, fault: BitFault) -> tuple[float, float]:
+    host = np.array(array(one)).reshape(1)
+    change = disturb(host, 0, fault.bit, fault.kind)
+    one.copy_(tensor(host).reshape(one.shape))
+    return change
+
+
+def _names(layers: Sequence[Any]) -> list[str]:
+    """Return the path of each layer's module where no other has it, else the node's name."""
+    nodes = [node.name for node in layers]
+    paths = []
+    for node in layers:
+        stack = list((node.meta.get("nn_module_stack") or {"": ("",)}).values())
+        paths.append(stack[-1][0])
+    counts = Counter([*paths, *nodes])
+    return [
+        path if path and counts[path] == 1 else name
+        for path, name in zip(paths, nodes, strict=True)
+    ]
+
+
+def array(values: Any) -> Array:
+    """Return a tensor as an array, with its order in memory."""
+    there = values.detach().cpu()
+    if there.dtype == torch.bfloat16:
+        there = there.view(torch.int16)
+        return np.asarray(there.numpy().view(dtype("bfloat16")))
+    return np.asarray(there.numpy())
+
+
+def tensor(values: Array) -> Any:
+    """Return an array as a tensor that shares its memory."""
+    if values.dtype == dtype("bfloat16"):
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)

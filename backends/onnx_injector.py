@@ -55,6 +55,13 @@ class CutInjector(Injector):
         made = self._whole(given)
         return dict(zip((*self._inputs, *self._kept), (*given, *made), strict=True))
 
+    def stored(self, site: Site) -> Array:
+        """Return the values of a stored tensor."""
+        tensor = self._stored.get(self._tensors[site])
+        if tensor is None:
+            raise ValueError(f"the {site.target} of {site.layer!r} are not stored")
+        return np.array(to_array(tensor))
+
     def at(self, site: Site) -> Suffix:
         """Make a model of what follows a site, and open it."""
         tensor = self._tensors.get(site)

@@ -153,6 +153,12 @@ class TorchInjector(Injector):
         finite = taps is None or bool(torch.isfinite(taps).all())
         return Faulty(outputs, finite, tuple(changes))
 
+    def stored(self, site: Site) -> Array:
+        """Return the values of weights or biases."""
+        if site.target not in (Target.WEIGHTS, Target.BIASES):
+            raise ValueError(f"the {site.target} of {site.layer!r} are not stored")
+        return np.array(array(attribute(self.module, self._nodes[site])))
+
     def at(self, site: Site) -> Suffix:
         """Open the rest of the network from a site on."""
         return TorchSuffix(self, site, self._nodes[site])

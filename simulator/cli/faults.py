@@ -5,7 +5,7 @@ r"""Put faults into weights and activations of the artifacts that really run.
   simulate faults --campaign weights-transient --train pillow_fp32 --deploy ort_int8
   simulate faults replay RUN --fault 17
 
-A campaign is a YAML file (docs/faults.md). Every fault is a row of faults.parquet in the run folder.
+A campaign is a YAML file (docs/faults.md). Each fault is a row of faults.parquet in the run folder.
 A gate rule on SDC or DUE holds the upper end of the 95 % interval against the limit.
 """
 

@@ -136,9 +136,8 @@ class _Figures:
         stack, clean = found.stack, self._metrics(lambda at, row: found.clean[at])
         late = self._task.late
         due = self._due
-        faulty = self._metrics(
-            lambda at, row: late(found.clean[at]) if due[row] else self._answers[row]
-        )
+        answers = self._answers
+        faulty = self._metrics(lambda at, row: late(found.clean[at]) if due[row] else answers[row])
         return FaultStack(
             profile=stack.profile.name,
             overrides=list(stack.profile.overrides),
@@ -165,10 +164,12 @@ class _Figures:
 
     @property
     def _answers(self) -> list[Record]:
-        return self._rows.select([field.name for field in self._task.columns]).to_pylist()
+        names = [field.name for field in self._task.columns]
+        found: list[Record] = self._rows.select(names).to_pylist()
+        return found
 
     def _array(self, name: str) -> NDArray[np.int64]:
-        return self._rows[name].to_numpy().astype(np.int64)
+        return np.asarray(self._rows[name].to_numpy(), np.int64)
 
     def _mask(self, name: str) -> Mask:
         return np.array(pc.fill_null(self._rows[name], False))

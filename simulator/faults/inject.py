@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array, Runtime, Stage
-from simulator.contract.injection import BitFault, Faulty, Injector, Suffix, Target, Trace
+from simulator.contract.injection import BitFault, Injector, Suffix, Target, Trace
 from simulator.contract.recipe import Boundary, Context
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
 from simulator.faults.draw import Drawn
+from simulator.faults.verdict import Golden, Row, Sample, Verdicts, equal
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
-from simulator.tasks.impact import Decoded, Impact, decoded
 from simulator.tasks.task import Task
 
 BLOCK = 16
@@ -29,8 +29,6 @@ JOBS = 1000
 """Inferences that are lost at most when the process is killed."""
 TRIES = 5
 """How many of a layer's largest weights the canary flips before it gives up."""
-NOTHING = Decoded(None)
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +47,12 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Golden:
-    """An inference without faults, and what tells of its answer.
+class _Ready:
+    """A sample on the way: what inferences with faults start from and are compared with."""
 
-    Attributes:
-        run: its outputs.
-        finite: whether there is no NaN between its layers, so that one is the fault's.
-        prediction: the answer.
-        impact: judges answers with faults.
-        row: of an inference whose outputs are equal to its own.
-    """
-
-    run: Faulty
-    finite: bool
-    prediction: Any
-    impact: Impact
-    row: Row
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sample:
-    """A sample on the way: what faulty inferences start from and are compared with."""
-
+    sample: Sample
     trace: Trace
-    context: Context
-    placement: Any
-    truth: Any
-    golden: _Golden
+    golden: Golden
 
 
 def injector_of(stack: Stack) -> Injector:
@@ -109,13 +86,12 @@ class Injection:
     def __init__(
         self, stack: Stack, injector: Injector, task: Task, executor: Executor, workers: int
     ) -> None:
-        self.stack, self.injector, self.task = stack, injector, task
-        self._options = task.Impact.Options()
+        self.stack, self.injector = stack, injector
         self._executor, self._workers = executor, workers
         infer, answer = stack.chain.recipes[-2:]
         assert isinstance(infer, Infer)
         assert isinstance(answer, Answer)
-        self._infer, self._answer = infer, answer
+        self._infer, self._verdicts = infer, Verdicts(task, infer, answer)
         self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
         whole = next(
             (site for site in injector.sites if site.target is Target.INPUT), injector.sites[0]
@@ -165,7 +141,7 @@ class Injection:
         Raises:
             ModelError: the runtime cannot run the network.
         """
-        ready: dict[int, _Sample | str] = {at: self._ready(items[at]) for at in work.samples}
+        ready: dict[int, _Ready | str] = {at: self._ready(items[at]) for at in work.samples}
         by_site: dict[int, list[tuple[Drawn, int]]] = defaultdict(list)
         for job in work.jobs:
             by_site[job[0].site].append(job)
@@ -186,7 +162,7 @@ class Injection:
         Raises:
             Unsupported: a layer's weights are copied where no flip reaches them.
         """
-        ready = [one for item in items[:3] if isinstance(one := self._ready(item), _Sample)]
+        ready = [one for item in items[:3] if isinstance(one := self._ready(item), _Ready)]
         if not ready:
             return
         for index in sites:
@@ -213,68 +189,49 @@ class Injection:
             return {next(iter(named.values())): value}
         return {named[name]: value[name] for name in named}
 
-    def _ready(self, item: Item) -> _Sample | str:
+    def _ready(self, item: Item) -> _Ready | str:
         """Trace a sample; or why it is skipped."""
         try:
             context = self._executor.context(item)
-            truth = self.task.opened(context.truth, context.source)
-            placement = self._answer.placing(context.source)
+            sample = self._verdicts.sample(context)
             trace = self.injector.trace(self._feeds(self._value(context)))
-            run = self._whole.run(trace)
-            golden = self._answered(run, context, placement, truth)
-            return _Sample(trace, context, placement, truth, golden)
+            return _Ready(sample, trace, self._verdicts.golden(self._whole.run(trace), sample))
         except SampleError as error:
             return str(error)
-        except (ModelError, UserError):
+        except UserError:
             raise
         except Exception as error:  # a runtime may raise anything
             raise ModelError(f"{self.stack.side}: {one_line(error)}") from error
-
-    def _answered(self, run: Faulty, context: Context, placement: Any, truth: Any) -> _Golden:
-        """Decode an inference without faults.
-
-        Raises:
-            SampleError: the model gave NaN without any fault.
-        """
-        task, source = self.task, context.source
-        answer = task.decode(self._named(run), self._answer.settings, placement)
-        size = (source.height, source.width) if hasattr(source, "height") else None
-        impact = task.Impact(task, self._options, answer, truth, size)
-        row = self._told(answer, answer, truth) | impact.row(Decoded(answer))
-        return _Golden(run, run.finite, answer, impact, row)
 
     def _at(
         self,
         index: int,
         jobs: Sequence[tuple[Drawn, int]],
         items: Sequence[Item],
-        ready: Mapping[int, _Sample | str],
+        ready: Mapping[int, _Ready | str],
     ) -> list[Row]:
         """All inferences with a fault at one site."""
         rows: list[Row] = []
-        goldens: dict[int, _Golden] = {}
+        goldens: dict[int, Golden] = {}
         with self.injector.at(self.injector.sites[index]) as rest:
             for drawn, at in jobs:
-                sample = ready[at]
-                row = self._fault(drawn, at, items[at].name)
-                if isinstance(sample, str):
-                    rows.append(row | {"skipped": sample})
+                row, one = self._fault(drawn, at, items[at].name), ready[at]
+                if isinstance(one, str):
+                    rows.append(row | {"skipped": one})
                     continue
                 if at not in goldens:
-                    goldens[at] = self._golden(index, rest, sample)
-                faulty = rest.run(sample.trace, drawn.faults)
-                rows.append(row | self._judged(sample, goldens[at], faulty))
+                    goldens[at] = self._golden(index, rest, one)
+                faulty = rest.run(one.trace, drawn.faults)
+                rows.append(row | self._verdicts.row(one.sample, goldens[at], faulty))
         return rows
 
-    def _golden(self, index: int, rest: Suffix, sample: _Sample) -> _Golden:
+    def _golden(self, index: int, rest: Suffix, one: _Ready) -> Golden:
         """The inference without faults by the same code; the whole network's if bits are equal."""
         if self._exact.get(index):
-            return sample.golden
-        own = rest.run(sample.trace)
-        self._exact[index] = _equal(own.outputs, sample.golden.run.outputs)
-        if self._exact[index]:
-            return sample.golden
-        return self._answered(own, sample.context, sample.placement, sample.truth)
+            return one.golden
+        own = rest.run(one.trace)
+        self._exact[index] = equal(own.outputs, one.golden.run.outputs)
+        return one.golden if self._exact[index] else self._verdicts.golden(own, one.sample)
 
     def _fault(self, drawn: Drawn, at: int, name: str) -> Row:
         site = self.injector.sites[drawn.site]
@@ -286,32 +243,7 @@ class Injection:
             "kind": str(drawn.faults[0].kind),
         }  # fmt: skip
 
-    def _judged(self, sample: _Sample, golden: _Golden, faulty: Faulty) -> Row:
-        """The verdict of one inference: what it changed in the answer."""
-        before, after = (list(values) for values in zip(*faulty.changes, strict=True))
-        row: Row = {"before": before, "after": after}
-        finite = faulty.finite or not golden.finite
-        if finite and _equal(golden.run.outputs, faulty.outputs):
-            return row | golden.row | {"same_outputs": True}
-        outputs, settings = self._named(faulty), self._answer.settings
-        found = decoded(self.task, outputs, settings, sample.placement) if finite else NOTHING
-        told = {}
-        if found.due is None and finite:
-            told = self._told(golden.prediction, found.prediction, sample.truth)
-        return row | told | golden.impact.row(found, finite) | {"same_outputs": False}
 
-    def _told(self, golden: Any, prediction: Any, truth: Any) -> Row:
-        """The columns of an answer, as those of every run."""
-        return self.task.record(prediction, truth) | self.task.change(golden, prediction, truth)
-
-    def _named(self, run: Faulty) -> dict[str, Array]:
-        return {name: run.outputs[own] for name, own in self._infer.outputs.items()}
-
-
-def _changes(rest: Suffix, fault: BitFault, sample: _Sample) -> bool:
+def _changes(rest: Suffix, fault: BitFault, sample: _Ready) -> bool:
     golden, faulty = rest.run(sample.trace), rest.run(sample.trace, (fault,))
-    return faulty.finite != golden.finite or not _equal(golden.outputs, faulty.outputs)
-
-
-def _equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
-    return all(array.tobytes() == other[name].tobytes() for name, array in one.items())
+    return faulty.finite != golden.finite or not equal(golden.outputs, faulty.outputs)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import load_stacks, pair_for
-from simulator.experiments.job import Job
+from simulator.experiments.job import Job, Options
 from simulator.experiments.session import Variant
 from simulator.faults.campaign import load_campaign
 from simulator.faults.draw import Population
@@ -59,8 +59,8 @@ def replay(folder: Path, number: int) -> list[Replayed]:
     asked = manifest["request"]["arguments"]
     campaign = load_campaign(asked["campaign"], asked["number"])
     sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
-    options = {name: asked[name] for name in ("data", "limit", "seed")}
-    with Job("faults", asked["model"], options).session() as session:
+    given = Options(data=asked["data"], limit=asked["limit"], seed=asked["seed"])
+    with Job("faults", asked["model"], given).session() as session:
         names = records.filter(pc.is_null(records["skipped"]))["sample"].unique().to_pylist()
         by_name = {item.name: item for item in session.dataset.items}
         items = [by_name[name] for name in names]

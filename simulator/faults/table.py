@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.errors import RunError, one_line
-from simulator.faults.inject import Row
+from simulator.faults.verdict import Row
 from simulator.results.layout import ROUNDS
 from simulator.results.parts import AGAIN, read_part
 from simulator.results.read import read_table

@@ -136,10 +136,7 @@ def rest(
     return remade(
         model,
         [*casts, *found.nodes, *taps],
-        [
-            helper.make_tensor_value_info(*value)
-            for value in [(first, FED.get(kind, kind), shape), *crossing]
-        ],
+        [helper.make_tensor_value_info(*value) for value in inputs],
         [helper.make_empty_tensor_value_info(name) for name in names],
         [tensor for tensor in model.graph.initializer if tensor.name in used],
     )

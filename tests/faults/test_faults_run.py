@@ -1,0 +1,231 @@
+"""``simulate faults``: every row against a fault put into the file by hand, and what is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pyarrow.parquet as pq
+import pytest
+import tiny
+import yaml
+from onnx import helper, numpy_helper
+from PIL import Image
+
+from simulator import cli, faults
+from simulator.errors import UserError
+
+OPTIONS = {"profiles": ["pillow_fp32"], "overrides": [
+    "deploy.runtime.graph_optimization_level=disable_all"
+]}  # fmt: skip
+
+
+def network():
+    """Two convolutions whose weights are far from symmetric, and a product."""
+    rng = np.random.default_rng(3)
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], name="first", strides=[4, 4]),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2", "b2"], ["c2"], name="second"),
+        helper.make_node("GlobalAveragePool", ["c2"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["y"], name="third"),
+    ]
+    shapes = {"w1": (6, 3, 4, 4), "b1": (6,), "w2": (5, 6, 1, 1), "b2": (5,), "w3": (5, 3)}
+    shapes |= {"b3": (3,)}
+    held = {name: rng.normal(0, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
+    return tiny.model(nodes, constants=held)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    tiny.card(folder, network())
+    tiny.data(folder / "data", 3)
+    return folder
+
+
+def document(folder, **fields):
+    spec = {"schema": 1, "name": "mine", "summary": "", "targets": ["weights"], "faults": 60}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(spec | fields))
+    return str(folder / "mine.yaml")
+
+
+def tensor(image):
+    """The input as the card says: squashed by Pillow's bicubic."""
+    small = np.array(Image.open(image).convert("RGB").resize((32, 32), Image.Resampling.BICUBIC))
+    return ((small.astype(np.float32) - 127) / 64).transpose(2, 0, 1)[None]
+
+
+def answer(model, values):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return session.run(None, {"x": values})[0]
+
+
+def test_every_row_is_that_of_a_file_changed_by_hand(place, tmp_path):
+    """Bits of weights and biases changed in the ONNX file with NumPy, run by ONNX Runtime."""
+    result = faults(
+        document(tmp_path, targets=["weights", "biases"]), **OPTIONS,
+        model=place / "card.yaml", data=place / "data", out=tmp_path / "run", workers=2,
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
+    model = onnx.load(str(place / "model.onnx"))
+    names = {("first", "weights"): "w1", ("first", "biases"): "b1", ("second", "weights"): "w2"}
+    names |= {("second", "biases"): "b2", ("third", "weights"): "w3", ("third", "biases"): "b3"}
+    assert len(rows) == 60
+    assert len({row["layer"] for row in rows}) == 3
+    for row in rows:
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        held = next(
+            one for one in copy.graph.initializer
+            if one.name == names[row["layer"], row["target"]]
+        )  # fmt: skip
+        values = numpy_helper.to_array(held).copy()
+        values.reshape(-1).view(np.uint32)[row["index"][0]] ^= np.uint32(1) << row["bit"][0]
+        held.CopyFrom(numpy_helper.from_array(values, held.name))
+        given = tensor(place / "data" / row["sample"])
+        golden, found = answer(model, given), answer(copy, given)
+        if np.isfinite(found).all():
+            assert (row["sdc"], row["due"]) == (bool(golden.argmax() != found.argmax()), False)
+            assert row["prediction"] == found.argmax()
+            assert row["same_outputs"] == (golden.tobytes() == found.tobytes())
+        else:
+            assert (row["sdc"], row["due"]) == (False, True)
+        assert row["before"][0] == float(numpy_helper.to_array(
+            next(one for one in model.graph.initializer if one.name == held.name)
+        ).reshape(-1)[row["index"][0]])  # fmt: skip
+    stack = result.summary.stacks["deploy"]
+    assert stack.sdc.count == sum(row["sdc"] for row in rows)
+    assert stack.due.count == sum(row["due"] for row in rows)
+    assert stack.masked.count == 60 - stack.sdc.count - stack.due.count
+
+
+def test_killed_and_continued_gives_equal_rows(place, tmp_path):
+    code = """
+import os, signal, sys
+from simulator.faults import table
+add, done = table.FaultTable.add, 0
+def once(self, *given):
+    global done
+    add(self, *given)
+    done += 1
+    if done == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+table.FaultTable.add = once
+from simulator import faults
+faults(sys.argv[1], ["pillow_fp32"], model=sys.argv[2], data=sys.argv[3], out=sys.argv[4])
+"""
+    campaign = document(tmp_path, targets=["neurons"], faults=1500)
+    arguments = [campaign, place / "card.yaml", place / "data", tmp_path / "killed"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # A part has 1,000 inferences.
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=env, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "killed" / "rounds").glob("faults-*.parquet"))) == 2
+
+    assert cli.main(["resume", str(tmp_path / "killed")]) == 0
+    faults(
+        campaign, ["pillow_fp32"], model=place / "card.yaml", data=place / "data",
+        out=tmp_path / "whole",
+    )  # fmt: skip
+
+    tables = [pq.read_table(tmp_path / name / "faults.parquet") for name in ("killed", "whole")]
+    assert repr(tables[0].to_pylist()) == repr(tables[1].to_pylist())  # NaN too
+    assert tables[0].num_rows == 1500
+
+
+def test_permanent_faults_hit_every_sample(place, tmp_path):
+    result = faults(
+        document(tmp_path, lasts="permanent", kind="stuck_at_1", bits="exponent", faults=20),
+        **OPTIONS, model=place / "card.yaml", data=place / "data", out=tmp_path / "run",
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
+
+    assert len(rows) == 20 * 9
+    by = {}
+    for row in rows:
+        by.setdefault(row["fault"], set()).add((row["layer"], *row["index"], *row["bit"]))
+    assert all(len(places) == 1 for places in by.values())
+    assert result.summary.stacks["deploy"].sdc.of == 180
+    assert result.summary.stacks["deploy"].share_of_bits == 8 / 32
+
+
+def test_the_same_faults_in_two_stacks_are_compared(place, tmp_path, capsys):
+    assert cli.main([
+        "faults", "--campaign", document(tmp_path, faults=80), "--profile", "pillow_fp32",
+        "--profile", "opencv_fp32", "--model", str(place / "card.yaml"), "--data",
+        str(place / "data"), "--out", str(tmp_path / "run"), "--json",
+    ]) == 0  # fmt: skip
+    found = json.loads(capsys.readouterr().out)
+
+    assert found["stacks"]["opencv_fp32"]["same_faults"]
+    one = found["paired"]["opencv_fp32"]
+    assert one["both"] + one["only_first"] == found["stacks"]["pillow_fp32"]["SDC"]["count"]
+    assert one["both"] + one["only_this"] == found["stacks"]["opencv_fp32"]["SDC"]["count"]
+
+
+def test_one_fault_is_run_again(place, tmp_path, capsys):
+    faults(
+        document(tmp_path, faults=30), **OPTIONS, model=place / "card.yaml",
+        data=place / "data", out=tmp_path / "run",
+    )  # fmt: skip
+    row = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()[17]
+
+    assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "17"]) == 0
+    said = capsys.readouterr().out
+    assert "fault 17, deploy: equal" in said
+    assert f"layer: {row['layer']}" in said
+    assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "30"]) == 2
+    assert "has the faults 0 to 29" in capsys.readouterr().err
+
+
+def test_a_gate_holds_the_upper_end_against_the_limit(place, tmp_path):
+    """0 of 40 sign bits of nothing: 3 / 40 is inside the interval, so 1 % fails."""
+    result = faults(
+        document(tmp_path, bits=[0], faults=40), **OPTIONS, model=place / "card.yaml",
+        data=place / "data", out=tmp_path / "run",
+        fail_on=["SDC > 1%", "deploy.SDC > 20%", "deploy.SDC.rate > 0%"],
+    )  # fmt: skip
+    failed = [rule.failed for rule in result.summary.gate.rules]
+    values = [rule.value for rule in result.summary.gate.rules]
+
+    assert failed == [True, False, False]
+    assert values == pytest.approx([1 - 0.025 ** (1 / 40)] * 2 + [0])
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ("mnn_fp32", "deploy: no faults can be put into"),
+    ],
+)
+def test_other_runtimes_refuse(place, tmp_path, profile, message):
+    from simulator.errors import MissingLibrary
+
+    try:
+        with pytest.raises(UserError, match=message):
+            faults(
+                document(tmp_path), [profile], model=place / "card.yaml", data=place / "data",
+                out=tmp_path / "run",
+            )  # fmt: skip
+    except MissingLibrary as error:  # pragma: no cover
+        pytest.skip(str(error))
+
+
+def test_a_condition_of_its_own(place, tmp_path):
+    with pytest.raises(UserError, match="under: a campaign is a condition itself"):
+        faults(document(tmp_path), ["pillow_fp32"], model=place / "card.yaml", under="jpeg:40")
+
+
+def test_the_campaign_has_to_be_named(capsys):
+    assert cli.main(["faults", "--profile", "pillow_fp32"]) == 2
+    assert "--campaign: needed: a path, or neurons-permanent, neurons-" in capsys.readouterr().err
+    assert cli.main(["faults", "again"]) == 2
+    assert "simulate faults replay RUN --fault N expected" in capsys.readouterr().err

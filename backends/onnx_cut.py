@@ -11,8 +11,11 @@ import onnx
 from onnx import TensorProto, helper
 
 Shape = tuple[int, ...]
-FED = {TensorProto.INT4: TensorProto.INT8, TensorProto.UINT4: TensorProto.UINT8,
-       TensorProto.BFLOAT16: TensorProto.FLOAT}
+FED: dict[int, int] = {
+    TensorProto.INT4: TensorProto.INT8,
+    TensorProto.UINT4: TensorProto.UINT8,
+    TensorProto.BFLOAT16: TensorProto.FLOAT,
+}
 """Types that runtimes do not take from NumPy, and the wider ones that are fed instead."""
 FED_AS = {"int4": "int8", "uint4": "uint8", "bfloat16": "float32"}
 """The same by NumPy's names."""
@@ -127,12 +130,13 @@ def rest(
     if kind in FED:
         first = f"{found.start}/fed"
         casts = [helper.make_node("Cast", [first], [found.start], to=kind)]
-    values = [(first, FED.get(kind, kind), shape), *((name, *types[name]) for name in found.crossing)]
+    inputs = [(first, FED.get(kind, kind), shape)]
+    inputs += [(name, *types[name]) for name in found.crossing]
     names = [*found.outputs, *(name for tap in taps[-1:] for name in tap.output)]
     return remade(
         model,
         [*casts, *found.nodes, *taps],
-        [helper.make_tensor_value_info(*value) for value in values],
+        [helper.make_tensor_value_info(*value) for value in inputs],
         [helper.make_empty_tensor_value_info(name) for name in names],
         [tensor for tensor in model.graph.initializer if tensor.name in used],
     )

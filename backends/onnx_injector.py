@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import ClassVar
 
@@ -72,7 +73,7 @@ class CutInjector(Injector):
     def close(self) -> None:
         """Drop the graph and the runtime's model."""
         self.__dict__.pop("_whole", None)
-        self._tensors = {}
+        self._tensors.clear()
 
     def _open(self, artifact: Path) -> None:
         self._model = self._read()
@@ -88,7 +89,7 @@ class CutInjector(Injector):
         more = [name for name in self._kept if name not in self._ends]
         self._whole = self._runner(with_outputs(self._model, more))
         self._types = self._typed()
-        self._tensors = dict(self._sites(found))
+        self._tensors: dict[Site, str] = dict(self._sites(found))
         self.sites = tuple(self._tensors)
         self._watched = {
             name
@@ -104,13 +105,12 @@ class CutInjector(Injector):
         for value in self._model.graph.input:
             if value.name in self._inputs:
                 kind = value.type.tensor_type
-                shape = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
-                if None in shape:
+                if not all(d.HasField("dim_value") for d in kind.shape.dim):
                     raise Unsupported(
                         f"input {value.name!r} has free dimensions; faults need fixed sizes"
                     )
                 dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-                zeros[value.name] = np.zeros(shape, dtype)
+                zeros[value.name] = np.zeros([d.dim_value for d in kind.shape.dim], dtype)
         free = varying(self._model.graph)
         types: dict[str, tuple[int, Shape | None]] = {
             name: (
@@ -172,8 +172,10 @@ class CutSuffix(Suffix):
                 place = slice(one.index, one.index + 1)
                 values.reshape(-1)[place] = source.reshape(-1)[place]
         outputs = {name: {**own, **made}.get(name, trace[name]) for name in self._ends}
-        looked = [made.get(FINITE, 0.0), *(after for _, after in changes if self._looked)]
-        return Faulty(outputs, bool(np.isfinite(looked).all()), changes)
+        finite = bool(np.isfinite(made.get(FINITE, 0.0)))
+        if self._looked:
+            finite = finite and all(isfinite(after) for _, after in changes)
+        return Faulty(outputs, finite, changes)
 
     def close(self) -> None:
         """Drop the runtime's model and the copy of the tensor."""

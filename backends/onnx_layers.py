@@ -25,8 +25,12 @@ _OPERANDS: dict[str, tuple[tuple[int, ...], int | None]] = {
     "MatMulIntegerToFloat": ((1, 0), 6),
     "DynamicQuantizeMatMul": ((1,), 4),
     "QLinearMatMul": ((3, 0), None),
+    "MatMulNBits": ((), 5),
 }
-"""Where the weights of an operator may stand among its inputs, and where its bias does."""
+"""Where the weights of an operator may stand among its inputs, and where its bias does.
+
+The weights of MatMulNBits are not reached: ONNX Runtime also rounds activations to INT8, but only
+for weights that are constants."""
 _WAY = frozenset({
     "Cast", "DequantizeLinear", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose",
     "Unsqueeze",
@@ -88,9 +92,9 @@ def _operands(node: Any, makers: dict[str, Any], stored: set[str]) -> Iterator[t
     found = (_source(node.input[i], makers, stored) for i in weights if i < len(node.input))
     if tensor := next(filter(None, found), None):
         yield Target.WEIGHTS, tensor
-    if bias is not None and bias < len(node.input):
-        if tensor := _source(node.input[bias], makers, stored):
-            yield Target.BIASES, tensor
+    given = bias is not None and bias < len(node.input)
+    if given and (tensor := _source(node.input[bias], makers, stored)):
+        yield Target.BIASES, tensor
 
 
 def _source(name: str, makers: dict[str, Any], stored: set[str]) -> str | None:

@@ -61,7 +61,9 @@ def needed(graph: onnx.GraphProto, watched: Collection[str], types: Types) -> se
 
 def _shows(maker: Any, taker: Any, name: str, types: Types) -> bool:
     """Whether every NaN and Inf of a tensor shows in the output of a node that takes it."""
-    if taker.op_type == "MatMul" or (taker.op_type == "Gemm" and _attributes(taker).get("alpha", 1)):
+    if taker.op_type == "MatMul" or (
+        taker.op_type == "Gemm" and _attributes(taker).get("alpha", 1)
+    ):
         return name in taker.input[:2]
     if taker.op_type == "FusedConv" and not (maker is not None and _bounded(maker)):
         return False
@@ -80,7 +82,12 @@ def _covers(node: Any, types: Types) -> bool:
     """Whether a convolution reads every element of its input."""
     own = _attributes(node)
     sizes, weights, out = (types.get(n, (0, None))[1] for n in (*node.input[:2], node.output[0]))
-    if sizes is None or weights is None or out is None or own.get("auto_pad", b"NOTSET") != b"NOTSET":
+    if (
+        sizes is None
+        or weights is None
+        or out is None
+        or own.get("auto_pad", b"NOTSET") != b"NOTSET"
+    ):
         return False
     kernel, axes = weights[2:], len(sizes) - 2
     strides, pads = own.get("strides", [1] * axes), own.get("pads", [0] * 2 * axes)

@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -84,9 +85,11 @@ class Tracker:
 
 
 def nearby(blob: Mask, radius: float) -> Mask:
-    """Return the pixels whose center is at most *radius* from that of an occupied one."""
-    from scipy.ndimage import distance_transform_edt
+    """Return the pixels whose center is at most *radius* from that of an occupied one.
 
+    The distance along the row is known for every pixel; a circle is a row of some length for each
+    row that it has. That is several times faster than a distance transform of the whole image.
+    """
     found = np.zeros_like(blob)
     rows, columns = np.flatnonzero(blob.any(axis=1)), np.flatnonzero(blob.any(axis=0))
     if not rows.size:
@@ -96,8 +99,22 @@ def nearby(blob: Mask, radius: float) -> Mask:
         slice(max(int(rows[0]) - reach, 0), int(rows[-1]) + reach + 1),
         slice(max(int(columns[0]) - reach, 0), int(columns[-1]) + reach + 1),
     )
-    found[window] = distance_transform_edt(~blob[window]) <= radius
+    apart, part = _along_rows(blob[window], reach), found[window]
+    for up in range(min(reach, len(part) - 1) + 1):
+        within = apart <= int(math.sqrt(radius * radius - up * up))
+        part[up:] |= within[: len(part) - up]
+        part[: len(part) - up] |= within[up:]
     return found
+
+
+def _along_rows(blob: Mask, most: int) -> NDArray[np.uint16]:
+    """How far the nearest occupied pixel of its row is from each; *most* + 1 if farther."""
+    place = np.arange(blob.shape[1], dtype=np.int32)
+    far = np.int32(2**30)
+    before = np.maximum.accumulate(np.where(blob, place, -far), axis=1)
+    after = np.minimum.accumulate(np.where(blob, place, far)[:, ::-1], axis=1)[:, ::-1]
+    apart = np.minimum(place - before, after - place)
+    return np.minimum(apart, most + 1).astype(np.uint16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def test_interruptions_count_within_the_window():
     assert found[13] == 400
 
 
-@pytest.mark.parametrize("radius", [0.0, 1.0, 1.5, 4.9])
+@pytest.mark.parametrize("radius", [0.0, 1.0, 1.5, 4.9, 5.0, 60.0])
 def test_nearby_is_a_circle_around_each_pixel(radius):
     """Against the distances of all pairs of pixels."""
     rng = np.random.default_rng(int(radius * 10))

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from simulator.contract import Array
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError, NotFinite
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
 from simulator.tasks.specimen import Specimen
@@ -28,7 +28,7 @@ _TRIED: dict[Any, tuple[Any, ...]] = {bool: (False, True), int: (1, 2), float: (
 
 
 def nan_and_infinity_are_refused(subject: Specimen) -> str | None:
-    """An output of NaN or infinity is a SampleError; so is a single one, unless it is not read."""
+    """An output of NaN or infinity is NotFinite; so is a single one, unless it is not read."""
     whole, expected = [], plain(subject.answer())
     for at, name, array in _arrays(subject):
         if array.dtype.kind != "f":
@@ -37,12 +37,12 @@ def nan_and_infinity_are_refused(subject: Specimen) -> str | None:
         for value in (np.nan, np.inf, -np.inf):
             parts = subject.fresh()
             parts[at][name][...] = value
-            _refused(subject, parts, f"nothing but {value} in output {name!r}", SampleError)
+            _refused(subject, parts, f"nothing but {value} in output {name!r}", NotFinite)
             for place in sorted({0, array.size // 2, array.size - 1}):
                 parts = subject.fresh()
                 parts[at][name].flat[place] = value
                 what = f"{value} at {place} of {array.size} in output {name!r}"
-                _refused(subject, parts, what, SampleError, expected)
+                _refused(subject, parts, what, NotFinite, expected)
     return f"integers cannot be NaN: {', '.join(whole)}" if whole else None
 
 

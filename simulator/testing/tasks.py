@@ -11,7 +11,7 @@ from typing import Any
 from simulator.errors import UserError
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import TASKS, Task
-from simulator.testing import task_outputs, task_records, task_scores
+from simulator.testing import task_faults, task_outputs, task_records, task_scores
 from simulator.testing.prove import Mark
 from simulator.testing.subject import Failed, one_line
 
@@ -48,6 +48,7 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
     task_records.a_comparison_is_json,
     task_records.reports_get_their_words,
     task_records.changes_can_be_drawn,
+    task_faults.faults_have_a_verdict,
 )
 
 

@@ -12,12 +12,14 @@ from small_task import Parity, parity
 from task_subjects import detection, segmentation
 
 from simulator.contract import Panel
+from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.specimen import logits
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings
 from simulator.tasks.detection.task import Detection
+from simulator.tasks.impact import Impact
 from simulator.tasks.score import Score
 from simulator.tasks.segmentation.task import Segmentation
 from simulator.tasks.segmentation.view import SegmentationView
@@ -368,6 +370,32 @@ class Fickle(Segmentation):
         return False
 
 
+class Alarm(ClassificationImpact):
+    """Takes every fault for a silent one."""
+
+    def judge(self, faulty):
+        return {**super().judge(faulty), "sdc": True}
+
+
+class Alarmed(Classification):
+    """Judges faults without looking."""
+
+    Impact = Alarm
+
+
+class Vague(Impact):
+    """Has words where it declares a number."""
+
+    def judge(self, faulty):
+        return {"sdc": self.golden is not faulty, "severity": "bad"}
+
+
+class Wordy(Parity):
+    """Cannot say how severe a fault is."""
+
+    Impact = Vague
+
+
 FAULTS = {
     "the_perfect_scores_1": [segmentation(Modest)],
     "the_worthless_scores_0": [segmentation(Kind)],
@@ -396,4 +424,5 @@ FAULTS = {
     "a_comparison_is_json": [detection(Unwritable)],
     "reports_get_their_words": [logits(Terse), segmentation(Talkative)],
     "changes_can_be_drawn": [segmentation(Shapeless)],
+    "faults_have_a_verdict": [logits(Alarmed), parity(Wordy)],
 }

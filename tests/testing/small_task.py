@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError
+from simulator.tasks.finite import check_finite
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import CHANGES, Network, Task
 
@@ -23,8 +24,7 @@ class Parity(Task):
         if any(value.shape != (1, 1) or value.dtype.kind not in "fiu" for value in values):
             raise ModelError(f"parity expects an output (1, 1), got {values[0].shape}")
         scores = np.concatenate(values).ravel()
-        if not np.isfinite(scores).all():
-            raise SampleError("the model gave NaN or an infinity")
+        check_finite(scores)
         return int(scores.argmax())
 
     def record(self, prediction, truth):

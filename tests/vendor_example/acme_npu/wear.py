@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError, NotFinite
 from simulator.profile.section import Finite, Section
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import CHANGES, Network, Task
@@ -58,7 +58,7 @@ class Wear(Task):
             raise ModelError(f"{self.name} expects an output (1, 1), got {values.shape}")
         wear = float(values[0, 0])
         if not np.isfinite(wear):
-            raise SampleError("the model gave NaN or an infinity")
+            raise NotFinite("the model gave NaN or an infinity")
         return Graded(sum(wear >= limit for limit in self.output.limits), wear)
 
     def record(self, prediction: Graded, truth: int | None) -> dict[str, Any]:

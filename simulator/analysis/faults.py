@@ -1,0 +1,265 @@
+"""Rates of fault campaigns, as pure functions of what each fault did.
+
+A rate is of faults, one inference each. Its exact interval takes them as independent, which they
+are where each is drawn anew and every image has few. Several faults on one image, or several frames
+under one permanent fault, are not: use :func:`clustered` by image, or by fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from scipy import special
+
+from simulator.statistics.bootstrap import Effect, Floats, Resamples, effect, ratio
+from simulator.statistics.paired import bonett_price, clopper_pearson, mcnemar_midp
+
+RESAMPLES = 2000
+MOST = 10**12
+"""No campaign has more faults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something happened.
+
+    Attributes:
+        value: events by trials.
+        ci95: Clopper and Pearson's exact interval; its coverage is at least 95 %.
+        events: how often it happened.
+        trials: how often it could have.
+    """
+
+    value: float
+    ci95: tuple[float, float]
+    events: int
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a severity over events.
+
+    Attributes:
+        value: None where it is defined for no event.
+        ci95: of the bootstrap over clusters; None with fewer than two of them.
+        events: how many it is defined for.
+        undefined: how many it is not defined for, for example a share of what was found where
+            nothing was.
+    """
+
+    value: float | None
+    ci95: tuple[float, float] | None
+    events: int
+    undefined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The same faults on two stacks.
+
+    Attributes:
+        both: faults that did it on both stacks.
+        only_first: on the first one only.
+        only_second: on the second one only.
+        neither: on none.
+        delta: the second stack's rate less the first one's.
+        ci95: Bonett and Price's interval of it.
+        p: McNemar's mid-p value.
+    """
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    delta: float
+    ci95: tuple[float, float]
+    p: float
+
+
+def rate(events: int, trials: int) -> Rate:
+    """Return a rate with its exact interval.
+
+    Raises:
+        ValueError: there is no trial, or more events than trials.
+    """
+    return Rate(events / max(trials, 1), clopper_pearson(events, trials), events, trials)
+
+
+def rates_by(keys: Sequence[Hashable], happened: Sequence[bool]) -> dict[Hashable, Rate]:
+    """Return the rate of each key, for example of each bit or layer; keys in ascending order.
+
+    Args:
+        keys: one a fault.
+        happened: whether it did, one a fault.
+    """
+    groups = _groups(keys)
+    flags = np.asarray(happened, bool)
+    return {key: rate(int(flags[rows].sum()), len(rows)) for key, rows in groups.items()}
+
+
+def shares_by(keys: Sequence[Hashable], happened: Sequence[bool]) -> dict[Hashable, Rate]:
+    """Return which share of all events each key has; none where there is no event.
+
+    They depend on how many faults hit each key; see :func:`rates_by`.
+    """
+    flags = np.asarray(happened, bool)
+    total = int(flags.sum())
+    if not total:
+        return {}
+    return {key: rate(int(flags[rows].sum()), total) for key, rows in _groups(keys).items()}
+
+
+def further(events: int, trials: int, width: float, confidence: float = 0.95) -> int:
+    """Return after how many more faults an exact interval will be no wider than asked.
+
+    Args:
+        events: so far.
+        trials: so far, at least 1; the rate is taken to stay as it is.
+        width: from the lower to the upper end, above 0.
+        confidence: two-sided.
+
+    Returns:
+        0 where the interval is narrow enough.
+
+    Raises:
+        ValueError: an argument is outside its range.
+    """
+    clopper_pearson(events, trials, confidence)  # checks them
+    if not width > 0:
+        raise ValueError(f"width must be above 0; got {width}")
+    if _width(events, trials, trials, confidence) <= width:
+        return 0
+    wide, narrow = trials, 2 * trials
+    while _width(events, trials, narrow, confidence) > width and narrow < MOST:
+        wide, narrow = narrow, 2 * narrow
+    while narrow - wide > 1:
+        middle = (wide + narrow) // 2
+        if _width(events, trials, middle, confidence) > width:
+            wide = middle
+        else:
+            narrow = middle
+    return narrow - trials
+
+
+def clustered(
+    happened: Sequence[float], clusters: Sequence[Hashable], number: int = RESAMPLES, seed: int = 0
+) -> Effect:
+    """Return a rate or mean with a bootstrap interval over clusters.
+
+    Args:
+        happened: 0 or 1, or a number, one an inference.
+        clusters: what its inference depends on: the image for transient faults, the fault for
+            permanent ones.
+        number: of resamples.
+        seed: of the draws.
+    """
+    sums, sizes = _sums(np.asarray(happened, np.float64), clusters)
+    return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)))
+
+
+def paired(first: Sequence[bool], second: Sequence[bool]) -> Paired:
+    """Compare two stacks on the same faults; both sequences in one order.
+
+    Raises:
+        ValueError: there is no fault, or not as many of each.
+    """
+    one, two = np.asarray(first, bool), np.asarray(second, bool)
+    if one.shape != two.shape or not one.size:
+        raise ValueError(f"{one.size} faults on the first stack and {two.size} on the second")
+    lost, won = int((one & ~two).sum()), int((two & ~one).sum())
+    return Paired(
+        both=int((one & two).sum()),
+        only_first=lost,
+        only_second=won,
+        neither=int((~one & ~two).sum()),
+        delta=(won - lost) / one.size,
+        ci95=bonett_price(lost, won, one.size),
+        p=mcnemar_midp(lost, won),
+    )
+
+
+def mean(
+    values: Sequence[float | None],
+    clusters: Sequence[Hashable] | None = None,
+    number: int = RESAMPLES,
+    seed: int = 0,
+) -> Mean:
+    """Return the mean of the values that are not None; its interval is a bootstrap over clusters.
+
+    Args:
+        values: one an event.
+        clusters: see :func:`clustered`; each event by itself where None.
+        number: of resamples.
+        seed: of the draws.
+    """
+    rows = [at for at, value in enumerate(values) if value is not None]
+    known = np.array([values[at] for at in rows], np.float64)
+    undefined = len(values) - len(rows)
+    if not rows:
+        return Mean(None, None, 0, undefined)
+    keys = rows if clusters is None else [clusters[at] for at in rows]
+    found = clustered(known.tolist(), keys, number, seed)
+    interval = found.ci95 if len(set(keys)) > 1 and isfinite(found.ci95[0]) else None
+    return Mean(found.value, interval, len(rows), undefined)
+
+
+def means_by(
+    keys: Sequence[Hashable],
+    values: Sequence[float | None],
+    clusters: Sequence[Hashable] | None = None,
+    number: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[Hashable, Mean]:
+    """Return the mean of each key, for example of ``delta_fp`` by bit; see :func:`mean`."""
+    return {
+        key: mean(
+            [values[at] for at in rows],
+            None if clusters is None else [clusters[at] for at in rows],
+            number,
+            seed,
+        )
+        for key, rows in _groups(keys).items()
+    }
+
+
+def exceeding(severities: Sequence[float], levels: Sequence[float]) -> list[Rate]:
+    """Return the share of faults whose severity is above each level; for 0, above nothing."""
+    found = np.asarray(severities, np.float64)
+    return [rate(int((found > level).sum()), len(found)) for level in levels]
+
+
+def _width(events: int, trials: int, wanted: int, confidence: float) -> float:
+    """How wide the interval is after *wanted* trials at the same rate."""
+    tail, k = (1 - confidence) / 2, events / trials * wanted
+    low = float(special.betaincinv(k, wanted - k + 1, tail)) if events else 0.0
+    full = events == trials
+    return (1.0 if full else float(special.betaincinv(k + 1, wanted - k, 1 - tail))) - low
+
+
+def _groups(keys: Sequence[Hashable]) -> Mapping[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = {}
+    for at, key in enumerate(keys):
+        groups.setdefault(key, []).append(at)
+    return {key: groups[key] for key in sorted(groups, key=_order)}
+
+
+def _order(key: Hashable) -> tuple[bool, float, str]:
+    """Numbers by size, then everything else by name."""
+    number = isinstance(key, int | float)
+    return not number, float(key) if isinstance(key, int | float) else 0.0, str(key)
+
+
+def _sums(values: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
+    """The sum of the values of each cluster, and how many there are."""
+    if len(values) != len(clusters):
+        raise ValueError(f"{len(values)} values and {len(clusters)} clusters")
+    places: dict[Hashable, int] = {}
+    which = np.array([places.setdefault(one, len(places)) for one in clusters], np.intp)
+    sums, sizes = np.zeros((2, len(places)))
+    np.add.at(sums, which, values)
+    np.add.at(sizes, which, 1)
+    return sums, sizes

@@ -1,0 +1,175 @@
+"""Rates of a population that is sampled in parts, such as the bits of a number.
+
+A stratum is a part of the population with a known share. Faults in the exponent matter and those in
+the mantissa hardly ever do, so as many samples from each bit, or most from those that vary, tell
+more than samples from everywhere; every estimate then weighs the strata by their shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """One part of a population, and what was sampled from it.
+
+    Attributes:
+        share: of the population, above 0 and at most 1.
+        events: of the trials, how many had the event.
+        trials: samples from this part, at least 1.
+    """
+
+    share: float
+    events: int
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The rate of a population.
+
+    Attributes:
+        value: the sum of the strata's rates times their shares; unbiased.
+        low: the lower end of its interval.
+        high: the upper end.
+        variance: of the value; unbiased; None where a stratum has a single trial.
+    """
+
+    value: float
+    low: float
+    high: float
+    variance: float | None
+
+
+def stratified(
+    strata: Sequence[Stratum], assumed_free: float = 0.0, confidence: float = 0.95
+) -> Estimate:
+    """Estimate a rate from samples of each stratum.
+
+    The interval combines Clopper and Pearson's intervals of the strata by the distances of their
+    ends from the rates, as variances are combined (Zou and Donner). Strata without an event are
+    taken as one, with as many trials as if all were sampled as thinly as the one that was sampled
+    most thinly: the chance to see nothing in any of them is then never underrated. That is too
+    short below where many strata have an event or two; there it is Clopper and Pearson's for as
+    many trials from everywhere as would give the same variance (Korn and Graubard), if that is
+    lower. With one stratum it is Clopper and Pearson's interval itself.
+
+    Args:
+        strata: that together are the population.
+        assumed_free: the share of the population that is assumed to have no event, and was not
+            sampled; say so wherever the rate is shown.
+        confidence: two-sided, above 0 and below 1.
+
+    Raises:
+        ValueError: the shares do not sum to 1, or a stratum's numbers are impossible.
+
+    Source:
+        W. G. Cochran, Sampling Techniques, 1977, section 5.3 (value, variance); G. Y. Zou and
+        A. Donner, Stat. Med. 27 (2008) 1693-1702 (interval); E. L. Korn and B. I.
+        Graubard, Survey Methodology 24 (1998) 193-201; W. Hoeffding, Ann. Math. Stat. 27 (1956)
+        713-721 (equal rates are the worst case).
+    """
+    _check(strata, assumed_free, confidence)
+    value = sum(one.share * one.events / one.trials for one in strata)
+    parts = [(one.share, one.events, float(one.trials)) for one in strata if one.events]
+    silent = [one for one in strata if not one.events]
+    if silent:
+        share = sum(one.share for one in silent)
+        parts.append((share, 0, share * min(one.trials / one.share for one in silent)))
+    below = above = spread = 0.0
+    for share, events, trials in parts:
+        rate, (low, high) = events / trials, _exact(events, trials, confidence)
+        below += (share * (rate - low)) ** 2
+        above += (share * (high - rate)) ** 2
+        spread += share**2 * rate * (1 - rate) / trials
+    lower = value - math.sqrt(below)
+    if spread:
+        effective = value * (1 - value) / spread
+        lower = min(lower, _exact(value * effective, effective, confidence)[0])
+    upper = value + math.sqrt(above)
+    return Estimate(value, max(0.0, lower), min(1 - assumed_free, upper), _variance(strata))
+
+
+def allocate(trials: int, weights: Sequence[float], least: int = 2) -> list[int]:
+    """Divide trials among strata in proportion to weights, by largest remainders.
+
+    Equal weights give each stratum as many; its shares, as many as sampling everywhere would;
+    :func:`neyman`, what makes the variance least.
+
+    Args:
+        trials: how many there are.
+        weights: at least 0, one a stratum, with a sum above 0.
+        least: how many each gets at least.
+
+    Raises:
+        ValueError: there are too few trials for the strata, or a weight is impossible.
+    """
+    wanted = np.asarray(weights, np.float64)
+    if not wanted.size or not np.isfinite(wanted).all() or wanted.min() < 0 or wanted.sum() == 0:
+        raise ValueError(f"weights must be at least 0, with a sum above 0; got {list(weights)}")
+    if trials < least * wanted.size:
+        raise ValueError(f"{trials} trials are too few for {wanted.size} strata with {least} each")
+    fixed = np.zeros(wanted.size, bool)
+    while True:  # those that would get less than the least get it, the others share the rest
+        left = trials - least * int(fixed.sum())
+        free = np.where(fixed, 0.0, wanted)
+        ideal = free / free.sum() * left if free.sum() else np.zeros_like(free)
+        short = ~fixed & (ideal < least)
+        if not short.any():
+            break
+        fixed |= short
+    given = np.where(fixed, least, np.floor(ideal)).astype(np.int64)
+    rest = np.where(fixed, -1.0, ideal - np.floor(ideal))
+    order = np.argsort(-rest, kind="stable")
+    given[order[: trials - int(given.sum())]] += 1
+    counts: list[int] = given.tolist()
+    return counts
+
+
+def neyman(pilots: Sequence[Stratum]) -> list[float]:
+    """Return the weights of Neyman's allocation: share times standard deviation.
+
+    Args:
+        pilots: a few samples of each stratum; rates are taken with half an event and half a
+            non-event more, so that no stratum is left out because of a small pilot.
+
+    Source:
+        J. Neyman, J. R. Stat. Soc. 97 (1934) 558-606.
+    """
+    rates = [(one.events + 0.5) / (one.trials + 1) for one in pilots]
+    return [one.share * math.sqrt(p * (1 - p)) for one, p in zip(pilots, rates, strict=True)]
+
+
+def _variance(strata: Sequence[Stratum]) -> float | None:
+    if any(one.trials < 2 for one in strata):
+        return None
+    rates = [one.events / one.trials for one in strata]
+    return sum(
+        one.share**2 * p * (1 - p) / (one.trials - 1) for one, p in zip(strata, rates, strict=True)
+    )
+
+
+def _exact(events: float, trials: float, confidence: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval, for numbers that need not be whole."""
+    tail, rest = (1 - confidence) / 2, trials - events
+    return (
+        0.0 if events == 0 else float(special.betaincinv(events, rest + 1, tail)),
+        1.0 if rest <= 0 else float(special.betaincinv(events + 1, rest, 1 - tail)),
+    )
+
+
+def _check(strata: Sequence[Stratum], assumed_free: float, confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be above 0 and below 1; got {confidence}")
+    for one in strata:
+        if not 0 < one.share <= 1 or one.trials < 1 or not 0 <= one.events <= one.trials:
+            raise ValueError(f"no such stratum is possible: {one}")
+    total = sum(one.share for one in strata) + assumed_free
+    if assumed_free < 0 or not math.isclose(total, 1, abs_tol=1e-9):
+        raise ValueError(f"the shares must sum to 1, got {total}")

@@ -51,6 +51,8 @@ class TorchRuntime(Runtime):
                 f"torch {torch.version} finds no CUDA device; use device: cpu, or install a CUDA "
                 "build of torch and a matching driver"
             )
+        from backends import pytorch_cut
+
         self._agree()
         torch.set_num_threads(self.options["threads"])
         if "use_tf32" in self.options:
@@ -69,7 +71,9 @@ class TorchRuntime(Runtime):
         self._cast = kind if casting == "whole" else None
         self._autocast = kind if casting == "autocast" else None
         self._format = getattr(torch, _FORMATS[self.options["memory_format"]])
-        self.module = program.module().to(device, memory_format=self._format)
+        self.module = program.module()
+        pytorch_cut.share(self.module)  # a cast would make a copy for each name
+        self.module = self.module.to(device, memory_format=self._format)
         if self._cast is not None:
             self.module = self.module.to(self._cast)
         if self.options["mode"] == "compile":

@@ -23,6 +23,19 @@ PRODUCTS = {
 """Convolutions and products, with the places of their weights and biases among the arguments."""
 
 
+def share(module: Any) -> None:
+    """Read a tensor that is stored under several names by one of them."""
+    first: dict[Any, Any] = {}
+    for node in list(module.graph.nodes):
+        if node.op == "get_attr" and isinstance(held := attribute(module, node), torch.Tensor):
+            place = (held.data_ptr(), held.shape, held.stride(), held.dtype)
+            known = first.setdefault(place, node)
+            if known is not node and held.numel():
+                node.replace_all_uses_with(known)
+                module.graph.erase_node(node)
+    module.recompile()
+
+
 def functional(module: Any) -> bool:
     """Replace operators that change a tensor in place by those that make a new one.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from simulator.contract.injection import Injector
-from simulator.data.folder import Item
+from simulator.analysis import faults
 from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
-from simulator.faults.draw import Population
+from simulator.faults.measured import Measured
+from simulator.faults.persistence import persistence
 from simulator.notices import merged
-from simulator.pipeline.stack import Stack
 from simulator.results.faults import (
     FaultEvent,
     FaultGroup,
@@ -27,37 +25,13 @@ from simulator.results.faults import (
     PairedFaults,
     Rate,
 )
-from simulator.statistics.bootstrap import Resamples, effect, ratio
-from simulator.statistics.paired import clopper_pearson, mcnemar_midp
+from simulator.tasks.impact import Due
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 Mask = NDArray[np.bool_]
 WORST = 20
 """How many of the worst corruptions a summary lists."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What a campaign did to one stack.
-
-    Attributes:
-        stack: the stack.
-        injector: what put faults into it.
-        population: what they were drawn from.
-        items: the samples.
-        clean: their records without faults.
-        rows: of the inferences with faults.
-        per_second: inferences; None where some were done by an earlier attempt.
-    """
-
-    stack: Stack
-    injector: Injector
-    population: Population
-    items: Sequence[Item]
-    clean: Sequence[Record]
-    rows: pa.Table
-    per_second: float | None
 
 
 def severities(task: Task) -> list[str]:
@@ -128,16 +102,17 @@ class _Figures:
         self._seed, self._resamples = session.seed, session.card.task.resamples
         self._rows = found.rows.filter(pc.is_null(found.rows["skipped"]))
         self._fault = self._array("fault")
-        self._stratum = self._array("stratum")
-        self._sdc, self._due = self._mask("sdc"), self._mask("due")
+        self._sdc = self._mask("sdc")
+        self._refused = np.array(pc.fill_null(pc.equal(self._rows["why"], Due.REFUSED), False))
+        self._due = self._mask("due") & ~self._refused
 
     def stack(self, same_faults: bool) -> FaultStack:
         found, every = self._found, np.ones(len(self._rows), bool)
         stack, clean = found.stack, self._metrics(lambda at, row: found.clean[at])
         late = self._task.late
-        due = self._due
+        lost = self._mask("due")
         answers = self._answers
-        faulty = self._metrics(lambda at, row: late(found.clean[at]) if due[row] else answers[row])
+        faulty = self._metrics(lambda at, row: late(found.clean[at]) if lost[row] else answers[row])
         return FaultStack(
             profile=stack.profile.name,
             overrides=list(stack.profile.overrides),
@@ -149,8 +124,9 @@ class _Figures:
             share_of_bits=found.population.bits / found.population.possible,
             same_faults=same_faults,
             SDC=self._rate(self._sdc, every),
-            DUE=self._rate(due, every),
-            masked=self._rate(~self._sdc & ~due, every),
+            DUE=self._rate(self._due, every),
+            refused=self._rate(self._refused, every),
+            masked=self._rate(~self._sdc & ~lost, every),
             further={name: self._rate(self._mask(name), every) for name in further(self._task)},
             severity=self._severity(every),
             by_bit=self._by_bit(),
@@ -159,6 +135,7 @@ class _Figures:
             clean=clean,
             faulty=faulty,
             worst=self._worst(),
+            persistence=persistence(found, self._task) if self._campaign.permanent else None,
             inferences_per_second=found.per_second,
         )
 
@@ -186,47 +163,32 @@ class _Figures:
     def _rate(self, hit: Mask, among: Mask) -> Rate:
         """A share of the inferences *among*.
 
-        The interval is exact where inferences are independent; of permanent faults it is of the
-        bootstrap over faults, and of strata that of the weighted mean.
+        Its interval is exact where inferences are independent, and of the bootstrap over faults
+        where each lasts for all samples.
         """
         of, count = int(among.sum()), int((hit & among).sum())
         if not of:
             return Rate(rate=None, ci95=[None, None], count=0, of=0)
-        if self._campaign.permanent:
-            return self._clustered(hit & among, among, count, of)
-        if self._campaign.spec.allocation == "equal":
-            return self._stratified(hit & among, among, count, of)
-        return Rate(rate=count / of, ci95=list(clopper_pearson(count, of)), count=count, of=of)
-
-    def _clustered(self, hit: Mask, among: Mask, count: int, of: int) -> Rate:
-        faults, where = np.unique(self._fault, return_inverse=True)
-        above = np.bincount(where, hit, len(faults)).astype(np.float64)
-        below = np.bincount(where, among, len(faults)).astype(np.float64)
-        above, below = above[below > 0], below[below > 0]
-        found = effect(Resamples(len(above), self._seed, self._resamples).of(ratio(above, below)))
-        if count in (0, of):  # the bootstrap cannot see what it has not seen
-            ends = list(clopper_pearson(len(above) if count else 0, len(above)))
-        else:
-            ends = list(found.ci95)
-        return Rate(rate=count / of, ci95=ends, count=count, of=of)
-
-    def _stratified(self, hit: Mask, among: Mask, count: int, of: int) -> Rate:
-        raise NotImplementedError
+        if self._campaign.permanent and 0 < count < of:
+            of_faults = self._fault[among].tolist()
+            found = faults.clustered(hit[among].tolist(), of_faults, self._resamples, self._seed)
+            return Rate(rate=count / of, ci95=list(found.ci95), count=count, of=of)
+        units = len(set(self._fault[among].tolist()))
+        ends = faults.rate(units if count else 0, units).ci95  # what was not seen is not excluded
+        if not self._campaign.permanent:
+            ends = faults.rate(count, of).ci95
+        return Rate(rate=count / of, ci95=list(ends), count=count, of=of)
 
     def _severity(self, among: Mask) -> dict[str, Mean]:
         """The mean of each severity over the silent corruptions *among*."""
         events = self._rows.filter(pa.array(self._sdc & among))
-        return {name: self._mean(events[name]) for name in severities(self._task)}
+        keys = events["fault" if self._campaign.permanent else "at"].to_pylist()
+        return {name: self._mean(events[name].to_pylist(), keys) for name in severities(self._task)}
 
-    def _mean(self, column: pa.ChunkedArray) -> Mean:
-        values = column.drop_null().to_numpy().astype(np.float64)
-        values = values[np.isfinite(values)]
-        if not len(values):
-            return Mean(value=None, ci95=[None, None], of=0)
-        draws = Resamples(len(values), self._seed, self._resamples)
-        found = effect(draws.of(ratio(values, np.ones(len(values)))))
-        ends = list(found.ci95) if len(values) > 1 else [None, None]
-        return Mean(value=found.value, ci95=ends, of=len(values))
+    def _mean(self, values: Sequence[float | None], keys: Sequence[int]) -> Mean:
+        known = [one if one is not None and np.isfinite(one) else None for one in values]
+        found = faults.mean(known, keys, self._resamples, self._seed)
+        return Mean(value=found.value, ci95=list(found.ci95 or (None, None)), of=found.events)
 
     def _by_bit(self) -> dict[str, FaultGroup]:
         if self._campaign.spec.at_once > 1:
@@ -273,14 +235,15 @@ def _finite(value: float | None) -> float | None:
 def _paired(first: Measured, other: Measured) -> PairedFaults:
     """Compare the silent corruptions of the same faults in two stacks."""
     ours, theirs = (_by_inference(one.rows) for one in (first, other))
-    both = [(ours[key], theirs[key]) for key in ours.keys() & theirs.keys()]
-    only_first = sum(one and not two for one, two in both)
-    only_this = sum(two and not one for one, two in both)
+    both = [key for key in ours if key in theirs]
+    found = faults.paired([ours[key] for key in both], [theirs[key] for key in both])
     return PairedFaults(
-        only_first=only_first,
-        only_this=only_this,
-        both=sum(one and two for one, two in both),
-        p=mcnemar_midp(only_first, only_this),
+        only_first=found.only_first,
+        only_this=found.only_second,
+        both=found.both,
+        delta=found.delta,
+        ci95=list(found.ci95),
+        p=found.p,
     )
 
 

@@ -16,7 +16,7 @@ from simulator.contract.recipe import Boundary, Context
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
 from simulator.faults.draw import Drawn
-from simulator.faults.verdict import Golden, Row, Sample, Verdicts, equal
+from simulator.faults.verdict import Golden, Row, Sample, Verdicts, equal, size_of
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
@@ -126,6 +126,10 @@ class Injection:
                 these = tuple(jobs[start : start + JOBS])
                 wanted = tuple(sorted({sample for _, sample in these}))
                 yield Work(f"{size:02}-{block:06}-{part:05}", wanted, these)
+
+    def size(self, item: Item) -> tuple[int, int] | None:
+        """Return the rows and columns of a sample; None where it is no image."""
+        return size_of(self._executor.context(item).source)
 
     def _block(self, first: Item, memory: int) -> int:
         try:

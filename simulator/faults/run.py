@@ -25,8 +25,9 @@ from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
 from simulator.faults.campaign import Campaign, load_campaign
 from simulator.faults.draw import Population
-from simulator.faults.figures import Measured, summarized, vocabulary
+from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import Injection, injector_of
+from simulator.faults.measured import Measured
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Chosen, Stack
@@ -162,7 +163,8 @@ class _Faults:
                 session.show.advance(ran, total)
             rows = table.read(at, [work.name for work in works])
         rate = new / (time.perf_counter() - started) if new == total else None
-        return Measured(stack, injector, population, items, clean, rows, rate)
+        sizes = [injection.size(item) for item in items]
+        return Measured(stack, injector, population, items, clean, sizes, rows, rate)
 
     @staticmethod
     def _stored(injector: Injector, population: Population) -> list[int]:

@@ -46,8 +46,14 @@ def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
         ("NaN or Inf (DUE)", [rate(one.due) for one in stacks]),
         ("masked", [rate(one.masked) for one in stacks]),
     ]
-    found += [(name, [rate(one.further[name]) for one in stacks]) for name in stacks[0].further]
-    found += [(name, [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity]
+    if any(one.refused.count for one in stacks):
+        found.append(("outputs refused", [rate(one.refused) for one in stacks]))
+    found += [
+        (_words(name), [rate(one.further[name]) for one in stacks]) for name in stacks[0].further
+    ]
+    found += [
+        (_words(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
+    ]
     for metric in stacks[0].clean:
         cells = [f"{share(one.clean[metric])} > {share(one.faulty[metric])}" for one in stacks]
         found.append((f"{metric}, clean > faulty", cells))
@@ -110,6 +116,10 @@ def _groups(
         console.print(f"{len(ordered) - most} further: in the report.", highlight=False)
 
 
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def _pair(group: FaultGroup | None) -> str:
     if group is None:
         return "–"
@@ -120,7 +130,7 @@ def _events(side: str, events: Sequence[FaultEvent], console: Console) -> None:
     if not events:
         return
     table = _table(f"{side}: the worst silent corruptions")
-    for name in ("fault", "sample", "layer", "bit", "value", *events[0].severity):
+    for name in ("fault", "sample", "layer", "bit", "value", *map(_words, events[0].severity)):
         table.add_column(escape(name), overflow="fold")
     for one in events:
         values = ", ".join(
@@ -145,7 +155,7 @@ def notes(summary: FaultsSummary, console: Console) -> None:
         console.print(escape(f"{side}: {one.method}. DUE: {one.tap}."), highlight=False)
     for side, paired in summary.paired.items():
         first = next(iter(summary.stacks))
-        chance = "" if paired.p is None else f" (McNemar's mid-p {paired.p:.3g})"
+        chance = f" (McNemar's mid-p {paired.p:.3g})"
         told = (
             f"Of the same faults {paired.only_first} corrupt {first} alone, {paired.only_this} "
             f"{side} alone, {paired.both} both{chance}."

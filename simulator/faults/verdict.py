@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.contract import Array
+from simulator.contract import Array, Encoded
 from simulator.contract.injection import Faulty
 from simulator.contract.recipe import Context
 from simulator.pipeline.inference import Answer, Infer
@@ -80,8 +80,7 @@ class Verdicts:
         """
         task, source = self._task, sample.context.source
         answer = task.decode(self._named(run), self._settings, sample.placement)
-        size = (source.height, source.width) if hasattr(source, "height") else None
-        impact = task.Impact(task, self._options, answer, sample.truth, size)
+        impact = task.Impact(task, self._options, answer, sample.truth, size_of(source))
         row = self._told(answer, answer, sample.truth) | impact.row(Decoded(answer))
         return Golden(run, answer, impact, row)
 
@@ -108,6 +107,11 @@ class Verdicts:
 
     def _named(self, run: Faulty) -> dict[str, Array]:
         return {name: run.outputs[own] for name, own in self._names.items()}
+
+
+def size_of(source: Any) -> tuple[int, int] | None:
+    """Return the rows and columns of an image; None of anything else."""
+    return (source.height, source.width) if isinstance(source, Encoded) else None
 
 
 def equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:

@@ -15,7 +15,7 @@ class Rate(Typed):
 
     rate: float | None = Field(description="None: nothing was run")
     ci95: Interval = Field(
-        description="Clopper-Pearson; of strata and of permanent faults see docs/faults.md"
+        description="Clopper-Pearson; of permanent faults the bootstrap over faults"
     )
     count: int
     of: int
@@ -57,6 +57,31 @@ class FaultEvent(Typed):
     severity: dict[str, float | None]
 
 
+class PersistentGroup(Typed):
+    """Which faults leave something that stays."""
+
+    false: Rate = Field(description="falsely occupied")
+    missed: Rate = Field(description="of what was there without the fault, now free")
+
+
+class Persistence(Typed):
+    """What permanent faults leave over the frames of a video."""
+
+    frames: int
+    window: int = Field(description="N: how many frames count")
+    least: int = Field(description="M: in how many of them a pixel, or one nearby, is occupied")
+    radius: float = Field(description="R: how far away a pixel is nearby")
+    levels: list[float] = Field(description="of the mean area over the frames where it persists")
+    false: list[Rate] = Field(description="share of faults above each level")
+    missed: list[Rate]
+    by_bit: dict[str, PersistentGroup] = Field(description="above the level 0")
+    false_area: Mean = Field(description="of the faults that leave something")
+    missed_area: Mean
+    worst: int | None = Field(description="the fault with the largest area; None: there is none")
+    worst_false: list[float] = Field(description="its area in each frame")
+    worst_missed: list[float | None]
+
+
 class FaultStack(Running):
     """One stack with faults in it."""
 
@@ -68,6 +93,7 @@ class FaultStack(Running):
     same_faults: bool = Field(description="whether they are those of the first stack")
     sdc: Rate = Field(alias="SDC", description="silent data corruption")
     due: Rate = Field(alias="DUE", description="NaN or Inf: detectable, uncorrectable")
+    refused: Rate = Field(description="finite outputs that are not what the model card promises")
     masked: Rate
     further: Annotated[dict[str, Rate], Keys("fault rate")] = Field(
         description="the task's other readings of a corruption"
@@ -79,6 +105,7 @@ class FaultStack(Running):
     clean: Metrics = Field(description="without faults, on the inferences of the campaign")
     faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
     worst: list[FaultEvent]
+    persistence: Persistence | None = Field(description="None: not permanent, or not boxes")
     inferences_per_second: float | None
 
 
@@ -88,7 +115,9 @@ class PairedFaults(Typed):
     only_first: int = Field(description="corrupt the first stack's answer alone")
     only_this: int
     both: int
-    p: float | None = Field(description="McNemar's mid-p")
+    delta: float = Field(description="the rate of this stack less that of the first one")
+    ci95: Interval = Field(description="Bonett and Price's")
+    p: float = Field(description="McNemar's mid-p")
 
 
 class FaultsSummary(ModelSummary):

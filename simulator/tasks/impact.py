@@ -11,6 +11,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -112,6 +113,7 @@ class Impact:
 
     Attributes:
         columns: what :meth:`judge` returns, besides ``sdc``; None is allowed in each.
+        in_records: whether :meth:`blobs` can be said of what records hold; see :meth:`restored`.
         Options: what a campaign may choose.
 
     Args:
@@ -123,6 +125,7 @@ class Impact:
     """
 
     columns: ClassVar[tuple[pa.Field, ...]] = (pa.field("severity", pa.float64()),)
+    in_records: ClassVar[bool] = False
     Options: ClassVar[type[Section]] = Section
 
     def __init__(
@@ -142,6 +145,11 @@ class Impact:
     def blobs(self, faulty: Any) -> Blobs:
         """Return where the answer changed, for tasks whose answers are places in an image."""
         raise NotImplementedError(f"{self.task.name} does not say what is where")
+
+    @staticmethod
+    def restored(record: Mapping[str, Any]) -> Any:
+        """Return the prediction of a record, where :meth:`blobs` can be said of it."""
+        raise NotImplementedError("its records keep too little of an answer")
 
     @final
     def row(self, found: Decoded, finite: bool = True) -> dict[str, Any]:

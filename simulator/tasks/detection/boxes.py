@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,3 +66,12 @@ def iou(a: NDArray[np.float64], b: NDArray[np.float64], offset: float = 0) -> ND
         common, union, out=np.zeros_like(common), where=union > 0
     )
     return share
+
+
+def detections(record: Mapping[str, Any]) -> Detections:
+    """Read a record's detections back."""
+    return Detections(
+        np.array(record["boxes"], np.float64).reshape(-1, 4),
+        np.array(record["scores"], np.float64),
+        np.array(record["classes"], np.int64),
+    )

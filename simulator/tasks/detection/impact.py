@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from simulator.tasks.detection.assignment import (
     pairs,
     reference,
 )
-from simulator.tasks.detection.boxes import Detections, areas, iou
+from simulator.tasks.detection.boxes import Detections, areas, detections, iou
 from simulator.tasks.impact import Blobs, Impact
 
 COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
@@ -123,6 +124,11 @@ class DetectionImpact(Impact):
         inside a healthy one frees and occupies nothing.
         """
         return self._blobs(self._objects(faulty))
+
+    @staticmethod
+    def restored(record: Mapping[str, Any]) -> Detections:
+        """Return the boxes of a record."""
+        return detections(record)
 
     def _blobs(self, now: Objects) -> Blobs:
         before, after = self._occupied, occupied(now.boxes, self._size)

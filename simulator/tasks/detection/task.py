@@ -17,7 +17,7 @@ from simulator.data.truth import Boxes
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
-from simulator.tasks.detection.boxes import Detections, areas, xywh
+from simulator.tasks.detection.boxes import Detections, areas, detections, xywh
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.figures import DetectionFlips
@@ -201,12 +201,3 @@ class Detection(ImageTask):
     def _labels(self) -> tuple[str, ...]:
         assert self.network.labels is not None
         return self.network.labels.names
-
-
-def detections(record: Record) -> Detections:
-    """Read a record's detections back."""
-    return Detections(
-        np.array(record["boxes"], np.float64).reshape(-1, 4),
-        np.array(record["scores"], np.float64),
-        np.array(record["classes"], np.int64),
-    )

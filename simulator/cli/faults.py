@@ -35,6 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="which bits are hit: a path, or neurons-transient, weights-permanent, ...",
     )  # fmt: skip
     add("--faults", type=int, metavar="N", help="so many faults instead of the campaign's number")
+    add(
+        "--protect", choices=("clip", "min_max"),
+        help="also measure each stack with a range restriction: Clip, or Max and Min, after layers",
+    )  # fmt: skip
     common.stacks(parser)
     common.inputs(parser, under=False)
     common.output(parser)
@@ -64,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
             deploy=options.deploy,
             model=options.model,
             number=options.faults,
+            protect=options.protect,
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,

@@ -15,6 +15,7 @@ from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
 from simulator.faults.measured import Measured
 from simulator.faults.persistence import persistence
+from simulator.faults.protect import MARK
 from simulator.notices import merged
 from simulator.results.faults import (
     FaultEvent,
@@ -87,11 +88,19 @@ def summarized(
             for one in found
         },
         paired={
-            one.stack.side: _paired(first, one)
+            one.stack.side: _paired(before, one)
             for one in found[1:]
-            if one.population.alike(first.population)
+            for before in [_before(one, found)]
+            if one.population.alike(before.population)
         },
     )
+
+
+def _before(one: Measured, found: Sequence[Measured]) -> Measured:
+    """What a stack is compared with: itself without a range restriction, or the first one."""
+    plain = one.stack.side.removesuffix(MARK)
+    same = [other for other in found if other.stack.side == plain and other is not one]
+    return same[0] if same else found[0]
 
 
 class _Figures:
@@ -238,6 +247,7 @@ def _paired(first: Measured, other: Measured) -> PairedFaults:
     both = [key for key in ours if key in theirs]
     found = faults.paired([ours[key] for key in both], [theirs[key] for key in both])
     return PairedFaults(
+        than=first.stack.side,
         only_first=found.only_first,
         only_this=found.only_second,
         both=found.both,

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from simulator.errors import RunError, UserError
-from simulator.experiments.common import load_stacks, pair_for
+from simulator.experiments.common import load_stacks
 from simulator.experiments.job import Job, Options
-from simulator.experiments.session import Variant
 from simulator.faults.campaign import load_campaign
 from simulator.faults.draw import Population
 from simulator.faults.inject import Injection, Work, injector_of
+from simulator.faults.run import built
 from simulator.faults.table import read_faults
 from simulator.results.read import read_run
 
@@ -67,9 +67,9 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         stored = read_faults(folder, session.card.task)
         stored = stored.filter(pc.equal(stored["fault"], number)).to_pylist()
         found: list[Replayed] = []
-        for side, chosen in sides.items():
-            stack = session.stack(Variant(side, chosen, pair_for(sides, chosen)))
-            before = [row for row in stored if row["stack"] == side]
+        plain, guarded = built(session, sides, asked["protect"])
+        for stack in (*plain, *guarded):
+            before = [row for row in stored if row["stack"] == stack.side]
             with closing(injector_of(stack)) as injector:
                 drawn = Population(injector.sites, campaign).draw(number, session.seed, len(items))
                 work = Work(

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from simulator.analysis import gate
 from simulator.contract.injection import Injector, Target
 from simulator.data.folder import Item
-from simulator.errors import UserError
+from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
     load_stacks,
     manifest,
@@ -28,6 +28,7 @@ from simulator.faults.draw import Population
 from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import Injection, injector_of
 from simulator.faults.measured import Measured
+from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Chosen, Stack
@@ -44,6 +45,7 @@ def faults(
     deploy: str | None = None,
     model: str | Path | None = None,
     number: int | None = None,
+    protect: By | None = None,
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
@@ -59,6 +61,8 @@ def faults(
         deploy: likewise.
         model: a model card; the built-in model by default.
         number: of faults, instead of the campaign's.
+        protect: also measure each stack with a range restriction, ``clip`` or ``min_max``, see
+            :func:`simulator.model.range_restriction.restrict`.
         overrides: ``STACK.KEY=VALUE``.
         fail_on: gate rules, for example ``deploy.SDC > 1%``, which holds the upper end of the 95 %
             interval against the limit.
@@ -71,23 +75,39 @@ def faults(
     for name in ("under", "trial"):
         if options.get(name):
             raise UserError(f"{name}: a campaign is a condition itself")
+    if protect not in (None, *get_args(By)):
+        raise UserError(f"protect: {unknown('way', protect, get_args(By))}")
     loaded = load_campaign(campaign, number)
     sides = load_stacks(profiles, train, deploy, overrides)
     rules = [gate.parse(rule) for rule in fail_on]
     refuse_missing(sides.values())
     job = Job("faults", model, options)
     asked = {
-        "campaign": str(loaded.path.resolve()), "number": number,
+        "campaign": str(loaded.path.resolve()), "number": number, "protect": protect,
         "profiles": list(profiles), "train": train, "deploy": deploy,
         "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
     }  # fmt: skip
     with job.session() as session:
         folder = job.folder(loaded.spec.name, sides)
         job.refuse_taken(folder)
-        gate.check(rules, FaultsSummary, vocabulary(session.card.task, list(sides)))
-        own = _Faults(job, session, loaded, sides, overrides, options.get("memory"))
+        names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
+        gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
+        own = _Faults(job, session, loaded, sides, overrides, protect, options.get("memory"))
         summary = own.run(folder, job.request(**asked), rules, undecided)
     return Result(summary, folder)
+
+
+def built(
+    session: Session, sides: Mapping[str, Chosen], protect: By | None
+) -> tuple[list[Stack], list[Stack]]:
+    """Build the stacks of a campaign, and each with a range restriction if that is asked for."""
+    variants = [Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()]
+    stacks = session.stacks(variants)
+    if protect is None:
+        return stacks, []
+    session.show.say("finding the ranges of activations")
+    items = session.dataset.items
+    return stacks, [protected(session, one, items, protect) for one in stacks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +119,15 @@ class _Faults:
     campaign: Campaign
     sides: Mapping[str, Chosen]
     overrides: Sequence[str]
+    protect: By | None
     memory: int | None
 
     def run(
         self, folder: Path, request: dict[str, Any], rules: Sequence[gate.Rule], undecided: str
     ) -> FaultsSummary:
         session = self.session
-        variants = [
-            Variant(side, chosen, pair_for(self.sides, chosen))
-            for side, chosen in self.sides.items()
-        ]
-        stacks = session.stacks(variants)
+        plain, guarded = built(session, self.sides, self.protect)
+        stacks = [*plain, *guarded]
         start = manifest(stacks, session, self.overrides) | {"request": request}
         with ExitStack() as open_ones:
             injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
@@ -128,10 +146,25 @@ class _Faults:
                 session.show.say("computing the figures")
                 table.finish([one.rows for one in found])
                 summary = summarized(session, self.campaign, found, len(done) - len(items))
+                summary = self._compared(summary, plain, guarded, items)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
                 summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
                 run.finish(summary, took)
         return summary
+
+    def _compared(
+        self,
+        summary: FaultsSummary,
+        stacks: Sequence[Stack],
+        guarded: Sequence[Stack],
+        items: Sequence[Item],
+    ) -> FaultsSummary:
+        """Add what a range restriction costs in time."""
+        slower = {
+            two.side: slowdown(self.session, one, two, items)
+            for one, two in zip(stacks, guarded, strict=False)
+        }
+        return summary.model_copy(update={"slowdown": slower})
 
     def _stack(
         self,

@@ -153,12 +153,14 @@ def notes(summary: FaultsSummary, console: Console) -> None:
     """Print how faults were put in, and what the person should know."""
     for side, one in summary.stacks.items():
         console.print(escape(f"{side}: {one.method}. DUE: {one.tap}."), highlight=False)
+    for side, ratio in summary.slowdown.items():
+        told = f"{side}: an inference takes {ratio:.2f} of the time without the restriction."
+        console.print(escape(told), highlight=False)
     for side, paired in summary.paired.items():
-        first = next(iter(summary.stacks))
         chance = f" (McNemar's mid-p {paired.p:.3g})"
         told = (
-            f"Of the same faults {paired.only_first} corrupt {first} alone, {paired.only_this} "
-            f"{side} alone, {paired.both} both{chance}."
+            f"Of the same faults {paired.only_first} corrupt {paired.than} alone, "
+            f"{paired.only_this} {side} alone, {paired.both} both{chance}."
         )
         console.print(escape(told), highlight=False)
     for warning in summary.warnings:

@@ -21,7 +21,7 @@ def rates(run: Run) -> Section | None:
         return None
     table = [[name, *cells] for name, cells in rows(summary)]
     paired = [
-        f"Of the same faults {one.only_first} corrupt {next(iter(summary.stacks))} alone, "
+        f"Of the same faults {one.only_first} corrupt {one.than} alone, "
         f"{one.only_this} {side} alone, {one.both} both."
         for side, one in summary.paired.items()
     ]

@@ -112,7 +112,8 @@ class FaultStack(Running):
 class PairedFaults(Typed):
     """The same faults in another stack."""
 
-    only_first: int = Field(description="corrupt the first stack's answer alone")
+    than: str = Field(description="the other stack: the first one, or this without a restriction")
+    only_first: int = Field(description="corrupt that stack's answer alone")
     only_this: int
     both: int
     delta: float = Field(description="the rate of this stack less that of the first one")
@@ -131,4 +132,8 @@ class FaultsSummary(ModelSummary):
     at_once: int = Field(description="bits hit together")
     faults: int
     stacks: Annotated[dict[str, FaultStack], Keys("stack")]
+    slowdown: dict[str, float] = Field(
+        default_factory=dict,
+        description="time of an inference with a range restriction by that without",
+    )
     paired: Annotated[dict[str, PairedFaults], Keys("other stack")]

@@ -22,9 +22,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Reference(BaseModel):
-    """Published errors of a model that CE is relative to, and flip probabilities for FR.
+    """Published figures of a model: errors for CE, flip probabilities for FR, uT5D for T5D.
 
     ``clean`` and ``errors`` are fractions: 1 less the metric, the mean over all severities.
+    ``distances``, uT5D by sequence, may be left out: T5D is then not defined.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -34,6 +35,7 @@ class Reference(BaseModel):
     clean: Share
     errors: dict[str, Share] = {}
     flips: dict[str, Share] = {}
+    distances: dict[str, Annotated[float, Field(ge=0, le=15)]] = {}
 
 
 class SequenceSpec(BaseModel):
@@ -252,9 +254,11 @@ def _misfits(
     if spec.reference is None:
         return
     levels = [name for name in names if name not in spec.sequences]
+    frames, distances = list(spec.sequences), spec.reference.distances
     for key, word, wanted, given in (
         ("errors", "error", levels, spec.reference.errors),
-        ("flips", "flip probability", list(spec.sequences), spec.reference.flips),
+        ("flips", "flip probability", frames, spec.reference.flips),
+        ("distances", "distance", frames if distances else [], distances),
     ):
         if missing := [name for name in wanted if name not in given]:
             place = document.where(("reference", key))

@@ -153,9 +153,9 @@ def top5_distance(best: NDArray[np.int64], noise: bool, difficulty: int = 1) -> 
         (m,), whose mean is uT5D; T5D is uT5D by that of a reference.
 
     Source:
-        Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: for the places i = 1 to 5 and where the
-        class of each is found, s(i), the count of j from min(i, s(i)) + 1 to max(i, s(i)) with
-        1 <= j - 1 <= 5. That is the distance of i and min(s(i), 6).
+        Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: for the places i = 1 to 5 and
+        where the class of each is found, s(i), the count of j from min(i, s(i)) + 1 to
+        max(i, s(i)) with 1 <= j - 1 <= 5. That is the distance of i and min(s(i), 6).
     """
     before, after = _compared(best, noise, difficulty)
     last = best.shape[-1]

@@ -106,7 +106,9 @@ class SequenceRow(Typed):
     condition: str = Field(description="the condition of a frame, without the frame's number")
     frames: int
     noise: bool = Field(description="whether frames are compared with the first, not one before")
-    difficulty: int = Field(description="how many frames apart two compared frames are")
+    difficulty: int = Field(
+        description="how many frames apart two compared frames are; of noise, how strong it is"
+    )
 
 
 class StackSequences(Typed):

@@ -41,8 +41,9 @@ class Reference(BaseModel):
 class SequenceSpec(BaseModel):
     """A perturbation sequence, whose frames are conditions: ``CONDITION:0``, ``CONDITION:1``, ...
 
-    ``noise`` says that frames are independent draws, each compared with the first; else each is
-    compared with the one ``difficulty`` frames before.
+    ``noise`` says that frames are independent draws, each compared with the first; ``difficulty``
+    is then how strong it is, ``CONDITION:0,difficulty=2``. What moves is compared with the frame
+    ``difficulty`` frames before.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -199,19 +200,16 @@ def _sequences(
 ) -> Iterator[Frames]:
     for name, one in spec.sequences.items():
         frames: list[Under] = []
+        stronger = f",difficulty={one.difficulty}" if one.noise and one.difficulty > 1 else ""
         where = document.where(("sequences", name))
         try:
             for frame in range(one.frames):
-                frames.append(_placed(spec, f"{one.condition}:{frame}"))
+                frames.append(_placed(spec, f"{one.condition}:{frame}{stronger}"))
         except UserError as error:
-            problems.append(f"{where}: {name}: {one.condition}:{len(frames)}: {error}")
-        if one.difficulty >= one.frames:
+            text = f"{one.condition}:{len(frames)}{stronger}"
+            problems.append(f"{where}: {name}: {text}: {error}")
+        if one.difficulty >= one.frames and not one.noise:
             problems.append(f"{where}: {name}: difficulty: less than its {one.frames} frames")
-        if one.noise and one.difficulty > 1:
-            problems.append(
-                f"{where}: {name}: difficulty: it is for sequences that move; noise is compared "
-                "with the first frame"
-            )
         yield Frames(name, one, tuple(frames))
 
 

@@ -10,6 +10,7 @@ from simulator.report import cells
 from simulator.results.robustness import Figure, RobustnessSummary
 
 NOTHING = "-"
+_MEANS = ("mFP", "mFR", "muT5D", "mT5D")
 _OF_SEQUENCES = ("FP", "FP_low", "FP_high", "FR", "uT5D", "T5D")
 
 
@@ -82,11 +83,7 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     names, sequences = list(summaries[0].rows), summaries[0].sequences
     mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
     averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
-    flips = (
-        [*(f"FP {name}" for name in sequences.rows), "mFP", "mFR", "muT5D", "mT5D"]
-        if sequences
-        else []
-    )
+    flips = [*(f"FP {name}" for name in sequences.rows), *_MEANS] if sequences else []
     worst = _worst(summaries[0])
     yield ["model", "stack", "clean", *names, *averages, *flips, *worst]
     for summary in summaries:

@@ -112,8 +112,8 @@ def test_flip_probability_compares_with_the_frame_before_or_with_the_first() -> 
 def original_distance(ranks: list[np.ndarray], noise: bool, difficulty: int) -> float:
     """T5D of one sequence from the ranks of all classes, word by word as the paper defines it.
 
-    Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: sigma(i) is the rank that the class of rank i
-    in one frame has in the other; pairs of frames as ImageNet-P/test.py walks them.
+    Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: sigma(i) is the rank that the class
+    of rank i in one frame has in the other; pairs of frames as ImageNet-P/test.py walks them.
     """
     step, found = (1 if noise else difficulty), []
     for start in range(step):

@@ -300,7 +300,8 @@ def sequence(**change):
         (sequence(condition="p_translat"), "p_translat"),
         (sequence(difficulty=9), "less than its 9 frames"),
         (sequence(difficulty=0), "difficulty"),
-        (sequence(noise=True, difficulty=2), "it is for sequences that move"),
+        (sequence(noise=True, difficulty=2), "pan: p_translate:0,difficulty=2: p_translate:FRAME"),
+        (sequence(condition="p_shot_noise", noise=True, difficulty=4), "difficulty=3"),
         ({"conditions": {"a": {"pan": ["jpeg:5"]}}}, "'pan' is there twice"),
         ({"reference": {"name": "A", "source": "", "clean": 0.4, "flips": {"pan": 0.1}}},
          "no flip probability of hiss, roll"),
@@ -315,6 +316,28 @@ def test_a_malformed_sequence_says_where(tmp_path, change, message):
         document.load_suite(path)
     assert message in str(error.value)
     assert all(path in line for line in error.value.problems)
+
+
+def test_the_difficulty_of_noise_is_its_strength(card, undecided, cache, tmp_path):
+    """As in the released sets ``_2`` and ``_3``; frames are still compared with the first."""
+    hiss = {"condition": "p_gaussian_noise", "frames": 3, "noise": True}
+    louder = {"hiss": hiss, "hiss_3": hiss | {"difficulty": 3}}
+    suite = written(tmp_path, sequences=louder)
+    (result,) = robustness(suite, **PAIR, models=[card], data=undecided, out=tmp_path / "o")
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    texts = {one["text"] for one in manifest["conditions"]}
+    assert texts == {f"p_gaussian_noise:{frame}{more}" for frame in range(3)
+                     for more in ("", ",difficulty=3")}  # fmt: skip
+    rows = pq.read_table(result.folder / "records.parquet").to_pylist()
+    said = {(r["sample"], r["condition"]): r["prediction"] for r in rows if r["side"] == "train"}
+    samples = {sample for sample, _ in said}
+    flips = [
+        said[one, f"p_gaussian_noise:{frame},difficulty=3"]
+        != said[one, "p_gaussian_noise:0,difficulty=3"]
+        for one in samples for frame in (1, 2)
+    ]  # fmt: skip
+    value = result.summary["sequences"]["stacks"]["train"]["FP"]["hiss_3"]["value"]
+    assert value == pytest.approx(np.mean(flips))
 
 
 def test_a_task_without_one_class_is_refused(tmp_path, cache):

@@ -5,7 +5,7 @@ the metric. The last axis of each array is that of resamples, (..., 1 + R), so t
 resampled too; a figure that is not defined is NaN.
 
 Sources:
-    Hendrycks and Dietterich, ICLR 2019: CE, relative CE, mCE, flip probability.
+    Hendrycks and Dietterich, ICLR 2019: CE, relative CE, mCE, flip probability, T5D.
     Kamann and Rother, CVPR 2020: CD, rCD.
     Xiao et al., RobustMQ, 2023: NR, NCI, mNR, AR, AAI, WCAR, mFP.
 """
@@ -130,22 +130,64 @@ def flip_probability(frames: NDArray[np.int64], noise: bool, difficulty: int = 1
     Returns:
         (m,), whose mean is FP; mFP is the mean of FP over perturbations.
     """
-    before = frames[:, :1] if noise else frames[:, :-difficulty]
-    after = frames[:, 1:] if noise else frames[:, difficulty:]
+    before, after = _compared(frames, noise, difficulty)
     found: Floats = (after != before).mean(axis=1)
     return found
 
 
-def flip_rate(probability: Floats, reference: Floats) -> Floats:
-    """Return FR: a flip probability by that of a reference, whose mean is mFR.
+def top5_distance(best: NDArray[np.int64], noise: bool, difficulty: int = 1) -> Floats:
+    """Return uT5D of each sequence: how far the five best classes move between compared frames.
 
-    It is not defined where the reference never flips.
+    Of two frames it is the sum, over the classes of the first one's list, of how many places each
+    is away in the other one's, where all places behind the fifth are one: the sixth. It is 0 for
+    the same list and 15 for lists without a common class; frames are compared as for
+    :func:`flip_probability`.
 
     Args:
-        probability: (1 + R,), FP of a perturbation.
+        best: (m, n, 5), the best classes of each frame of each sequence, the best first; where the
+            model has fewer, -1 follows them.
+        noise: whether the reference is the first frame.
+        difficulty: how many frames apart two compared frames are, for sequences that move.
+
+    Returns:
+        (m,), whose mean is uT5D; T5D is uT5D by that of a reference.
+
+    Source:
+        Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: for the places i = 1 to 5 and
+        where the class of each is found, s(i), the count of j from min(i, s(i)) + 1 to
+        max(i, s(i)) with 1 <= j - 1 <= 5. That is the distance of i and min(s(i), 6).
+    """
+    before, after = _compared(best, noise, difficulty)
+    last = best.shape[-1]
+    total = np.zeros(after.shape[:2])
+    for place in range(last):
+        listed = before[..., place, None]
+        same = after == listed
+        found = np.where(same.any(axis=-1), same.argmax(axis=-1), last)
+        total += np.where(listed[..., 0] >= 0, np.abs(found - place), 0)
+    mean: Floats = total.mean(axis=1)
+    return mean
+
+
+def _compared(
+    frames: NDArray[np.int64], noise: bool, difficulty: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what each frame is compared with, and the frames."""
+    if noise:
+        return frames[:, :1], frames[:, 1:]
+    return frames[:, :-difficulty], frames[:, difficulty:]
+
+
+def relative_to(figure: Floats, reference: Floats) -> Floats:
+    """Return FR or T5D: FP or uT5D by that of a reference; their means are mFR and mT5D.
+
+    It is not defined where the reference never flips, or its list never changes.
+
+    Args:
+        figure: (1 + R,), FP or uT5D of a perturbation.
         reference: the reference's.
     """
-    return _ratio(*np.broadcast_arrays(probability, reference))
+    return _ratio(*np.broadcast_arrays(figure, reference))
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -57,7 +57,7 @@ class Parts:
         """Return the records of all parts, in order.
 
         Raises:
-            RunError: a part is damaged, or one is missing before another.
+            RunError: a part is damaged or of another version, or one is missing before another.
         """
         return pa.concat_tables([self._columns.empty_table(), *self._tables()]).combine_chunks()
 
@@ -68,9 +68,13 @@ class Parts:
             if place != expected:
                 raise RunError(f"{place}: {expected.name} is missing before it; {AGAIN}")
             try:
-                table = pq.read_table(pa.BufferReader(read_part(place)), schema=self._columns)
+                data = read_part(place)
+                names = pq.read_schema(pa.BufferReader(data)).names
+                table = pq.read_table(pa.BufferReader(data), schema=self._columns)
             except (OSError, ValueError, pa.ArrowException) as error:
                 raise RunError(f"{place}: damaged: {one_line(error)}; {AGAIN}") from error
+            if names != self._columns.names:
+                raise RunError(f"{place}: records of another version; start a new run")
             before += pc.count_distinct(table["sample"]).as_py()
             yield table
 

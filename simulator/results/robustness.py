@@ -106,7 +106,9 @@ class SequenceRow(Typed):
     condition: str = Field(description="the condition of a frame, without the frame's number")
     frames: int
     noise: bool = Field(description="whether frames are compared with the first, not one before")
-    difficulty: int = Field(description="how many frames apart two compared frames are")
+    difficulty: int = Field(
+        description="how many frames apart two compared frames are; of noise, how strong it is"
+    )
 
 
 class StackSequences(Typed):
@@ -118,14 +120,22 @@ class StackSequences(Typed):
     fr: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
         alias="FR", description="flip rate: FP by the reference's; None where that is 0"
     )
+    ut5d: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+        alias="uT5D", description="distance of the lists of five best classes, 0 to 15"
+    )
+    t5d: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+        alias="T5D", description="uT5D by the reference's; None where that is 0 or not known"
+    )
     mfp: Figure | None = Field(alias="mFP", description="mean FP over sequences")
     mfr: Figure | None = Field(alias="mFR", description="mean FR over sequences")
+    mut5d: Figure | None = Field(alias="muT5D", description="mean uT5D over sequences")
+    mt5d: Figure | None = Field(alias="mT5D", description="mean T5D over sequences")
 
 
 class Sequences(Typed):
     """Several stacks on perturbation sequences; intervals are of the bootstrap over samples."""
 
-    reference: str = Field(description="what FR is relative to: a stack, or a published model")
+    reference: str = Field(description="what FR and T5D are relative to: a stack or a model")
     rows: Annotated[dict[str, SequenceRow], Keys("sequence")]
     stacks: Annotated[dict[str, StackSequences], Keys("stack")]
     interaction: Annotated[

@@ -22,9 +22,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Reference(BaseModel):
-    """Published errors of a model that CE is relative to, and flip probabilities for FR.
+    """Published figures of a model: errors for CE, flip probabilities for FR, uT5D for T5D.
 
     ``clean`` and ``errors`` are fractions: 1 less the metric, the mean over all severities.
+    ``distances``, uT5D by sequence, may be left out: T5D is then not defined.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -34,13 +35,15 @@ class Reference(BaseModel):
     clean: Share
     errors: dict[str, Share] = {}
     flips: dict[str, Share] = {}
+    distances: dict[str, Annotated[float, Field(ge=0, le=15)]] = {}
 
 
 class SequenceSpec(BaseModel):
     """A perturbation sequence, whose frames are conditions: ``CONDITION:0``, ``CONDITION:1``, ...
 
-    ``noise`` says that frames are independent draws, each compared with the first; else each is
-    compared with the one ``difficulty`` frames before.
+    ``noise`` says that frames are independent draws, each compared with the first; ``difficulty``
+    is then how strong it is, ``CONDITION:0,difficulty=2``. What moves is compared with the frame
+    ``difficulty`` frames before.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -197,19 +200,16 @@ def _sequences(
 ) -> Iterator[Frames]:
     for name, one in spec.sequences.items():
         frames: list[Under] = []
+        stronger = f",difficulty={one.difficulty}" if one.noise and one.difficulty > 1 else ""
         where = document.where(("sequences", name))
         try:
             for frame in range(one.frames):
-                frames.append(_placed(spec, f"{one.condition}:{frame}"))
+                frames.append(_placed(spec, f"{one.condition}:{frame}{stronger}"))
         except UserError as error:
-            problems.append(f"{where}: {name}: {one.condition}:{len(frames)}: {error}")
-        if one.difficulty >= one.frames:
+            text = f"{one.condition}:{len(frames)}{stronger}"
+            problems.append(f"{where}: {name}: {text}: {error}")
+        if one.difficulty >= one.frames and not one.noise:
             problems.append(f"{where}: {name}: difficulty: less than its {one.frames} frames")
-        if one.noise and one.difficulty > 1:
-            problems.append(
-                f"{where}: {name}: difficulty: it is for sequences that move; noise is compared "
-                "with the first frame"
-            )
         yield Frames(name, one, tuple(frames))
 
 
@@ -252,9 +252,11 @@ def _misfits(
     if spec.reference is None:
         return
     levels = [name for name in names if name not in spec.sequences]
+    frames, distances = list(spec.sequences), spec.reference.distances
     for key, word, wanted, given in (
         ("errors", "error", levels, spec.reference.errors),
-        ("flips", "flip probability", list(spec.sequences), spec.reference.flips),
+        ("flips", "flip probability", frames, spec.reference.flips),
+        ("distances", "distance", frames if distances else [], distances),
     ):
         if missing := [name for name in wanted if name not in given]:
             place = document.where(("reference", key))

@@ -242,8 +242,8 @@ class _Robustness:
         found = measured(records, arms, self._items, task, seed, self.suite.only_frames())
         figures = table(found, self.suite, list(self.sides))
         if self.suite.sequences:
-            flipping = sequences.flip_probabilities(records, arms, self.suite, task, seed)
-            figures["sequences"] = sequences.table(flipping, self.suite, found.samples)
+            moved = sequences.measured(records, arms, self.suite, task, seed)
+            figures["sequences"] = sequences.table(moved, self.suite, found.samples)
         figures["attacks"] = self._attacks(records, arms)
         return found, figures
 

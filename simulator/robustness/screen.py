@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.report.words import ends, is_significant, points, run_on, share, title
+from simulator.report.words import ends, figure, is_significant, points, run_on, share, title
 from simulator.results.robustness import Attacks, Figure, RobustnessSummary, Sequences
 from simulator.results.suites import AdjustedEffect
 
@@ -88,6 +88,8 @@ def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -
         name = title(summary.task, summary.metric)
         table.add_row(f"clean {name}", *(_percent(one.clean) for one in summary.stacks.values()))
     console.print(table, highlight=False)
+    if any(one.mut5d for one in found.stacks.values()):
+        console.print(_distances(found), highlight=False)
     if not found.interaction:
         return
     first, single = next(iter(found.stacks)), len(found.interaction) == 1
@@ -105,6 +107,19 @@ def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -
     averages = found.mean_interaction.values()
     table.add_row("mFP", *map(_more, averages), *(ends(one.ci95) for one in averages if single))
     console.print(table, highlight=False)
+
+
+def _distances(found: Sequences) -> Table:
+    """How far the five best classes move, between the frames of which FP is told."""
+    table = _table("uT5D: how far the five best classes move (0: none, 15: all go)", "sequence")
+    for side in found.stacks:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    for name in found.rows:
+        table.add_row(escape(name), *(number(one.ut5d[name]) for one in found.stacks.values()))
+    table.add_section()
+    table.add_row("muT5D", *(number(one.mut5d) for one in found.stacks.values()))
+    table.add_row("mT5D, %", *(_percent(one.mt5d) for one in found.stacks.values()))
+    return table
 
 
 def _table(heading: str, rows: str = "condition") -> Table:
@@ -154,7 +169,7 @@ def notes(summary: RobustnessSummary, console: Console) -> None:
     if summary.rows:
         lines[0] = f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."
     if summary.sequences:
-        lines.append(f"mFR is relative to {summary.sequences.reference}.")
+        lines.append(f"mFR and mT5D are relative to {summary.sequences.reference}.")
     families = [summary.family, summary.sequences.family if summary.sequences else 0]
     if any(families):
         tests = " and ".join(str(one) for one in families if one)
@@ -173,6 +188,11 @@ def notes(summary: RobustnessSummary, console: Console) -> None:
 
 def _percent(figure: Figure | None) -> str:
     return share(None if figure is None else figure.value, 2).removesuffix("%")
+
+
+def number(found: Figure | None) -> str:
+    """Return a figure that is no share, and a dash for one that is not defined."""
+    return figure(None if found is None else found.value, ".2f")
 
 
 def _more(effect: AdjustedEffect) -> str:

@@ -13,6 +13,7 @@ from simulator.report.sections.style import Look, figure, looks, text
 from simulator.report.words import ends, is_significant, points, share, title
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
+from simulator.robustness.screen import number
 
 ROOM = 900_000
 """Bytes of pictures in the page."""
@@ -78,7 +79,8 @@ def sequences(run: Run) -> Section | None:
     drawn.update_xaxes(rangemode="tozero")
     rows = [
         [
-            side, name, share(fp.value, 2), ends(fp.ci95), _share(stack.fr[name]), points(more),
+            side, name, share(fp.value, 2), ends(fp.ci95), _share(stack.fr[name]),
+            number(stack.ut5d[name]), _share(stack.t5d[name]), points(more),
             "–" if more is None else ends(more.ci95),
             "–" if more is None else "yes" if is_significant(more) else "no",
         ]
@@ -87,17 +89,20 @@ def sequences(run: Run) -> Section | None:
         for more in [found.interaction.get(side, {}).get(name)]
     ]  # fmt: skip
     means = [
-        f"{side}: mFP {_share(stack.mfp, 2)}, mFR {_share(stack.mfr)}."
+        f"{side}: mFP {_share(stack.mfp, 2)}, mFR {_share(stack.mfr)}, muT5D "
+        f"{number(stack.mut5d)}, mT5D {_share(stack.mt5d)}."
         for side, stack in found.stacks.items()
     ]
-    head = ["stack", "sequence", "FP", "95 % interval, points", "FR", f"more than {first}, points"]
+    head = ["stack", "sequence", "FP", "95 % interval, points", "FR", "uT5D", "T5D",
+            f"FP more than {first}, points"]  # fmt: skip
     return Section(
         "sequences",
         "Answers that flip from frame to frame",
         "How stable are answers while the world changes slowly?",
         [
             " ".join(means),
-            f"FR is relative to {found.reference}. Noise is compared with the first frame, what "
+            "uT5D: how far the five best classes move, 0 (not at all) to 15 (all go). FR and T5D "
+            f"are relative to {found.reference}. Noise is compared with the first frame, what "
             f"moves with a frame before. Beyond chance: Holm over {found.family} tests.",
         ],
         panels=[Panel(drawn)],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
@@ -15,19 +17,35 @@ from simulator.robustness.figures import compared, figured, went_through
 from simulator.statistics.bootstrap import Floats, Resamples
 from simulator.tasks.task import Task
 
-ANSWER = "prediction"
-"""The column of records with one class; a task without it has no flips from frame to frame."""
-FlipProbabilities = Mapping[str, Mapping[str, Floats]]
-"""FP on all samples and on each resample, (1 + R,), by stack and sequence."""
+ANSWER, BEST = "prediction", "best"
+"""Columns of records with one class, and with the best classes; a task without the first has no
+flips from frame to frame, one without the second no distances of lists."""
+FIVE = 5
+"""How many classes a list has; T5D is defined for five."""
+BySequence = Mapping[str, Floats]
+"""A figure on all samples and on each resample, (1 + R,), by sequence."""
 
 
-def flip_probabilities(
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far the answers of one stack move from frame to frame.
+
+    Attributes:
+        fp: flip probabilities.
+        ut5d: distances of the lists of five best classes; NaN where the task records none.
+    """
+
+    fp: BySequence
+    ut5d: BySequence
+
+
+def measured(
     records: pa.Table,
     arms: Sequence[tuple[str, str]],
     suite: ConditionSuite,
     task: Task,
     seed: int,
-) -> FlipProbabilities:
+) -> dict[str, Moved]:
     """Compare the answers to the frames of every sequence, for each stack.
 
     Args:
@@ -38,51 +56,70 @@ def flip_probabilities(
         seed: of the resamples.
     """
     ran = went_through(records, len(arms))
-    answers: NDArray[np.int64] = records[ANSWER].fill_null(-1).to_numpy().reshape(-1, len(arms))
+    answers = records[ANSWER].fill_null(-1).to_numpy().reshape(-1, len(arms))[ran]
+    lists = None
+    if BEST in records.column_names:
+        lists = _lists(records[BEST]).reshape(-1, len(arms), FIVE)[ran]
     place = {arm: number for number, arm in enumerate(arms)}
     draws = list(Resamples(len(ran), seed, task.resamples))
-    found: dict[str, dict[str, Floats]] = {}
+    found = {}
     for side in (side for side, condition in arms if not condition):
-        own = np.stack(
-            [
-                analysis.flip_probability(
-                    answers[ran][:, [place[side, frame.condition.text] for frame in one.frames]],
-                    one.spec.noise,
-                    one.spec.difficulty,
-                )
-                for one in suite.sequences
-            ],
-            axis=1,
-        )
-        resampled = [counts @ own / len(ran) for counts in draws]
-        every = np.concatenate([own.mean(axis=0, keepdims=True), *resampled])
-        found[side] = {one.name: every[:, at] for at, one in enumerate(suite.sequences)}
+        flips, distances = {}, {}
+        for one in suite.sequences:
+            at = [place[side, frame.condition.text] for frame in one.frames]
+            how = one.spec.noise, one.spec.difficulty
+            own = analysis.flip_probability(answers[:, at], *how)
+            far = np.full(len(ran), np.nan)
+            if lists is not None:
+                far = analysis.top5_distance(lists[:, at], *how)
+            flips[one.name], distances[one.name] = _resampled(own, draws), _resampled(far, draws)
+        found[side] = Moved(flips, distances)
     return found
 
 
-def table(found: FlipProbabilities, suite: ConditionSuite, samples: int) -> dict[str, Any]:
+def _lists(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return (rows, 5) classes of lists of up to five; -1 where there is none."""
+    lists = column.combine_chunks()
+    sizes = pc.list_value_length(lists).fill_null(0).to_numpy()
+    found = np.full((len(lists), FIVE), -1, np.int64)
+    found[np.arange(FIVE) < sizes[:, None]] = lists.flatten().to_numpy()
+    return found
+
+
+def _resampled(own: Floats, draws: Sequence[NDArray[np.int64]]) -> Floats:
+    """Return the mean over the samples, and over those of each resample."""
+    return np.concatenate([[own.mean()], *(counts @ own / len(own) for counts in draws)])
+
+
+def table(found: Mapping[str, Moved], suite: ConditionSuite, samples: int) -> dict[str, Any]:
     """Return the fields of :class:`simulator.results.robustness.Sequences`.
 
     Args:
-        found: the flip probabilities; the first stack is compared with the others.
+        found: by stack; the first one is compared with the others.
         suite: the sequences.
         samples: that went through.
     """
     first, *others = found
     published, without = suite.spec.reference, suite.spec.left_out_of_means
-    base: Mapping[str, Floats] = found[first]
+    base = found[first]
     if published is not None:
-        base = {name: np.array([published.flips[name]]) for name in found[first]}
+        base = Moved(*(
+            {name: np.array([given.get(name, np.nan)]) for name in base.fp}
+            for given in (published.flips, published.distances)
+        ))  # fmt: skip
     stacks = {}
-    for side, fp in found.items():
-        fr = {name: analysis.flip_rate(one, base[name]) for name, one in fp.items()}
-        stacks[side] = {
-            **{kind: {name: figured(one) for name, one in by.items()}
-               for kind, by in (("FP", fp), ("FR", fr))},
-            "mFP": figured(analysis.mean_over(fp, without)),
-            "mFR": figured(analysis.mean_over(fr, without)),
-        }  # fmt: skip
-    more = {side: {name: found[side][name] - found[first][name] for name in base}
+    for side, one in found.items():
+        kinds = {
+            "FP": one.fp,
+            "FR": _relative(one.fp, base.fp),
+            "uT5D": one.ut5d,
+            "T5D": _relative(one.ut5d, base.ut5d),
+        }
+        means = {f"m{kind}": figured(analysis.mean_over(by, without)) for kind, by in kinds.items()}
+        stacks[side] = means | {
+            kind: {name: figured(value) for name, value in by.items()} for kind, by in kinds.items()
+        }
+    more = {side: {name: found[side].fp[name] - found[first].fp[name] for name in base.fp}
             for side in others}  # fmt: skip
     return {
         "reference": published.name if published else first,
@@ -90,3 +127,7 @@ def table(found: FlipProbabilities, suite: ConditionSuite, samples: int) -> dict
         "stacks": stacks,
         **compared(more, without, samples),
     }
+
+
+def _relative(own: BySequence, base: BySequence) -> dict[str, Floats]:
+    return {name: analysis.relative_to(one, base[name]) for name, one in own.items()}

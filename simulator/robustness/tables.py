@@ -10,6 +10,8 @@ from simulator.report import cells
 from simulator.results.robustness import Figure, RobustnessSummary
 
 NOTHING = "-"
+_MEANS = ("mFP", "mFR", "muT5D", "mT5D")
+_OF_SEQUENCES = ("FP", "FP_low", "FP_high", "FR", "uT5D", "T5D")
 
 
 def markdown(summaries: Sequence[RobustnessSummary]) -> str:
@@ -34,7 +36,7 @@ def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
     kinds = ("NR", "NCI", "CE", "relative_CE")
     head = ["model", "stack", "category", "condition", "clean", "levels", *kinds]
     effect = ["interaction", "interaction_low", "interaction_high", "p_holm"]
-    writer.writerow([*head, *effect, "FP", "FP_low", "FP_high", "FR"])
+    writer.writerow([*head, *effect, *_OF_SEQUENCES])
     for summary in summaries:
         for side, stack in summary.stacks.items():
             for name, row in summary.rows.items():
@@ -44,7 +46,8 @@ def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
                     cells.spreadsheet(summary.model), cells.spreadsheet(side),
                     cells.spreadsheet(row.category), cells.spreadsheet(name), stack.clean.value,
                     " ".join(f"{value:.6g}" for value in stack.levels[name]),
-                    *(_value(stack[kind][name]) for kind in kinds), *more, *[None] * 4,
+                    *(_value(stack[kind][name]) for kind in kinds), *more,
+                    *[None] * len(_OF_SEQUENCES),
                 ])  # fmt: skip
             writer.writerows(_frames(summary, side))
     return out.getvalue()
@@ -61,7 +64,8 @@ def _frames(summary: RobustnessSummary, side: str) -> Iterator[list[object]]:
         yield [
             cells.spreadsheet(summary.model), cells.spreadsheet(side), "sequence",
             cells.spreadsheet(name), summary.stacks[side].clean.value, *[None] * 5, *more,
-            fp.value, *fp.ci95, _value(stack.fr[name]),
+            fp.value, *fp.ci95, _value(stack.fr[name]), _value(stack.ut5d[name]),
+            _value(stack.t5d[name]),
         ]  # fmt: skip
 
 
@@ -73,26 +77,31 @@ FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
 def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
 
-    Then the share of answers in % that flip from frame to frame of each sequence.
+    Then the share of answers in % that flip from frame to frame of each sequence, and how far the
+    five best classes move, 0 to 15.
     """
     names, sequences = list(summaries[0].rows), summaries[0].sequences
     mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
     averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
-    flips = [*(f"FP {name}" for name in sequences.rows), "mFP", "mFR"] if sequences else []
+    flips = [*(f"FP {name}" for name in sequences.rows), *_MEANS] if sequences else []
     worst = _worst(summaries[0])
     yield ["model", "stack", "clean", *names, *averages, *flips, *worst]
     for summary in summaries:
         for side, stack in summary.stacks.items():
             means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce) if names else ()
             found = [stack.clean, *(stack.nr[name] for name in names), *means]
+            row = [*map(_percent, found)]
             if summary.sequences:
                 own = summary.sequences.stacks[side]
-                found += [*own.fp.values(), own.mfp, own.mfr]
+                row += [*map(_percent, (*own.fp.values(), own.mfp, own.mfr))]
+                row += [_number(own.mut5d), _percent(own.mt5d)]
             if summary.attacks is not None:
-                found += [
-                    one for by in summary.attacks.stacks[side].wcar.values() for one in by.values()
+                row += [
+                    _percent(one)
+                    for by in summary.attacks.stacks[side].wcar.values()
+                    for one in by.values()
                 ]
-            yield [summary.model, side, *map(_percent, found)]
+            yield [summary.model, side, *row]
 
 
 def _worst(summary: RobustnessSummary) -> list[str]:
@@ -105,6 +114,10 @@ def _worst(summary: RobustnessSummary) -> list[str]:
 
 def _percent(figure: Figure | None) -> str:
     return NOTHING if figure is None else f"{100 * figure.value:.2f}"
+
+
+def _number(figure: Figure | None) -> str:
+    return NOTHING if figure is None else f"{figure.value:.2f}"
 
 
 def _value(figure: Figure | None) -> float | None:

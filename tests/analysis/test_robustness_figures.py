@@ -109,6 +109,55 @@ def test_flip_probability_compares_with_the_frame_before_or_with_the_first() -> 
     assert figures.flip_probability(frames, noise=False, difficulty=2).tolist() == [1.0, 0.0]
 
 
+def original_distance(ranks: list[np.ndarray], noise: bool, difficulty: int) -> float:
+    """T5D of one sequence from the ranks of all classes, word by word as the paper defines it.
+
+    Hendrycks and Dietterich, ICLR 2019, metrics of ImageNet-P: sigma(i) is the rank that the class
+    of rank i in one frame has in the other; pairs of frames as ImageNet-P/test.py walks them.
+    """
+    step, found = (1 if noise else difficulty), []
+    for start in range(step):
+        before = ranks[start]
+        for after in ranks[start::step][1:]:
+            distance = 0
+            for i in range(1, 6):
+                (klass,) = np.flatnonzero(before == i)
+                sigma = after[klass]
+                for j in range(min(i, sigma) + 1, max(i, sigma) + 1):
+                    distance += 1 <= j - 1 <= 5
+            found.append(distance)
+            before = before if noise else after
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize(("noise", "difficulty"), [(True, 1), (False, 1), (False, 2), (False, 3)])
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+def test_top5_distance_is_what_the_paper_defines(
+    noise: bool, difficulty: int, spread: float
+) -> None:
+    """On the scores of 12 classes that wander a little or a lot; ties fall to the lower class."""
+    draws = np.random.default_rng(difficulty)
+    walk = draws.normal(0, spread, (4, 31, 12)).cumsum(axis=1) + draws.normal(0, 1, (4, 1, 12))
+    order = np.argsort(-walk.round(1), axis=-1, kind="stable")
+    wanted = [original_distance(list(one.argsort(axis=-1) + 1), noise, difficulty) for one in order]
+    found = figures.top5_distance(order[..., :5], noise, difficulty)
+    assert found.tolist() == pytest.approx(wanted)
+    assert 0 < found.min() < found.max() < 15
+
+
+def test_top5_distance_by_hand() -> None:
+    """Equal; the first two swapped (1 + 1); nothing in common (5 + 4 + 3 + 2 + 1)."""
+    best = np.array([[[1, 2, 3, 4, 5], other] for other in
+                     ([1, 2, 3, 4, 5], [2, 1, 3, 4, 5], [6, 7, 8, 9, 0])])  # fmt: skip
+    assert figures.top5_distance(best, noise=False).tolist() == [0, 2, 15]
+
+
+def test_top5_distance_of_three_classes() -> None:
+    """The last class becomes the first: 1 + 1 + 2 places."""
+    best = np.array([[[0, 1, 2, -1, -1], [2, 0, 1, -1, -1]]])
+    assert figures.top5_distance(best, noise=True).tolist() == [4]
+
+
 def original_flips(predictions: list[list[int]], noise: bool, difficulty: int) -> float:
     """``flip_prob`` of https://github.com/hendrycks/robustness, ImageNet-P/test.py, as it walks."""
     result, step = 0.0, 1 if noise else difficulty
@@ -147,9 +196,9 @@ def test_mfp_is_the_plain_mean_of_robustmqs_table_8(flips: list[float], printed:
 def test_mfr_is_a_mean_of_ratios_and_not_a_ratio_of_means() -> None:
     """0.1 / 0.2 and 0.2 / 0.8: 0.375, where the means give 0.3; no reference flips, no rate."""
     rates = {
-        "a": figures.flip_rate(np.array([0.1]), np.array([0.2])),
-        "b": figures.flip_rate(np.array([0.2]), np.array([0.8])),
-        "never": figures.flip_rate(np.array([0.2]), np.array([0.0])),
+        "a": figures.relative_to(np.array([0.1]), np.array([0.2])),
+        "b": figures.relative_to(np.array([0.2]), np.array([0.8])),
+        "never": figures.relative_to(np.array([0.2]), np.array([0.0])),
     }
     assert figures.mean_over(rates)[0] == pytest.approx(0.375)
     assert np.isnan(rates["never"][0])

@@ -118,6 +118,33 @@ def test_noise_has_the_published_strength():
     assert shot.std() == pytest.approx(math.sqrt(300 * 128 / 255) / 300, rel=0.02)
 
 
+@pytest.mark.parametrize(("difficulty", "sigma", "photons"), [(2, 0.05, 120), (3, 0.08, 60)])
+def test_stronger_noise_has_the_strength_of_the_released_sets(difficulty, sigma, photons):
+    """``gaussian_noise_2`` and ``_3``, ``shot_noise_2`` and ``_3`` of make_imagenet_p.py."""
+    gray = np.full((200, 200, 3), 128, np.uint8)
+    spread = []
+    for name in ("p_gaussian_noise", "p_shot_noise"):
+        one = CONDITIONS[name].parse(f"5,difficulty={difficulty},crop224")
+        assert (one.text, one.place) == (f"{name}:5,difficulty={difficulty},crop224", "crop224")
+        found = one.apply(gray, Window.of(gray), np.random.default_rng(1)) / 255
+        spread.append(found.std())
+    assert spread == pytest.approx([sigma, math.sqrt(photons * 128 / 255) / photons], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("p_shot_noise", "5,difficulty=4", "difficulty=1, difficulty=2, difficulty=3"),
+        ("p_shot_noise", "5,difficulty=2,difficulty=2", "FRAME 0 to 30"),
+        ("p_shot_noise", "5,original,crop224", "OPTIONS of original, crop224"),
+        ("p_rotate", "5,difficulty=2", "OPTIONS of original, crop224$"),
+    ],
+)
+def test_a_difficulty_that_does_not_exist_is_refused(name, parameters, message):
+    with pytest.raises(UserError, match=message):
+        CONDITIONS[name].parse(parameters)
+
+
 @pytest.mark.parametrize("number", [0, 14, 15, 30])
 def test_brightness_is_added_to_the_value(image, number):
     """Against Python's colorsys, pixel by pixel; a level may be cut off differently."""

@@ -52,7 +52,7 @@ def pair(
     right = [[None if t is None else s == t for s, t in zip(own, labels, strict=True)]
              for own in (train, deploy)]  # fmt: skip
     answers = {
-        side: [{"prediction": s, "label": t, "correct": c}
+        side: [{"prediction": s, "label": t, "correct": c, "best": None, "top5": None}
                for s, t, c in zip(own, labels, judged, strict=True)]
         for side, own, judged in zip(SIDES, (train, deploy), right, strict=True)
     }  # fmt: skip
@@ -83,6 +83,8 @@ def pair(
         "correct": pa.compute.if_else(known, pa.compute.equal(truth, said), None),
         "score": np.full(2 * n, 0.75),
         "margin": np.stack([margins, np.full(n, 0.25)], axis=1).ravel(),
+        "best": [[int(one), *range(900, 904)] for one in said],
+        "top5": pa.nulls(2 * n, pa.bool_()),
         "digest": digests or ["0" * 64] * (2 * n),
         "skipped": pa.nulls(2 * n, pa.string()),
         "condition": pa.nulls(2 * n, pa.string()),

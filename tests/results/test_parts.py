@@ -57,6 +57,14 @@ def test_without_the_last_part_the_others_are_read(tmp_path):
     assert parts.read().num_rows == 2 * 5
 
 
+def test_parts_without_a_column_of_this_version_are_refused(tmp_path):
+    """Nulls in its place would be taken for answers that were not recorded."""
+    written(tmp_path)
+    more = COLUMNS.append(pa.field("best", pa.list_(pa.int32())))
+    with pytest.raises(RunError, match=r"run-0+\.parquet: records of another version; start a new"):
+        Parts(tmp_path, "run", more).read()
+
+
 def test_parts_of_a_named_run_are_not_those_of_one_without_a_name(tmp_path):
     written(tmp_path)
 

@@ -68,11 +68,11 @@ def measured(card, undecided, cache, tmp_path):
     return result
 
 
-def answers(folder, side, condition, frames):
-    """(samples, frames) of one stack, from the records."""
+def answers(folder, side, condition, frames, column="prediction"):
+    """(frames, samples) of one stack, from the records."""
     rows = pq.read_table(folder / "records.parquet").to_pylist()
     return [
-        [r["prediction"] for r in rows if (r["side"], r["condition"]) == (side, f"{condition}:{i}")]
+        [r[column] for r in rows if (r["side"], r["condition"]) == (side, f"{condition}:{i}")]
         for i in range(frames)
     ]
 
@@ -127,6 +127,37 @@ def test_figures_follow_from_the_records(measured):
     assert found["family"] == 3
 
 
+def moved_places(before, after):
+    """Of each class of the first list, how many places it moves; beyond the fifth is the sixth."""
+    rank = {klass: place for place, klass in enumerate(after, 1)}
+    return sum(abs(place - rank.get(klass, 6)) for place, klass in enumerate(before, 1))
+
+
+def test_distances_of_lists_follow_from_the_records(measured):
+    """Each distance again, frame by frame; T5D and its mean are by the first stack's."""
+    found = json.loads((measured.folder / "summary.json").read_text())["sequences"]["stacks"]
+    far = {}
+    for side in ("train", "deploy"):
+        for name, one in SUITE["sequences"].items():
+            frames = answers(measured.folder, side, one["condition"], one["frames"], "best")
+            step, noise = one.get("difficulty", 1), one.get("noise")
+            means = [
+                np.mean([moved_places(sample[0 if noise else at - step], sample[at])
+                         for at in range(1 if noise else step, len(sample))])
+                for sample in zip(*frames, strict=True)
+            ]  # fmt: skip
+            far[side, name] = np.mean(means)
+            value = found[side]["uT5D"][name]
+            assert value["value"] == pytest.approx(far[side, name])
+            assert value["ci95"][0] <= value["value"] <= value["ci95"][1]
+        mean = np.mean([far[side, name] for name in SUITE["sequences"]])
+        assert found[side]["muT5D"]["value"] == pytest.approx(mean)
+    rates = [far["deploy", name] / far["train", name] for name in ("pan", "roll")]
+    assert [found["deploy"]["T5D"][name]["value"] for name in ("pan", "roll")] == pytest.approx(
+        rates
+    )
+
+
 def test_the_interval_is_over_samples(measured):
     """The standard error of a mean over 12 samples, from the records; a tenth is Monte Carlo."""
     frames = np.array(answers(measured.folder, "train", "p_translate", 9))
@@ -178,12 +209,15 @@ def test_tables_have_the_flip_probabilities(card, undecided, cache, tmp_path, ca
         (row,) = [r for r in csv.DictReader(io.StringIO(out))
                   if (r["stack"], r["condition"]) == ("deploy", "pan")]  # fmt: skip
         assert float(row["FP"]) == pytest.approx(found["FP"]["pan"]["value"])
+        assert float(row["uT5D"]) == pytest.approx(found["uT5D"]["pan"]["value"])
+        assert float(row["T5D"]) == pytest.approx(found["T5D"]["pan"]["value"])
         assert (row["NR"], row["category"]) == ("", "sequence")
     else:
         head, *_, last = [line for line in out.splitlines() if "&" in line or "|" in line]
         assert "FP pan" in head and "mFP" in head and "mNR" not in head
         assert f"{100 * found['FP']['pan']['value']:.2f}" in last
         assert f"{100 * found['mFP']['value']:.2f}" in last
+        assert f"{found['muT5D']['value']:.2f}" in last
 
 
 def test_screen_and_report_show_them(card, undecided, cache, tmp_path, capsys, monkeypatch):
@@ -196,9 +230,12 @@ def test_screen_and_report_show_them(card, undecided, cache, tmp_path, capsys, m
     pan = f"{100 * found['stacks']['deploy']['FP']['pan']['value']:.2f}"
     (line, *_) = [line for line in out.splitlines() if line.strip().startswith("pan")]
     assert line.split()[-1] == pan
+    far = f"{found['stacks']['deploy']['uT5D']['pan']['value']:.2f}"
+    _, line, *_ = [line for line in out.splitlines() if line.strip().startswith("pan")]
+    assert line.split()[-1] == far
     page = (tmp_path / "o" / "colors" / "report.html").read_text()
     assert "Answers that flip from frame to frame" in page
-    assert f"{pan}%" in page
+    assert f"{pan}%" in page and f">{far}<" in page
 
 
 @pytest.mark.parametrize(
@@ -208,6 +245,8 @@ def test_screen_and_report_show_them(card, undecided, cache, tmp_path, capsys, m
         ("deploy.FP.pan >= 0%", 1),
         ("train.mFP >= 0%", 1),
         ("deploy.mFR < 0", 0),
+        ("deploy.uT5D.pan > 0", 1),
+        ("train.mT5D > 1.5", 0),
         ("sequences.interaction.deploy.roll.value > 100 points", 0),
     ],
 )
@@ -233,6 +272,19 @@ def test_published_flips_are_the_reference(card, undecided, cache, tmp_path):
     rates = [stack["FP"][name]["value"] / flip for name, flip in flips.items()]
     assert found["reference"] == "Net"
     assert stack["mFR"]["value"] == pytest.approx(sum(rates) / 3)
+    assert stack["T5D"] == {"hiss": None, "pan": None, "roll": None}
+    assert stack["mT5D"] is None and stack["uT5D"]["pan"]["value"] > 0
+
+
+def test_published_distances_are_the_reference(card, undecided, cache, tmp_path):
+    given = {"hiss": 2.0, "pan": 3.0, "roll": 5.0}
+    reference = {"name": "Net", "source": "", "clean": 0.4, "distances": given,
+                 "flips": dict.fromkeys(given, 0.5)}  # fmt: skip
+    suite = written(tmp_path, reference=reference)
+    (result,) = robustness(suite, **PAIR, models=[card], data=undecided, out=tmp_path / "o")
+    stack = result.summary["sequences"]["stacks"]["train"]
+    rates = [stack["uT5D"][name]["value"] / one for name, one in given.items()]
+    assert stack["mT5D"]["value"] == pytest.approx(sum(rates) / 3)
 
 
 def sequence(**change):
@@ -248,10 +300,14 @@ def sequence(**change):
         (sequence(condition="p_translat"), "p_translat"),
         (sequence(difficulty=9), "less than its 9 frames"),
         (sequence(difficulty=0), "difficulty"),
-        (sequence(noise=True, difficulty=2), "it is for sequences that move"),
+        (sequence(noise=True, difficulty=2), "pan: p_translate:0,difficulty=2: p_translate:FRAME"),
+        (sequence(condition="p_shot_noise", noise=True, difficulty=4), "difficulty=3"),
         ({"conditions": {"a": {"pan": ["jpeg:5"]}}}, "'pan' is there twice"),
         ({"reference": {"name": "A", "source": "", "clean": 0.4, "flips": {"pan": 0.1}}},
          "no flip probability of hiss, roll"),
+        ({"reference": {"name": "A", "source": "", "clean": 0.4, "distances": {"pan": 1.0},
+                        "flips": {"hiss": 0.1, "pan": 0.1, "roll": 0.1}}},
+         "no distance of hiss, roll"),
     ],
 )  # fmt: skip
 def test_a_malformed_sequence_says_where(tmp_path, change, message):
@@ -260,6 +316,28 @@ def test_a_malformed_sequence_says_where(tmp_path, change, message):
         document.load_suite(path)
     assert message in str(error.value)
     assert all(path in line for line in error.value.problems)
+
+
+def test_the_difficulty_of_noise_is_its_strength(card, undecided, cache, tmp_path):
+    """As in the released sets ``_2`` and ``_3``; frames are still compared with the first."""
+    hiss = {"condition": "p_gaussian_noise", "frames": 3, "noise": True}
+    louder = {"hiss": hiss, "hiss_3": hiss | {"difficulty": 3}}
+    suite = written(tmp_path, sequences=louder)
+    (result,) = robustness(suite, **PAIR, models=[card], data=undecided, out=tmp_path / "o")
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    texts = {one["text"] for one in manifest["conditions"]}
+    assert texts == {f"p_gaussian_noise:{frame}{more}" for frame in range(3)
+                     for more in ("", ",difficulty=3")}  # fmt: skip
+    rows = pq.read_table(result.folder / "records.parquet").to_pylist()
+    said = {(r["sample"], r["condition"]): r["prediction"] for r in rows if r["side"] == "train"}
+    samples = {sample for sample, _ in said}
+    flips = [
+        said[one, f"p_gaussian_noise:{frame},difficulty=3"]
+        != said[one, "p_gaussian_noise:0,difficulty=3"]
+        for one in samples for frame in (1, 2)
+    ]  # fmt: skip
+    value = result.summary["sequences"]["stacks"]["train"]["FP"]["hiss_3"]["value"]
+    assert value == pytest.approx(np.mean(flips))
 
 
 def test_a_task_without_one_class_is_refused(tmp_path, cache):

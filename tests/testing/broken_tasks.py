@@ -84,7 +84,7 @@ class Strict(Classification):
         if score.metrics["top1"] is None or None in labels:
             return score
         value = float(figure(np.ones((1, len(records)), np.int64))[0])
-        return Score(records, score.labelled, {"top1": value}, figure)
+        return replace(score, metrics={**score.metrics, "top1": value}, figure=figure)
 
     def compare(self, train, deploy, draws):
         found = super().compare(train, deploy, draws)

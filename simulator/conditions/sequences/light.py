@@ -21,12 +21,14 @@ from simulator.contract import U8
 
 @dataclass(frozen=True, eq=False)
 class GaussianNoise(SequenceFrame):
-    """Frame 0 is clean; each other one has noise of its own, with a deviation of 0.03."""
+    """Frame 0 is clean; each other one has noise of its own, whose deviation is the strength."""
 
     name = "p_gaussian_noise"
     summary = "ImageNet-P: a clean frame, then frames of independent Gaussian noise"
+    examples: ClassVar[tuple[str, ...]] = (*SequenceFrame.examples, "3,difficulty=2")
     has_chance: ClassVar[bool] = True
     noise: ClassVar[bool] = True
+    strengths: ClassVar[tuple[float, ...]] = (0.03, 0.05, 0.08)
 
     def apply(self, rgb: U8, window: Window, rng: np.random.Generator) -> U8:
         """Add the noise."""
@@ -34,23 +36,26 @@ class GaussianNoise(SequenceFrame):
         if self.frame == 0:
             return shown
         image = unit(shown)
-        image += rng.normal(size=shown.shape, scale=0.03)
+        image += rng.normal(size=shown.shape, scale=self.strength)
         return cut(image)
 
 
 @dataclass(frozen=True, eq=False)
 class ShotNoise(SequenceFrame):
-    """Frame 0 is clean; in each other one a white sample has 300 photons in the mean."""
+    """Frame 0 is clean; in each other one a white sample has as many photons in the mean."""
 
     name = "p_shot_noise"
     summary = "ImageNet-P: a clean frame, then frames of independent shot noise"
+    examples: ClassVar[tuple[str, ...]] = (*SequenceFrame.examples, "3,difficulty=3,crop224")
     has_chance: ClassVar[bool] = True
     noise: ClassVar[bool] = True
+    strengths: ClassVar[tuple[float, ...]] = (300, 120, 60)
 
     def apply(self, rgb: U8, window: Window, rng: np.random.Generator) -> U8:
         """Count the photons."""
         shown = window.cut(rgb)
-        return cut(rng.poisson(unit(shown) * 300) / 300.0) if self.frame else shown
+        white = self.strength
+        return cut(rng.poisson(unit(shown) * white) / white) if self.frame else shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ import numpy as np
 
 from simulator.conditions.condition import Condition, Disturb
 from simulator.conditions.corruptions import crop224
-from simulator.conditions.corruptions.corruption import CROP224, ORIGINAL, on_frame, placed
+from simulator.conditions.corruptions.corruption import CROP224, ORIGINAL, PLACES, on_frame
 from simulator.contract import U8, Encoded, Frame, inspect
 from simulator.contract.recipe import Boundary, Recipe
+from simulator.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,22 @@ class SequenceFrame(Condition):
         place: ``original``: on the frame that each stack's own decoder gives, in its own size;
             ``crop224``: on the file, as ImageNet-P was made before its frames became a video: the
             shorter side is resized to 256, the sequence shows the middle 224x224, saved as PNG.
+        difficulty: of noise, how strong it is: the released sets ``_2`` and ``_3``.
         frames: how many there are.
         noise: whether frames are independent draws, and are compared with the first one.
         shares: whether all frames of a sample have the same draws.
+        strengths: the parameter of each difficulty; none where there is but one.
     """
 
     frame: int
     place: str = ORIGINAL
+    difficulty: int = 1
     modality: ClassVar[str | None] = "image"
     examples: ClassVar[tuple[str, ...]] = ("1", "3", "30", "3,crop224")
     frames: ClassVar[int] = 31
     noise: ClassVar[bool] = False
     shares: ClassVar[bool] = False
+    strengths: ClassVar[tuple[float, ...]] = ()
     shifts: ClassVar[bool] = False
     """Whether what an image shows moves from frame to frame."""
 
@@ -78,20 +83,31 @@ class SequenceFrame(Condition):
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        """Read ``FRAME`` or ``FRAME,PLACE``.
+        """Read ``FRAME``, and after commas a place, and of noise ``difficulty=2``, in any order.
 
         Raises:
-            UserError: the frame or the place does not exist.
+            UserError: the frame or an option does not exist.
         """
-        return cls(*placed(cls.name, parameters, "FRAME", range(cls.frames)))
+        number, *given = parameters.split(",")
+        known: dict[str, tuple[str, Any]] = {place: ("place", place) for place in PLACES}
+        for one in range(1, len(cls.strengths) + 1):
+            known[f"difficulty={one}"] = "difficulty", one
+        chosen = dict(known[one] for one in given if one in known)
+        if number not in map(str, range(cls.frames)) or len(chosen) < len(given):
+            raise UserError(
+                f"--under {cls.name}:{parameters}: {cls.name}:FRAME or {cls.name}:FRAME,OPTIONS "
+                f"expected, with FRAME 0 to {cls.frames - 1} and OPTIONS of {', '.join(known)}"
+            )
+        return cls(int(number), **chosen)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the frame and the place."""
-        return {"frame": self.frame, "place": self.place}
+        """Return the frame and the place, and of noise the difficulty."""
+        found = {"frame": self.frame, "place": self.place}
+        return found | {"difficulty": self.difficulty} if self.strengths else found
 
     @property
     def text(self) -> str:
-        """The condition as written for ``--under``; the place only where it is not ``original``."""
+        """The condition as written for ``--under``, without what is the usual."""
         return f"{self.name}:{self.frame}{self._suffix}"
 
     @property
@@ -101,7 +117,13 @@ class SequenceFrame(Condition):
 
     @property
     def _suffix(self) -> str:
-        return "" if self.place == ORIGINAL else f",{self.place}"
+        place = "" if self.place == ORIGINAL else f",{self.place}"
+        return f",difficulty={self.difficulty}{place}" if self.difficulty > 1 else place
+
+    @property
+    def strength(self) -> float:
+        """The parameter of its difficulty."""
+        return self.strengths[self.difficulty - 1]
 
     def identity(self) -> Any:
         """Return the parameters, and for ``crop224`` the decoder, the resizer and the writer."""

@@ -18,8 +18,11 @@ def answer(run: Run) -> Section | None:
     summary, view = run.summary, TASKS[run.summary["task"]].view()
     rows = []
     for metric, delta in summary["delta"].items():
-        old, new = (share(summary[side]["metric"][metric], 2) for side in SIDES)
-        rows.append([view.metric(metric), old, new, points(delta), ends(delta and delta["ci95"])])
+        known = [summary[side]["metric"][metric] for side in SIDES]
+        if metric == summary["metric"] or known != [None, None]:
+            interval = ends(delta and delta["ci95"])
+            shares = [share(value, 2) for value in known]
+            rows.append([view.metric(metric), *shares, points(delta), interval])
     flips, unit, sample = summary["flips"], summary["unit"], summary["sample_unit"]
     kinds = [
         [view.kind(kind), f"{flips[kind]:,}"] for kind in view.task.kinds if flips[kind] is not None

@@ -1,4 +1,4 @@
-"""From a model's output to one class."""
+"""From a model's output to one class, and to the five best."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from simulator.contract.frame import Array
 from simulator.errors import ModelError
 from simulator.tasks.finite import check_finite
 
+BEST = 5
+"""How many classes an answer lists."""
 _SLACK = 0.01
 """How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
 
@@ -24,7 +26,7 @@ class Answer:
         score: probability of the prediction, in [0, 1]; integer probabilities keep their unit.
         margin: the score minus the runner-up's, at least 0; the score itself where there is none.
         classes: how many there were; None where the answer was recorded.
-        values: (classes,) float64, what the model gave, without the background; None likewise.
+        best: the five best classes, the best first; all of fewer. None where it was recorded.
         scores: (classes,) float64, the scores of all classes; None likewise.
     """
 
@@ -32,7 +34,7 @@ class Answer:
     score: float
     margin: float
     classes: int | None = None
-    values: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    best: tuple[int, ...] | None = None
     scores: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
 
@@ -46,7 +48,7 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
         offset: how many classes at the start are background, and dropped; at least 0.
 
     Returns:
-        The answer; of equal outputs the lowest class wins.
+        The answer; of equal outputs the lowest class is the better one.
 
     Raises:
         ModelError: the output's shape, type or range is not what the model card promises.
@@ -60,10 +62,18 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
         _check_probabilities(values, outputs.dtype)
         scores = values
     # The winner is read from the raw values: a softmax can round two of them to one.
-    best = int(values.argmax())
-    score = float(scores[best])
+    best = _best(values)
+    score = float(scores[best[0]])
     margin = score - float(np.partition(scores, -2)[-2]) if scores.size > 1 else score
-    return Answer(best, score, margin, values.size, values, scores)
+    return Answer(best[0], score, margin, values.size, best, scores)
+
+
+def _best(values: NDArray[np.float64]) -> tuple[int, ...]:
+    """The best classes of (C,) finite values, the best first; of equal ones the lowest first."""
+    last = max(values.size - BEST, 0)
+    found = np.flatnonzero(values >= np.partition(values, last)[last])
+    order = np.argsort(-values[found], kind="stable")[:BEST]
+    return tuple(found[order].tolist())
 
 
 def _kept(outputs: Array, offset: int) -> NDArray[np.float64]:

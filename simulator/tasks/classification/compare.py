@@ -89,11 +89,15 @@ def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]
     pair = count(train, deploy)
     if pair.samples == 0:
         raise DataError("no sample went through both stacks")
+    top5 = _top5(train, deploy)
     return {
         "labelled": pair.labelled,
-        "train": {"metric": {"top1": _accuracy(pair.train_right, pair.labelled)}},
-        "deploy": {"metric": {"top1": _accuracy(pair.deploy_right, pair.labelled)}},
-        "delta": {"top1": _delta(pair)},
+        "train": {"metric": {"top1": _rate(pair.train_right, pair.labelled), "top5": top5[0]}},
+        "deploy": {"metric": {"top1": _rate(pair.deploy_right, pair.labelled), "top5": top5[1]}},
+        "delta": {
+            "top1": _delta(pair.right_to_wrong, pair.wrong_to_right, pair.labelled),
+            "top5": top5[2],
+        },
         "flips": {
             "count": pair.flips,
             "units": pair.samples,
@@ -101,24 +105,44 @@ def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]
             "ci95": list(paired.clopper_pearson(pair.flips, pair.samples)),
             "ci95_wilson": list(paired.wilson(pair.flips, pair.samples)),
             **_kinds(pair),
+            **_sets(train, deploy),
         },
     }
 
 
-def _accuracy(right: int, labelled: int) -> float | None:
-    return right / labelled if labelled else None
+def _rate(counted: int, of: int) -> float | None:
+    return counted / of if of else None
 
 
-def _delta(pair: Pair) -> dict[str, Any] | None:
-    if not pair.labelled:
+def _delta(lost: int, won: int, judged: int) -> dict[str, Any] | None:
+    if not judged:
         return None
-    lost, won = pair.right_to_wrong, pair.wrong_to_right
     return {
-        "value": (won - lost) / pair.labelled,
-        "ci95": list(paired.bonett_price(lost, won, pair.labelled)),
+        "value": (won - lost) / judged,
+        "ci95": list(paired.bonett_price(lost, won, judged)),
         "p": paired.mcnemar_exact(lost, won),
         "method": "Bonett-Price",
     }
+
+
+def _top5(
+    train: Sequence[Record], deploy: Sequence[Record]
+) -> tuple[float | None, float | None, dict[str, Any] | None]:
+    """Top-5 of either stack and its delta, of the images where both are known."""
+    both = [(a["top5"], b["top5"]) for a, b in zip(train, deploy, strict=True)]
+    judged = [one for one in both if None not in one]
+    before, after = (sum(one[side] for one in judged) for side in range(2))
+    lost = sum(a and not b for a, b in judged)
+    delta = _delta(lost, lost + after - before, len(judged))
+    return _rate(before, len(judged)), _rate(after, len(judged)), delta
+
+
+def _sets(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    """How often the set of the five best classes differs, in whatever order."""
+    both = [(a["best"], b["best"]) for a, b in zip(train, deploy, strict=True)]
+    known = [set(one) != set(other) for one, other in both if one and other]
+    rate = _rate(sum(known), len(known))
+    return {"top5_flips": sum(known) if known else None, "top5_flip_rate": rate}
 
 
 def _kinds(pair: Pair) -> dict[str, Any]:

@@ -17,6 +17,10 @@ class ClassificationFlips(Flips):
     wrong_to_wrong: int | None = Field(description="wrong on both, in different ways")
     mcnemar_p: float | None = Field(description="McNemar's exact test")
     mcnemar_midp: float | None = Field(description="McNemar's mid-p test")
+    top5_flips: int | None = Field(
+        description="images whose set of five best classes differs; None where it was not recorded"
+    )
+    top5_flip_rate: float | None = Field(description="of the images where it was recorded")
     samples_for_tenth_point: int | None = Field(
         description="images that a delta of 0.1 points would take; None where it cannot occur"
     )

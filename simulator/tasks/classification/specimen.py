@@ -12,7 +12,7 @@ from simulator.tasks.classification.task import Classification
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Network
 
-LABELS = Labels(("cat", "dog", "cow"))
+LABELS = Labels(("cat", "dog", "cow", "hen", "pig", "bat", "fox"))
 
 
 def logits(
@@ -21,14 +21,19 @@ def logits(
     background: int = 0,
     labels: Labels | None = LABELS,
 ) -> Specimen:
-    """Return three classes with background classes before them, as logits or as their softmax."""
-    outputs = []
+    """Return seven classes with background classes before them, as logits or as their softmax."""
+    outputs, classes = [], len(LABELS)
     for best in (0, 1):
-        values = np.random.default_rng(best).normal(0, 1, (1, 3 + background)).astype(np.float32)
+        drawn = np.random.default_rng(best).normal(0, 1, (1, classes + background))
+        values = drawn.astype(np.float32)
         values[0, background + best] = 5
         if kind == "probabilities":
             values = np.exp(values) / np.exp(values).sum()
         outputs.append({"y": values})
     made = task(task.Output(kind=kind, background=background), Network(labels))
-    worthless = [(0, Answer(1, 0.5, 0.25)), (2, Answer(0, 1.0, 1.0)), (1, Answer(2, 0.0, 0.0))]
+    worthless = [
+        (0, Answer(1, 0.5, 0.25, 7, (1, 2, 3, 4, 5))),
+        (2, Answer(0, 1.0, 1.0, 7, (0, 1, 3, 4, 5))),
+        (1, Answer(2, 0.0, 0.0, 7, (2, 5, 4, 3, 0))),
+    ]
     return Specimen(made, (outputs[0], outputs[1]), None, 0, worthless)

@@ -1,4 +1,4 @@
-"""Classification: one class for each sample, top-1 accuracy, McNemar's test."""
+"""Classification: one class for each sample, top-1 and top-5 accuracy, McNemar's test."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from simulator.data import example
 from simulator.data.folder import Dataset, Files, load_folder
 from simulator.errors import ModelError
 from simulator.profile.section import Section
-from simulator.statistics.bootstrap import Resamples, ratio
-from simulator.tasks.classification.answer import Answer, postprocess
+from simulator.statistics.bootstrap import Figure, Resamples, ratio
+from simulator.tasks.classification.answer import BEST, Answer, postprocess
 from simulator.tasks.classification.compare import compare
 from simulator.tasks.classification.figures import ClassificationFlips
 from simulator.tasks.classification.impact import ClassificationImpact
@@ -43,7 +43,7 @@ class Classification(Task):
 
     name = "classification"
     unit = "image"
-    metrics = ("top1",)
+    metrics = ("top1", "top5")
     kinds = ("right_to_wrong", "wrong_to_right")
     Output = Output
     Flips = ClassificationFlips
@@ -55,12 +55,14 @@ class Classification(Task):
         pa.field("correct", pa.bool_()),
         pa.field("score", pa.float64()),
         pa.field("margin", pa.float64()),
+        pa.field("best", pa.list_(pa.int32())),
+        pa.field("top5", pa.bool_()),
         *CHANGES,
     )
 
     @classmethod
     def specimens(cls) -> dict[str, Specimen]:
-        """Return logits of three classes."""
+        """Return logits of seven classes."""
         from simulator.tasks.classification.specimen import logits
 
         return {"logits": logits(cls)}
@@ -95,7 +97,9 @@ class Classification(Task):
         return example.images()
 
     def record(self, prediction: Answer, truth: int | None) -> dict[str, Any]:
-        """Return the answer, and whether it is right.
+        """Return the answer, whether it is right, and whether the label is among the five best.
+
+        The latter is None of a model of five classes or fewer, which cannot be wrong.
 
         Raises:
             ModelError: the label is no class of the model.
@@ -106,31 +110,43 @@ class Classification(Task):
                 f"the label is class {truth}, and the model knows 0 to {classes - 1}; the labels, "
                 "or the card's background, are of another model"
             )
+        best = prediction.best
+        listed = truth is not None and best is not None and (classes or 0) > BEST
         return {
             "label": truth,
             "prediction": prediction.prediction,
             "correct": None if truth is None else prediction.prediction == truth,
             "score": prediction.score,
             "margin": prediction.margin,
+            "best": None if best is None else list(best),
+            "top5": truth in best if listed and best else None,
         }
 
     def change(self, before: Answer, after: Answer, truth: int | None) -> dict[str, Any]:
         """Return whether the class is another one."""
         return {"changed": int(before.prediction != after.prediction), "units": 1}
 
+    @property
+    def firm(self) -> tuple[str, ...]:
+        """What was answered; in which order the runners-up stand is how surely."""
+        return tuple(name for name in super().firm if name != "best")
+
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""
-        wrong = None if record["label"] is None else False
-        return {**record, "prediction": None, "correct": wrong}
+        wrong = {name: None if record[name] is None else False for name in ("correct", "top5")}
+        return {**record, "prediction": None, "best": None, **wrong}
 
     def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
-        """Measure top-1 of the labelled samples; it is resampled where all are labelled."""
-        right = np.array([record["correct"] for record in records if record["label"] is not None])
-        figure = None
-        if len(right) == len(records):
-            figure = ratio(right.astype(np.float64), np.ones(len(right)))
-        top1 = int(right.sum()) / len(right) if len(right) else None
-        return Score(records, len(right), {"top1": top1}, figure)
+        """Measure top-1 and top-5 where they are known; resampled where they are of all samples."""
+        metrics: dict[str, float | None] = {}
+        figures: dict[str, Figure] = {}
+        for metric, column in ("top1", "correct"), ("top5", "top5"):
+            right = [record[column] for record in records if record[column] is not None]
+            metrics[metric] = sum(right) / len(right) if right else None
+            if right and len(right) == len(records):
+                figures[metric] = ratio(np.array(right, np.float64), np.ones(len(right)))
+        labelled = sum(record["label"] is not None for record in records)
+        return Score(records, labelled, metrics, figures.pop("top1", None), figures)
 
     def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
         """Compare two stacks by exact tests, without a bootstrap; see :mod:`.compare`."""
@@ -156,5 +172,11 @@ class Classification(Task):
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return one label of each of the first classes."""
-        classes = len(self.network.labels) if self.network.labels else 3
-        return [(index, Answer(index, 1.0, 1.0)) for index in range(min(3, classes))]
+        classes = len(self.network.labels) if self.network.labels else BEST + 1
+        return [(index, _sure(index, classes)) for index in range(min(3, classes))]
+
+
+def _sure(index: int, classes: int) -> Answer:
+    """An answer that leaves nothing to any other class."""
+    others = (one for one in range(classes) if one != index)
+    return Answer(index, 1.0, 1.0, classes, (index, *others)[:BEST])

@@ -13,7 +13,7 @@ from simulator.tasks.view import View
 class ClassificationView(View):
     """Answers are class names with margins; the lines tell McNemar's test and its power."""
 
-    metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1"}
+    metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1", "top5": "top-5"}
     kinds: ClassVar[Mapping[str, str]] = {
         "right_to_wrong": "right→wrong",
         "wrong_to_right": "wrong→right",

@@ -29,7 +29,7 @@ def judged(values, truth=None):
 
 def test_an_equal_answer_is_masked():
     assert judged(GOLDEN) == {
-        "sdc": False, "top5": False, "prediction": 0, "margin_loss": 0.0, "score_loss": 0.0,
+        "sdc": False, "top5_changed": False, "prediction": 0, "margin_loss": 0.0, "score_loss": 0.0,
         "right_to_wrong": None, "wrong_to_right": None,
     }  # fmt: skip
 
@@ -45,12 +45,12 @@ def test_the_margin_of_the_golden_class_becomes_negative_where_another_wins():
 
 def test_another_order_of_the_best_five_is_the_same_set():
     row = judged([0.4, 0.1, 0.1, 0.1, 0.2, 0.06, 0.04])
-    assert (row["sdc"], row["top5"]) == (False, False)
+    assert (row["sdc"], row["top5_changed"]) == (False, False)
 
 
 def test_another_class_among_the_best_five_is_seen_though_the_best_is_the_same():
     row = judged([0.4, 0.2, 0.1, 0.1, 0.04, 0.1, 0.06])
-    assert (row["sdc"], row["top5"]) == (False, True)
+    assert (row["sdc"], row["top5_changed"]) == (False, True)
 
 
 def test_the_best_five_are_taken_from_logits_where_a_softmax_has_rounded_them_to_zero():
@@ -58,7 +58,7 @@ def test_the_best_five_are_taken_from_logits_where_a_softmax_has_rounded_them_to
     golden = answer([1e4, 6, 5, 4, 3, 2, 1], "logits")
     faulty = answer([2e4, 1, 5, 4, 3, 2, 6], "logits")
     row = impact(golden).judge(faulty)
-    assert (row["sdc"], row["top5"], row["margin_loss"]) == (False, True, 0.0)
+    assert (row["sdc"], row["top5_changed"], row["margin_loss"]) == (False, True, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_truth_says_in_which_direction(truth, expected):
 
 
 def test_five_classes_have_no_best_five():
-    assert impact(answer([0.6, 0.1, 0.1, 0.1, 0.1])).judge(answer([0.1] * 5))["top5"] is None
+    assert impact(answer([0.6, 0.1, 0.1, 0.1, 0.1])).judge(answer([0.1] * 5))["top5_changed"] is None
 
 
 def test_one_class_loses_its_score():
@@ -79,7 +79,7 @@ def test_one_class_loses_its_score():
 
 def test_a_recorded_answer_has_no_scores_to_compare():
     row = impact(Answer(1, 0.5, 0.25)).judge(answer(GOLDEN))
-    assert (row["sdc"], row["top5"], row["margin_loss"]) == (True, None, None)
+    assert (row["sdc"], row["top5_changed"], row["margin_loss"]) == (True, None, None)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -30,7 +30,7 @@ def test_softmax_by_hand():
 def test_probabilities_are_taken_as_they_are():
     got = postprocess(np.array([0.25, 0.125, 0.625]), "probabilities", 0)
 
-    assert got == Answer(2, 0.625, 0.375, 3)
+    assert got == Answer(2, 0.625, 0.375, 3, (2, 0, 1))
 
 
 def test_integer_logits():
@@ -58,6 +58,17 @@ def test_of_equal_outputs_the_lowest_class_wins():
     assert (got.prediction, got.margin) == (1, 0.0)
 
 
+def test_the_five_best_are_listed_the_best_first_and_the_lowest_of_equal_ones_first():
+    """Of 9 classes less one of background: 5 is the best; 2, 6 and 7 are equal, then 0 and 1."""
+    got = logits(99, 1, 1, 4, -7, 1, 8, 4, 4, dtype=np.int8, offset=1)
+
+    assert (got.prediction, got.best) == (5, (5, 2, 6, 7, 0))
+
+
+def test_of_fewer_than_five_classes_all_are_listed():
+    assert logits(0.0, 2.0, 1.0).best == (1, 2, 0)
+
+
 def test_logits_that_softmax_cannot_tell_apart_are_told_apart():
     """Two logits one ulp apart have equal float64 probabilities; the larger still wins."""
     low = np.nextafter(0.5, 0)
@@ -71,7 +82,7 @@ def test_huge_logits_do_not_overflow():
 
 
 def test_a_single_class_has_no_runner_up():
-    assert logits(-3.0) == Answer(0, 1.0, 1.0, 1)
+    assert logits(-3.0) == Answer(0, 1.0, 1.0, 1, (0,))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +132,33 @@ def test_an_answer_is_held_against_the_label(label, right):
 def test_a_label_that_the_model_does_not_know():
     with pytest.raises(ModelError, match="label is class 3, and the model knows 0 to 2"):
         TASK.record(logits(0.0, 1.0, 2.0), 3)
+
+
+@pytest.mark.parametrize(("label", "listed"), [(4, True), (0, True), (5, False), (None, None)])
+def test_top5_says_whether_the_label_is_among_the_five_best(label, listed):
+    task = Classification(Output(kind="logits"), Network())
+    record = task.record(logits(0.5, 3.0, 2.0, 1.0, 5.0, 0.0), label)
+
+    assert (record["best"], record["top5"]) == ([4, 1, 2, 3, 0], listed)
+
+
+def test_top5_of_five_classes_cannot_be_wrong_and_is_not_measured():
+    task = Classification(Output(kind="logits"), Network())
+
+    assert task.record(logits(1.0, 2.0, 3.0, 4.0, 5.0), 0)["top5"] is None
+    assert task.record(task.recorded(3, np.nan, np.nan), 0)["best"] is None
+
+
+def test_runners_up_in_another_order_are_the_same_answer():
+    """How surely is no part of an answer; another class, or another truth of top-5, is one."""
+    task = Classification(Output(kind="logits"), Network())
+    one, swapped, other = (
+        task.records([logits(*values)], 1)[0]
+        for values in ([6, 5, 4, 3, 2, 1], [6, 5, 4, 2, 3, 1], [6, 0, 5, 4, 3, 2])
+    )
+
+    assert task.same(one, swapped)
+    assert not task.same(one, other)
 
 
 @given(

@@ -26,7 +26,8 @@ TEN = [
 
 
 def answer(prediction, label):
-    return {"prediction": prediction, "correct": None if label is None else prediction == label}
+    correct = None if label is None else prediction == label
+    return {"prediction": prediction, "correct": correct, "best": None, "top5": None}
 
 
 def sides(rows):
@@ -38,8 +39,8 @@ def test_ten_by_hand():
     flips = got["flips"]
 
     assert got["labelled"] == 10
-    assert got["train"] == {"metric": {"top1": 0.7}}
-    assert got["deploy"] == {"metric": {"top1": 0.5}}
+    assert got["train"] == {"metric": {"top1": 0.7, "top5": None}}
+    assert got["deploy"] == {"metric": {"top1": 0.5, "top5": None}}
     assert (flips["count"], flips["rate"]) == (5, 0.5)
     assert (flips["right_to_wrong"], flips["wrong_to_right"], flips["wrong_to_wrong"]) == (3, 1, 1)
 
@@ -74,11 +75,39 @@ def test_power_names_the_discordant_rate_and_not_the_flip_rate():
     assert power.endswith("(80 % power), where 40.00% of the answers turn right or wrong")
 
 
+def test_top5_by_hand():
+    """Of eight: 5 listed before and 4 after, 2 lost, 1 won; three sets differ, one in order only.
+
+    Bonett-Price: (2 - 3)/10 = -0.1 ± 1.959964 sqrt((.5 - .01)/10) = ± 0.433861.
+    """
+    train = [True, True, True, True, True, False, False, False]
+    deploy = [True, True, True, False, False, True, False, False]
+    moved = [[1, 2, 3, 4, 5]] * 4 + [[5, 4, 3, 2, 1]] + [[1, 2, 3, 4, 6]] * 3
+    records = [
+        [{"prediction": 1, "correct": False, "best": best, "top5": listed}
+         for best, listed in zip(lists, points, strict=True)]
+        for lists, points in (([[1, 2, 3, 4, 5]] * 8, train), (moved, deploy))
+    ]  # fmt: skip
+    got = compare(*records)
+
+    assert (got["train"]["metric"]["top5"], got["deploy"]["metric"]["top5"]) == (5 / 8, 4 / 8)
+    assert got["delta"]["top5"]["value"] == pytest.approx(-1 / 8)
+    assert got["delta"]["top5"]["ci95"] == pytest.approx([-0.533861, 0.333861], abs=1e-5)
+    assert (got["flips"]["top5_flips"], got["flips"]["top5_flip_rate"]) == (3, 3 / 8)
+
+
+def test_without_lists_there_is_no_top5():
+    got = compare(*sides(TEN))
+
+    assert got["delta"]["top5"] is got["flips"]["top5_flips"] is got["flips"]["top5_flip_rate"]
+    assert got["delta"]["top5"] is None
+
+
 def test_without_labels_only_flips_are_left():
     got = compare(*sides([(t, d, None) for t, d, _ in TEN]))
 
     assert (got["labelled"], got["flips"]["count"], got["flips"]["rate"]) == (0, 5, 0.5)
-    assert got["delta"] == {"top1": None}
+    assert got["delta"] == {"top1": None, "top5": None}
     assert got["train"]["metric"]["top1"] is got["deploy"]["metric"]["top1"] is None
     rest = ["right_to_wrong", "wrong_to_right", "wrong_to_wrong", "mcnemar_p", "mcnemar_midp"]
     assert [got["flips"][key] for key in [*rest, "samples_for_tenth_point"]] == [None] * 6

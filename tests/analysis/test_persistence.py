@@ -108,8 +108,14 @@ def test_an_impossible_rule_is_refused(numbers):
 
 
 def test_a_mask_may_be_used_again():
-    """The tracker keeps no reference to what it was given."""
-    tracker, mask = Tracker(Rule(2, 2, 0), coasting=True), square(50)
-    tracker.update(mask)
+    """The tracker keeps values, not the array: two empty frames later nothing is left."""
+    tracker, mask = Tracker(Rule(2, 1, 0), coasting=True), square(50)
+    assert tracker.update(mask).sum() == 400
     mask[...] = False
-    assert tracker.update(square(50)).sum() == 400
+    assert [int(tracker.update(mask).sum()) for _ in range(2)] == [400, 0]
+
+
+def test_what_was_nearby_is_forgotten_after_the_window():
+    """A square, 15 frames without it, and another one nearby."""
+    nothing = square(50) & False
+    assert counts([square(50)] * 15 + [nothing] * 15 + [square(60)])[-1] == 0

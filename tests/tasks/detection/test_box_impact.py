@@ -113,7 +113,16 @@ def test_a_pixel_is_occupied_where_its_center_is():
     """From 0.5 to 2.5: the centers 0.5 and 1.5, not 2.5."""
     mask = occupied(np.array([[0.5, 0.5, 2.5, 1.4]]), (3, 4))
     assert mask.tolist() == [[True, True, False, False], [False] * 4, [False] * 4]
+    right = occupied(np.array([[0.6, 0.4, 2.6, 1.6]]), (3, 4))
+    assert right.tolist() == [[False, True, True, False]] * 2 + [[False] * 4]
     assert occupied(np.zeros((0, 4)), (3, 4)).sum() == 0
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
+def test_a_box_that_is_not_finite_counts_and_occupies_nothing(strange):
+    """Even where it would cover an object if it was clipped to the image."""
+    row = judged(found(C), found(C, (0, 0, strange, 5)), annotated(C, (0, 0, 20, 5)))
+    assert (row["delta_fp"], row["fn"], row["false_area"]) == (1, 1, 0.0)
 
 
 @pytest.mark.parametrize("name", ["scores", "boxes"])

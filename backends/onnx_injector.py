@@ -66,8 +66,7 @@ class CutInjector(Injector):
         if found.nodes:
             watched = sorted(self._watched & (found.made | {tensor}))
             run = self._runner(rest(self._model, found, self._types, list(taps(watched))))
-        stored = self._stored.get(tensor)
-        values = None if stored is None else to_array(stored)
+        values = self._value(tensor) if tensor in self._stored else None
         return CutSuffix(site, found, run, values, self._ends)
 
     def close(self) -> None:
@@ -128,6 +127,10 @@ class CutInjector(Injector):
             storage = helper.tensor_dtype_to_np_dtype(kind).name
             if shape is not None and storage in WIDTHS:
                 yield Site(place.layer, place.operator, place.target, storage, shape), place.tensor
+
+    def _value(self, name: str) -> Array:
+        """Return a stored tensor."""
+        return to_array(self._stored[name])
 
     @abstractmethod
     def _read(self) -> onnx.ModelProto:

@@ -32,7 +32,6 @@ class OrtInjector(CutInjector):
     """
 
     fuses: ClassVar[bool] = False
-    keeps_nan: ClassVar[bool] = True
     tap = (
         "NaN and Inf in the floating-point outputs of the hit layer and of all layers after it, "
         "behind the activation that ONNX Runtime fused with them; integer outputs have none"

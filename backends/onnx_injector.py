@@ -42,11 +42,9 @@ class CutInjector(Injector):
 
     Attributes:
         fuses: see :func:`backends.onnx_layers.places`.
-        keeps_nan: whether the runtime's layers and activations make NaN of NaN on every processor.
     """
 
     fuses: ClassVar[bool]
-    keeps_nan: ClassVar[bool]
 
     def trace(self, feeds: Mapping[str, Array]) -> Trace:
         """Run the network once and keep the tensors that cross a cut, and the outputs."""
@@ -71,10 +69,10 @@ class CutInjector(Injector):
         found = cut(self._model.graph, tensor)
         run = None
         if found.nodes:
-            watched = sorted(self._watched & (found.made | {tensor}))
-            run = self._runner(rest(self._model, found, self._types, list(taps(watched))))
-        stored = self._stored.get(tensor)
-        values = None if stored is None else to_array(stored)
+            layers = self._layers & (found.made | {tensor})
+            watched = needed(self._model.graph, found, layers, self._types)
+            run = self._runner(rest(self._model, found, self._types, list(taps(sorted(watched)))))
+        values = self._value(tensor) if tensor in self._stored else None
         return CutSuffix(site, found, run, values, self._ends)
 
     def close(self) -> None:
@@ -98,13 +96,11 @@ class CutInjector(Injector):
         self._types = self._typed()
         self._tensors: dict[Site, str] = dict(self._sites(found))
         self.sites = tuple(self._tensors)
-        self._watched = {
+        self._layers = {
             name
             for site, name in self._tensors.items()
             if site.target is Target.NEURONS and site.storage in EXPONENTS
         }.difference(self._ends)
-        if self.keeps_nan:
-            self._watched = needed(graph, self._watched, self._types)
 
     def _typed(self) -> dict[str, tuple[int, Shape | None]]:
         """Tell every tensor's type and, if it never changes, its shape, by a run on zeros."""
@@ -135,6 +131,10 @@ class CutInjector(Injector):
             storage = helper.tensor_dtype_to_np_dtype(kind).name
             if shape is not None and storage in WIDTHS:
                 yield Site(place.layer, place.operator, place.target, storage, shape), place.tensor
+
+    def _value(self, name: str) -> Array:
+        """Return a stored tensor."""
+        return to_array(self._stored[name])
 
     @abstractmethod
     def _read(self) -> onnx.ModelProto:

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from backends.onnx_cut import Shape
+from backends.onnx_cut import Cut, Shape
 
 FINITE = "simulator.finite"
 """The output that is 0 where all watched tensors are finite, and NaN where one is not."""
@@ -34,17 +34,18 @@ def taps(watched: Collection[str]) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("Sum", [f"{FINITE}/{name}" for name in watched], [FINITE])
 
 
-def needed(graph: onnx.GraphProto, watched: Collection[str], types: Types) -> set[str]:
+def needed(graph: onnx.GraphProto, found: Cut, watched: Collection[str], types: Types) -> set[str]:
     """Leave out the tensors whose NaN and Inf show in another watched one.
 
     A convolution or matrix product turns every NaN or Inf that it reads into one of its own: also
-    a weight of 0 does, and nothing brings back a finite sum. An activation keeps NaN but may end
-    Inf; so behind a bounded activation there is NaN only, which shows in any layer that follows.
-    For a runtime whose activations keep NaN.
+    a weight of 0 does, and nothing brings back a finite sum. An activation may end Inf; but the
+    fused ones, which ONNX Runtime alone has, keep NaN. So behind a bounded fused activation there
+    is NaN only, which shows in any layer that follows.
 
     Args:
-        graph: with all layers.
-        watched: outputs of layers.
+        graph: the whole one.
+        found: what runs of it.
+        watched: outputs of layers that it has.
         types: see :func:`backends.onnx_cut.rest`; those of *watched* and of weights are read.
     """
     makers = {node.output[0]: node for node in graph.node}
@@ -53,7 +54,7 @@ def needed(graph: onnx.GraphProto, watched: Collection[str], types: Types) -> se
         for name in watched
         if not any(
             node.output[0] in watched and _shows(makers.get(name), node, name, types)
-            for node in graph.node
+            for node in found.nodes
             if name in node.input
         )
     }

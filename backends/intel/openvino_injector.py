@@ -23,7 +23,6 @@ class OpenVinoInjector(CutInjector):
     """
 
     fuses: ClassVar[bool] = True
-    keeps_nan: ClassVar[bool] = False
     method = (
         "the ONNX file, cut at the hit tensor; what follows is compiled by OpenVINO with that "
         "tensor as an input, so the hit layer's own sum may have other last bits"

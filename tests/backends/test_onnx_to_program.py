@@ -104,13 +104,13 @@ def test_a_program_that_computes_something_else_is_refused(tmp_path):
     other.graph.initializer[0].raw_data = np.zeros((3, 3, 1, 1), np.float32).tobytes()
     program = pytorch_onnx_export.exported(one.SerializeToString())
     pytorch_onnx_export.hold(program, one.SerializeToString(), "m.onnx")
-    with pytest.raises(Unsupported, match="changes what m.onnx computes: output 'y' is off by"):
+    with pytest.raises(Unsupported, match=r"changes what m\.onnx computes: output .y. is off by"):
         pytorch_onnx_export.hold(program, other.SerializeToString(), "m.onnx")
 
 
 def test_an_operator_that_onnx2torch_lacks_is_named_in_one_line(tmp_path):
     nodes = [helper.make_node("Det", ["x"], ["y"])]
     model = tiny.model(nodes, outputs={"y": [1, 3]})
-    with pytest.raises(ModelError, match="onnx2torch cannot convert it: .*Det") as caught:
+    with pytest.raises(ModelError, match=r"onnx2torch cannot convert it: .*Det") as caught:
         exported(written(tmp_path / "m.onnx", model), tmp_path / "m.pt2")
     assert "\n" not in str(caught.value)

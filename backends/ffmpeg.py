@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.ffmpeg_video import FFmpegVideo, av, reformatter
 from simulator.contract import (
     U8,
     Array,
@@ -15,7 +16,6 @@ from simulator.contract import (
     Decoder,
     Encoded,
     Frame,
-    Library,
     Matrix,
     Offer,
     Options,
@@ -27,9 +27,6 @@ from simulator.contract import (
     Unsupported,
     yuv_frame,
 )
-
-av = Library("av", distribution="av", extra="ffmpeg")
-_reformatter = Library("av.video.reformatter", distribution="av", extra="ffmpeg")
 
 _INTERPOLATION = ("fast_bilinear", "bilinear", "bicubic", "point")
 _SWITCHES = {
@@ -77,7 +74,7 @@ class FFmpegDecoder(Decoder):
 
     def _rgb(self, image: Encoded) -> U8:
         picture = _decode(image)
-        names = _reformatter.Interpolation
+        names = reformatter.Interpolation
         flags = reduce(or_, (names[flag] for flag in self._flags))
         # swscale rounds 16 bits to 8; the contract keeps the high byte.
         wide = image.format == "png" and image.bits == 16
@@ -122,7 +119,7 @@ def _plane(plane: Any) -> U8:
 
 BACKEND = Backend(
     name="ffmpeg",
-    summary="FFmpeg (PyAV): its own JPEG decoder with swscale, or the JPEG's own YUV planes",
+    summary="FFmpeg (PyAV): its own JPEG decoder with swscale, YUV planes, frames of videos",
     library=av,
     offers=(
         Offer(
@@ -135,6 +132,7 @@ BACKEND = Backend(
             FFmpegDecoder,
             source="FFmpeg documentation, 'ffmpeg-scaler': sws_flags",
         ),
+        Offer(Stage.VIDEO, {}, FFmpegVideo, source="FFmpeg documentation, 'ffmpeg-codecs'"),
     ),
     fields={
         "swscale_flags": "used if the library itself converts to RGB",

@@ -55,7 +55,14 @@ from simulator.contract.pictures import (
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
 from simulator.contract.tune import Tuner
-from simulator.errors import MissingLibrary, ModelError, RunError, SampleError, Unsupported
+from simulator.errors import (
+    DataError,
+    MissingLibrary,
+    ModelError,
+    RunError,
+    SampleError,
+    Unsupported,
+)
 
 __all__ = [
     "EXPONENTS",
@@ -72,6 +79,7 @@ __all__ = [
     "Cast",
     "Color",
     "Converter",
+    "DataError",
     "Decoder",
     "Differentiable",
     "Effective",

@@ -29,6 +29,7 @@ class Stage:
     MASK = "mask"
     DRAW = "draw"
     WRITE = "write"
+    VIDEO = "video"
     TUNE = "tune"
     LOAD = "load"
     GRADIENT = "gradient"

@@ -233,5 +233,6 @@ EXAMPLE_IMAGES = StageSpec(Stage.EXAMPLE_IMAGES, "example images", 1110, modalit
 MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
 DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
 WRITE = StageSpec(Stage.WRITE, "image files are written", 1140, modality="image")
+VIDEO = StageSpec(Stage.VIDEO, "videos are taken apart", 1145, modality="image")
 GRADIENT = StageSpec(Stage.GRADIENT, "a loss is followed back to the input", 1150)
 TUNE = StageSpec(Stage.TUNE, "a network learns with rounded weights and activations", 1150)

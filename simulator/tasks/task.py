@@ -23,6 +23,7 @@ from simulator.contract.warp import Size, WarpOf
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
 from simulator.data.labels import Labels
+from simulator.data.video import is_video, load_video
 from simulator.entry_points import Table
 from simulator.errors import DataError, UserError
 from simulator.profile.postprocess import Postprocess
@@ -203,16 +204,18 @@ class Task(ABC):
         """
 
     def load(self, path: Path, files: Files = IMAGES) -> Dataset:
-        """Open the samples at a path: a data card, or a folder; see :meth:`folder`.
+        """Open the samples at a path: a data card, a video, or a folder; see :meth:`folder`.
 
         Args:
-            path: a data card, a folder with a ``data.yaml``, or a folder of samples.
+            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples.
             files: the files that are samples.
 
         Raises:
             DataError: they cannot be used, or are annotated for another task.
         """
         found = find_card(path)
+        if is_video(path):
+            return load_video(path, files)
         if found is None:
             return self.folder(path, files)
         card = read_card(found)

@@ -104,7 +104,7 @@ def test_a_program_that_computes_something_else_is_refused(tmp_path):
     other.graph.initializer[0].raw_data = np.zeros((3, 3, 1, 1), np.float32).tobytes()
     program = pytorch_onnx_export.exported(one.SerializeToString())
     pytorch_onnx_export.hold(program, one.SerializeToString(), "m.onnx")
-    with pytest.raises(Unsupported, match=r"changes what m.onnx computes: output 'y' is off by"):
+    with pytest.raises(Unsupported, match=r"changes what m\.onnx computes: output .y. is off by"):
         pytorch_onnx_export.hold(program, other.SerializeToString(), "m.onnx")
 
 

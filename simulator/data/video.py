@@ -1,0 +1,129 @@
+"""Frames of a video as samples, without truth."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from simulator import cache, registry
+from simulator.contract import Backend, Stage
+from simulator.contract.video import VIDEOS, VideoReader
+from simulator.data.folder import IMAGES, Dataset, Files, Item
+from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.labels import Labels
+from simulator.data.tally import counted
+from simulator.errors import DataError, MissingLibrary
+from simulator.files import hash_file
+
+
+def is_video(path: Path) -> bool:
+    """Whether a path is that of a video, by its name."""
+    return path.suffix.lower() in VIDEOS and not path.is_dir()
+
+
+def load_video(
+    path: Path, files: Files = IMAGES, *, first: int = 0, last: int | None = None, step: int = 1
+) -> Dataset:
+    """Decode a video into PNG files in the cache, and return them as samples without truth.
+
+    Args:
+        path: the video.
+        files: the files of a folder that are samples; PNG must be among them.
+        first: the index of the first frame that is taken; the video's first is 0.
+        last: the index of the last frame that may be taken; None: the video's last.
+        step: from one frame to the next.
+
+    Returns:
+        The frames in the order in which they are shown, called ``clip.mp4#000123`` by their index.
+
+    Raises:
+        DataError: it cannot be decoded, has no such frames, or the model does not take images.
+        MissingLibrary: no library that decodes videos is installed.
+    """
+    if ".png" not in files.suffixes:
+        raise DataError(f"{path}: is a video, and the model takes {files.noun}s")
+    wanted = range(first, sys.maxsize if last is None else last + 1, step)
+    if not wanted:
+        raise DataError(f"{path}: no frame is between first: {first} and last: {last}")
+    reading, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
+    try:
+        digest = hash_file(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    versions = [f"{library.version}" for b in (reading, writing) for library in b.libraries]
+    taken = f"{first}-{'end' if last is None else last}-{step}"
+    name = f"video/{'-'.join([digest[:32], taken, *versions])}"
+    place = cache.entry(name, lambda folder: _write(path, wanted, reading, writing, folder))
+    pictures = sorted(place.glob("*.png"))
+    items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
+    how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {reading.name}"
+    return Dataset(path, items, (f"{how} to RGB; decoders of stacks get them as PNG files",))
+
+
+def _write(path: Path, wanted: range, reading: Backend, writing: Backend, folder: Path) -> None:
+    reader: VideoReader = reading.of(Stage.VIDEO)[0].make({})
+    writer: Any = writing.of(Stage.WRITE)[0].make({})
+    seen = count()
+    some = False
+    for frame in reader.frames(path, wanted):
+        next(seen)
+        if frame.rgb is not None:
+            some = True
+            (folder / f"{frame.index:06d}.png").write_bytes(writer.png(frame.rgb))
+    if not some:
+        total = next(seen)
+        has = f"has {counted(total, 'frame')}, and the first to take is {wanted.start}"
+        raise DataError(f"{path}: {has if total else 'is a video without frames'}")
+
+
+def _backend(stage: str) -> Backend:
+    backend = next(b for b in registry.backends() if b.of(stage))
+    missing = [library.distribution for library in backend.libraries if library.version is None]
+    if missing:
+        raise MissingLibrary(
+            f"frames of videos need {', '.join(missing)}; try: {registry.remedy(backend)}"
+        )
+    return backend
+
+
+class VideoSpec(DataSpec):
+    """The card of some frames of a video."""
+
+    video: str
+    first: int = Field(default=0, ge=0)
+    last: int | None = Field(default=None, ge=0)
+    step: int = Field(default=1, ge=1)
+
+
+class VideoFrames(DataFormat):
+    """Frames of a video, which nobody has annotated."""
+
+    format: ClassVar[str] = "video"
+    Spec: ClassVar[type[DataSpec]] = VideoSpec
+
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Open the frames that the card names."""
+        spec: Any = card.spec
+        path = card.file("video")
+        if path.suffix.lower() not in VIDEOS:
+            raise DataError(f"{card.path}: video: {path} is none of {', '.join(VIDEOS)}")
+        return load_video(path, files, first=spec.first, last=spec.last, step=spec.step)
+
+
+class _Classification(VideoFrames):
+    task: ClassVar[str] = "classification"
+
+
+class _Detection(VideoFrames):
+    task: ClassVar[str] = "detection"
+
+
+class _Segmentation(VideoFrames):
+    task: ClassVar[str] = "segmentation"
+
+
+CLASSIFICATION, DETECTION, SEGMENTATION = _Classification(), _Detection(), _Segmentation()

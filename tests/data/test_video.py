@@ -1,0 +1,205 @@
+"""Frames of videos as samples; every video is written here, without loss where pixels count."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+import tiny
+import yaml
+from PIL import Image
+
+from simulator.data.card import read_card
+from simulator.data.folder import Files
+from simulator.data.video import is_video, load_video
+from simulator.errors import DataError, UserError
+from simulator.model.card import Card
+
+SIZE = (24, 40)
+
+
+def pictures(count):
+    """Frame n is gray, with 10 n + 5 in its left half."""
+    for n in range(count):
+        picture = np.full((*SIZE, 3), 200, np.uint8)
+        picture[:, :20] = 10 * n + 5
+        yield picture
+
+
+def write(path, count=6, codec="ffv1", format="bgr0", frames=None):
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream(codec, rate=Fraction(25))
+        stream.height, stream.width, stream.pix_fmt = *SIZE, format
+        for picture in frames or pictures(count):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=format)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+    return path
+
+
+def written_card(folder, **fields):
+    common = {"schema": 1, "name": "drive", "task": "detection", "format": "video"}
+    path = folder / "data.yaml"
+    path.write_text(yaml.safe_dump(common | fields))
+    return path
+
+
+def pixels(item):
+    return np.asarray(Image.open(item.path))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / "cache"))
+
+
+def test_every_frame_is_a_sample_with_its_exact_pixels(tmp_path):
+    found = load_video(write(tmp_path / "clip.mkv"))
+    assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in range(6)]
+    assert not found.labelled
+    for item, want in zip(found.items, pictures(6), strict=True):
+        np.testing.assert_array_equal(pixels(item), want)
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "format"),
+    [
+        ("clip.mp4", "mpeg4", "yuv420p"),
+        ("clip.MOV", "mjpeg", "yuvj420p"),
+        ("clip.avi", "ffv1", "bgr0"),
+        ("clip.webm", "libvpx", "yuv420p"),
+    ],
+)
+def test_containers_and_codecs(tmp_path, name, codec, format):
+    """Gray survives YUV of 8 bits within 3 levels, away from the edge, which codecs blur."""
+    path = write(tmp_path / name, codec=codec, format=format)
+    assert is_video(path)
+    found = load_video(path)
+    assert len(found.items) == 6
+    for item, want in zip(found.items, pictures(6), strict=True):
+        for place in ((12, 5), (12, 35)):
+            assert abs(int(pixels(item)[place][0]) - int(want[place][0])) <= 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "numbers"),
+    [
+        ({"step": 2}, [0, 2, 4]),
+        ({"first": 1, "step": 3}, [1, 4]),
+        ({"first": 2, "last": 3}, [2, 3]),
+        ({"last": 100, "first": 5}, [5]),
+    ],
+)
+def test_a_card_takes_some_frames(tmp_path, fields, numbers):
+    write(tmp_path / "clip.mkv")
+    card = written_card(tmp_path, video="clip.mkv", **fields)
+    found = read_card(card).load(None)
+    assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in numbers]
+    wanted = list(pictures(6))
+    for item, number in zip(found.items, numbers, strict=True):
+        np.testing.assert_array_equal(pixels(item), wanted[number])
+
+
+def test_frames_are_decoded_once(tmp_path):
+    path = write(tmp_path / "clip.mkv")
+    first = load_video(path)
+    stamp = first.items[0].path.stat().st_mtime_ns
+    assert load_video(path).items[0].path.stat().st_mtime_ns == stamp
+    write(path, frames=list(pictures(9))[::-1])
+    assert len(load_video(path).items) == 9
+
+
+def test_the_task_takes_a_video_for_its_data(tmp_path):
+    task = Card(tiny.card(tmp_path)).task
+    assert len(task.load(write(tmp_path / "clip.mkv")).items) == 6
+
+
+def noise(path):
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+
+
+def sound(path):
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("pcm_s16le", rate=8000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), layout="mono")
+        frame.sample_rate = 8000
+        file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+
+
+def cut(path):
+    write(path, codec="mpeg4", format="yuv420p")
+    path.write_bytes(path.read_bytes()[:-400])
+
+
+def holed(path):
+    """60 bytes of zeros in the middle of the coded frames."""
+    rng = np.random.default_rng(1)
+    noise = [rng.integers(0, 255, (*SIZE, 3), np.uint8) for _ in range(6)]
+    write(path, codec="mpeg4", format="yuv420p", frames=noise)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 60] = bytes(60)
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("noise.mp4", noise, "cannot be decoded as a video: .*Invalid data"),
+        ("empty.mp4", lambda path: path.write_bytes(b""), "cannot be decoded as a video"),
+        ("sound.mkv", sound, "is a video without frames: it has no video stream"),
+        ("cut.mp4", cut, "cannot be decoded as a video"),
+        ("holed.mkv", holed, "cannot be decoded as a video: .*Invalid data"),
+        ("gone.mp4", lambda path: None, "cannot be read: No such file"),
+    ],
+)
+def test_bad_videos_are_refused_in_one_line(tmp_path, name, make, message):
+    make(tmp_path / name)
+    with pytest.raises(DataError, match=f"{name}: .*({message})") as caught:
+        load_video(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "cache").rglob("*.png"))
+
+
+def test_frames_that_are_not_there(tmp_path):
+    path = write(tmp_path / "clip.mkv")
+    with pytest.raises(DataError, match="has 6 frames, and the first to take is 6"):
+        load_video(path, first=6)
+    with pytest.raises(DataError, match="no frame is between first: 3 and last: 2"):
+        load_video(path, first=3, last=2)
+
+
+def test_a_model_of_sounds_takes_no_video(tmp_path):
+    with pytest.raises(DataError, match="is a video, and the model takes recordings"):
+        load_video(write(tmp_path / "clip.mkv"), Files((".wav",), "recording"))
+
+
+def test_a_card_of_something_else_is_refused(tmp_path):
+    (tmp_path / "clip.txt").write_text("x")
+    card = written_card(tmp_path, video="clip.txt")
+    with pytest.raises(DataError, match=r"video: .*clip.txt is none of .mp4"):
+        read_card(card).load(None)
+
+
+def test_without_pyav_the_remedy_is_named(tmp_path):
+    """In a Python that has no av."""
+    path = write(tmp_path / "clip.mkv")
+    code = (
+        "import importlib.metadata as m, sys; from pathlib import Path; real = m.version\n"
+        "def version(name):\n"
+        "    if name == 'av': raise m.PackageNotFoundError(name)\n"
+        "    return real(name)\n"
+        "m.version = version\n"
+        "from simulator.data.video import load_video; from simulator.errors import UserError\n"
+        "try: load_video(Path(sys.argv[1]))\n"
+        "except UserError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == (
+        "frames of videos need av; try: pip install 'pipeline-simulator[ffmpeg]'\n"
+    )
+    assert issubclass(DataError, UserError)

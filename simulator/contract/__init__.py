@@ -27,7 +27,7 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
-from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient
+from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient, Pull
 from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
@@ -89,6 +89,7 @@ __all__ = [
     "Panel",
     "PixelFormat",
     "Port",
+    "Pull",
     "Quantizer",
     "Range",
     "Rectangle",

@@ -1,5 +1,6 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
+from simulator.contract.adversary import Adversary, Victim
 from simulator.contract.backend import (
     Admits,
     AtLeast,
@@ -53,6 +54,7 @@ __all__ = [
     "PROBABILITIES",
     "U8",
     "Admits",
+    "Adversary",
     "Array",
     "AtLeast",
     "Backend",
@@ -107,6 +109,7 @@ __all__ = [
     "Text",
     "Tuner",
     "Unsupported",
+    "Victim",
     "checks",
     "even",
     "fixed_point_rgb",

@@ -234,6 +234,6 @@ def test_the_way_back_may_be_taken_many_times(network):
     """The derivative of one score: (1 - tanh² x) / 1024 in its channel, 0 in the others."""
     scores, pull = network.at(VALUES)
     np.testing.assert_allclose(scores, np.tanh(VALUES).mean((2, 3))[0], atol=1e-6)
-    for channel, one in enumerate(np.eye(3, dtype=np.float32)):
+    for one in np.eye(3, dtype=np.float32):
         wanted = one[:, None, None] * (1 - np.tanh(VALUES[0]) ** 2) / 1024
         np.testing.assert_allclose(pull(one)[0], wanted, atol=1e-8)

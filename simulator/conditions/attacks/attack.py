@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.conditions.attacks import view
+from simulator.conditions.attacks.asked import Asked, OpenedAsked
 from simulator.conditions.attacks.record import Attacked, with_record
 from simulator.conditions.attacks.steps import LINF, NORMS, length
-from simulator.conditions.attacks.target import Opened, Target, opened, target_of
+from simulator.conditions.attacks.target import Opened, Target, target_of
 from simulator.conditions.condition import Condition
-from simulator.contract import Encoded, ImageWriter, Stage, inspect
-from simulator.contract.recipe import Apply, Boundary, Context, generator
+from simulator.contract import U8, Encoded, ImageWriter, Pull, Stage, Victim, inspect
+from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
 from simulator.errors import SampleError, UserError
 from simulator.modalities.image.geometry import Geometry
 from simulator.model.card import Card
@@ -58,7 +59,7 @@ class Budget:
 class Bound:
     """The model that is attacked, and how images reach it."""
 
-    target: Target
+    target: Target | Asked
     geometry: Geometry
 
 
@@ -98,8 +99,14 @@ class Attack(Condition):
         """
         if card.modality.name != self.modality:
             return self
-        target = target_of(self.text, card, source)
+        for choice in self.searches():
+            registry.require(choice.backend)
+        target = self.target(card, source)
         return replace(self, bound_to=Bound(target, view.geometry_of(card.spec)))
+
+    def target(self, card: Card, source: ModelFile) -> Target | Asked:
+        """Return what is attacked of a card: by default its model, with its gradient."""
+        return target_of(self.text, card, source)
 
     def identity(self) -> Any:
         """Return the parameters, the model, and what decodes, resizes and writes."""
@@ -107,9 +114,14 @@ class Attack(Condition):
             return [self.name, self.parameters()]
         geometry, parts = self.bound_to.geometry.identity(), [*view.choices(self.resize), _writer()]
         model = [self.bound_to.target.identity(), geometry]
+        parts += self.searches()
         return [self.name, self.parameters(), model, [choice.identity() for choice in parts]]
 
-    def applied(self, trial: int) -> Apply:
+    def searches(self) -> list[Choice]:
+        """Return the implementations that an attack has of others."""
+        return []
+
+    def applied(self, trial: int, runtimes: Runtimes | None = None) -> Apply:
         """Return the function from a file to the attacked file, a PNG with a record in it.
 
         Raises:
@@ -119,7 +131,7 @@ class Attack(Condition):
             raise UserError(f"--under {self.text}: an attack needs a model; give --model")
         look = view.viewer(self.bound_to.geometry, self.resize)
         writer: ImageWriter = _writer().make()
-        model = opened(self.bound_to.target)
+        model = self.bound_to.target.open(runtimes)
 
         def apply(image: Encoded, context: Context) -> Encoded:
             if context.truth is None:
@@ -128,8 +140,9 @@ class Attack(Condition):
             seen = look(image)
             model.hold(seen.whole(seen.clean))
             part = self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
-            found = self._record(model, seen, part)
-            return inspect(image.name, with_record(writer.png(seen.written(part)), found))
+            whole = seen.written(part, self.budget.norm, self.budget.size)
+            found = self._record(model, seen, part, whole)
+            return inspect(image.name, with_record(writer.png(whole), found))
 
         return apply
 
@@ -142,10 +155,12 @@ class Attack(Condition):
         """Return roughly what a small network keeps for its gradient, spread over a suite."""
         return 2**25
 
-    def _record(self, model: Opened, seen: view.View, part: F32) -> Attacked:
-        clean, rounded = seen.clean, seen.rounded(part)
+    def _record(
+        self, model: Opened | OpenedAsked, seen: view.View, part: F32, whole: U8
+    ) -> Attacked:
+        clean, rounded = seen.clean, np.asarray(whole[seen.part] / np.float32(255), np.float32)
         before, exact, after = (
-            int(model.scores(seen.whole(one)).argmax()) for one in (clean, part, rounded)
+            int(model.logits(seen.whole(one)).argmax()) for one in (clean, part, rounded)
         )
         lengths = (length(one - clean, self.budget.norm) for one in (part, rounded))
         return Attacked(before, exact, after, *lengths)
@@ -155,19 +170,34 @@ class Attack(Condition):
 class Seen:
     """The attacked model, as a function of the pixels that may change."""
 
-    model: Opened
+    model: Opened | OpenedAsked
     view: view.View
+
+    def logits(self, part: F32) -> F32:
+        """Return the logits of the classes."""
+        return self.model.logits(self.view.whole(part))
+
+    def at(self, part: F32) -> tuple[F32, Pull]:
+        """Return the logits of the classes, and the way back to the pixels."""
+        assert isinstance(self.model, Opened)
+        logits, pull = self.model.at(self.view.whole(part))
+        return logits, lambda cotangent: pull(cotangent)[self.view.place]
 
     def gradient(self, part: F32, truth: int) -> F32:
         """Return the derivative of the loss by the pixels."""
+        assert isinstance(self.model, Opened)
         found = self.model.gradient(self.view.whole(part), truth).gradient
         return found[self.view.place]
 
     def loss(self, part: F32, truth: int) -> tuple[bool, float]:
         """Return whether the answer is wrong, and the loss: attacks prefer the greater pair."""
-        whole = self.view.whole(part)
-        wrong = int(self.model.scores(whole).argmax()) != truth
-        return wrong, self.model.gradient(whole, truth).loss
+        assert isinstance(self.model, Opened)
+        wrong = int(self.logits(part).argmax()) != truth
+        return wrong, self.model.gradient(self.view.whole(part), truth).loss
+
+    def victim(self) -> Victim:
+        """Return it for an adversary; with the way back where there is one."""
+        return Victim(self.logits, self.at if isinstance(self.model, Opened) else None)
 
 
 def read(

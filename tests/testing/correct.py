@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from backends.pillow import PillowDecoder
+from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import (
     AtLeast,
     Backend,
@@ -177,6 +178,7 @@ CORRECT = {
     Stage.CAST: (HalfCast, {"storage": ("fp16",)}),
     Stage.QUANTIZE: (WeightQuantizer, {"method": ("minmax",)}),
     Stage.LOAD: (PlainLoad, {}),
+    Stage.GRADIENT: (OnnxGradients, {"format": ("onnx",)}),
 }
 
 

@@ -200,3 +200,41 @@ def test_every_stack_of_a_run_gets_the_attacked_file(program, tmp_path, cache):
     )  # fmt: skip
     rows = result.records().to_pylist()
     assert len(rows) == 12 and not any(row["correct"] for row in rows)
+
+
+PLANES = """
+schema: 1
+name: planes
+summary: the planes of the file itself
+extends: nv12_fp32
+decode: {backend: ffmpeg, swscale_flags: [bicubic, accurate_rnd, full_chroma_int]}
+color:
+  format: nv12
+  order: model
+  source: planes
+  odd_size: keep
+  encode: {backend: itu, matrix: bt601, range: full, chroma_downsampling: average}
+  convert: {backend: itu, matrix: bt601, range: full, chroma_upsampling: nearest}
+evidence:
+  decode: {kind: native, source: FFmpeg}
+"""
+
+
+def test_a_jpeg_of_quality_100_reaches_stacks_that_take_planes(program, tmp_path, cache):
+    """Its samples are off by a level or two; a PNG has no planes, and would be skipped."""
+    found = attacked(bound("fgsm:20/255,saved=jpeg100", program), red())
+    assert found.format == "jpeg"
+    off = np.abs(pixels_of(found).astype(int) - (180, 120, 70))
+    assert off.max() <= 2
+    record = record_of(found.data)
+    far = np.abs(pixels_of(found).astype(int) - red()).max()
+    assert record.rounded_length == pytest.approx(far / 255, abs=1e-6)
+    folder = tiny.data(tmp_path / "photographs", each=1)
+    planes = tmp_path / "planes.yaml"
+    planes.write_text(PLANES)
+    result = simulator.compare(
+        "pillow_bilinear_fp32", str(planes), model=program, data=folder,
+        under="fgsm:120/255,saved=jpeg100", quick=True,
+    )  # fmt: skip
+    rows = result.records().to_pylist()
+    assert len(rows) == 6 and not any(row["correct"] for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from simulator.conditions.attacks.record import Attacked, with_record
 from simulator.conditions.attacks.steps import LINF, NORMS, length
 from simulator.conditions.attacks.target import Opened, Target, target_of
 from simulator.conditions.condition import Condition
-from simulator.contract import U8, Encoded, ImageWriter, Pull, Stage, Victim, inspect
+from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Stage, Victim, inspect
 from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
 from simulator.errors import SampleError, UserError
 from simulator.modalities.image.geometry import Geometry
@@ -27,6 +27,10 @@ from simulator.model.onnxfile import ModelFile
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
+SAVED = ("png", "jpeg100")
+COMMON = ("resize", "saved")
+"""The options of every attack."""
+COMMON_WORDS = f"resize= {' or '.join(view.FILTERS)}, saved= {' or '.join(SAVED)}"
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?")
 
 
@@ -70,11 +74,14 @@ class Attack(Condition):
     Attributes:
         budget: how far it may move an image.
         resize: Pillow's filter, by which images get the network's size.
+        saved: as what every stack gets the result: ``png``, or ``jpeg100``, a JPEG of quality 100
+            and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded.
         bound_to: the attacked model; None until :meth:`bound`.
     """
 
     budget: Budget
-    resize: str = "bilinear"
+    resize: str = view.FILTERS[0]
+    saved: str = SAVED[0]
     bound_to: Bound | None = None
     acts_on: ClassVar[Boundary] = Boundary.SOURCE
     modality: ClassVar[str | None] = "image"
@@ -122,7 +129,7 @@ class Attack(Condition):
         return []
 
     def applied(self, trial: int, runtimes: Runtimes | None = None) -> Apply:
-        """Return the function from a file to the attacked file, a PNG with a record in it.
+        """Return the function from a file to the attacked file, with a record in it.
 
         Raises:
             UserError: no model was given.
@@ -131,6 +138,7 @@ class Attack(Condition):
             raise UserError(f"--under {self.text}: an attack needs a model; give --model")
         look = view.viewer(self.bound_to.geometry, self.resize)
         writer: ImageWriter = _writer().make()
+        decoder: Decoder = view.choices(self.resize)[0].make()
         model = self.bound_to.target.open(runtimes)
 
         def apply(image: Encoded, context: Context) -> Encoded:
@@ -141,15 +149,26 @@ class Attack(Condition):
             model.hold(seen.whole(seen.clean))
             part = self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
             whole = seen.written(part, self.budget.norm, self.budget.size)
+            if self.saved == SAVED[0]:
+                file = writer.png(whole)
+            else:
+                file = writer.jpeg(whole, 100, chroma="4:4:4")
+                whole = decoder.rgb(inspect(image.name, file)).rgb
             found = self._record(model, seen, part, whole)
-            return inspect(image.name, with_record(writer.png(whole), found))
+            return inspect(image.name, with_record(file, found))
 
         return apply
 
     @property
-    def _resized(self) -> str:
-        """The end of its text: the filter, where it is not the usual one."""
-        return "" if self.resize == view.FILTERS[0] else f",resize={self.resize}"
+    def common(self) -> dict[str, str]:
+        """The options of every attack."""
+        return {name: getattr(self, name) for name in COMMON}
+
+    @property
+    def _ending(self) -> str:
+        """The end of its text: those of the options that are not the usual ones."""
+        usual = {"resize": view.FILTERS[0], "saved": SAVED[0]}
+        return "".join(f",{name}={one}" for name, one in self.common.items() if one != usual[name])
 
     def memory(self, source: Encoded) -> int:
         """Return roughly what a small network keeps for its gradient, spread over a suite."""
@@ -198,6 +217,12 @@ class Seen:
     def victim(self) -> Victim:
         """Return it for an adversary; with the way back where there is one."""
         return Victim(self.logits, self.at if isinstance(self.model, Opened) else None)
+
+
+def are_common(given: Mapping[str, str]) -> bool:
+    """Whether the options that every attack has are valid."""
+    saved = given.get("saved", SAVED[0]) in SAVED
+    return saved and given.get("resize", view.FILTERS[0]) in view.FILTERS
 
 
 def read(

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from simulator import registry
 from simulator.conditions.attacks import steps
 from simulator.conditions.attacks.asked import Asked
-from simulator.conditions.attacks.attack import Attack, Budget, Seen, read
+from simulator.conditions.attacks.attack import (
+    COMMON,
+    COMMON_WORDS,
+    Attack,
+    Budget,
+    Seen,
+    are_common,
+    read,
+)
 from simulator.conditions.attacks.target import Feed, Target
-from simulator.conditions.attacks.view import FILTERS
 from simulator.contract import Adversary, Stage
 from simulator.contract.recipe import Recipe
 from simulator.errors import UserError
@@ -51,12 +58,12 @@ class AutoAttack(Attack):
 
     @classmethod
     def parse(cls, parameters: str) -> AutoAttack:
-        """Read ``NORM,BUDGET`` and ``parts=``, ``steps=``, ``queries=``, ``resize=``.
+        """Read ``NORM,BUDGET`` and ``parts=``, ``steps=``, ``queries=``, ``resize=``, ``saved=``.
 
         Raises:
             UserError: the norm, the budget or an option is wrong.
         """
-        found = read(parameters, 2, ("parts", "steps", "queries", "resize"))
+        found = read(parameters, 2, ("parts", "steps", "queries", *COMMON))
         budget = found and Budget.read(*found[0])
         given = dict(found[1]) if found else {}
         parts = tuple(given.pop("parts", "+".join(STANDARD)).split("+"))
@@ -66,7 +73,7 @@ class AutoAttack(Attack):
                 f"--under autoattack:{parameters}: autoattack:NORM,BUDGET expected, "
                 f"{_budgets('autoattack')}; then parts={'+'.join(STANDARD)} (of "
                 f"{', '.join(PARTS)}), steps={STEPS}, queries={QUERIES}, "
-                f"resize= {' or '.join(FILTERS)}"
+                f"{COMMON_WORDS}"
             )
         return cls(budget, parts=parts, **_whole(given, ("steps", "queries")))
 
@@ -74,7 +81,7 @@ class AutoAttack(Attack):
         """Return all parameters."""
         return {
             "norm": self.budget.norm, "budget": self.budget.text, "parts": "+".join(self.parts),
-            "steps": self.steps, "queries": self.queries, "resize": self.resize,
+            "steps": self.steps, "queries": self.queries, **self.common,
         }  # fmt: skip
 
     @property
@@ -84,7 +91,7 @@ class AutoAttack(Attack):
         steps = "" if self.steps == STEPS else f",steps={self.steps}"
         queries = "" if self.queries == QUERIES else f",queries={self.queries}"
         start = f"{self.name}:{self.budget.norm},{self.budget.text}"
-        return f"{start}{parts}{steps}{queries}{self._resized}"
+        return f"{start}{parts}{steps}{queries}{self._ending}"
 
     def searches(self) -> list[Choice]:
         """Return the implementation of each part."""
@@ -113,18 +120,18 @@ class Square(Attack):
 
     @classmethod
     def parse(cls, parameters: str) -> Square:
-        """Read ``NORM,BUDGET`` and ``queries=``, ``on=``, ``resize=``.
+        """Read ``NORM,BUDGET`` and ``queries=``, ``on=``, ``resize=``, ``saved=``.
 
         Raises:
             UserError: the norm, the budget or an option is wrong.
         """
-        found = read(parameters, 2, ("queries", "on", "resize"))
+        found = read(parameters, 2, ("queries", "on", *COMMON))
         budget = found and Budget.read(*found[0])
         if not found or budget is None or not _valid(found[1], ("queries",)):
             raise UserError(
                 f"--under square:{parameters}: square:NORM,BUDGET expected, {_budgets('square')}; "
                 f"then queries={QUERIES}, on=PROFILE (whose model is asked), "
-                f"resize= {' or '.join(FILTERS)}"
+                f"{COMMON_WORDS}"
             )
         return cls(budget, **_whole(found[1], ("queries",)))
 
@@ -137,7 +144,7 @@ class Square(Attack):
         """Return all parameters."""
         return {
             "norm": self.budget.norm, "budget": self.budget.text, "queries": self.queries,
-            "on": self.on, "resize": self.resize,
+            "on": self.on, **self.common,
         }  # fmt: skip
 
     @property
@@ -146,7 +153,7 @@ class Square(Attack):
         queries = "" if self.queries == QUERIES else f",queries={self.queries}"
         on = f",on={self.on}" if self.on else ""
         start = f"{self.name}:{self.budget.norm},{self.budget.text}"
-        return f"{start}{queries}{on}{self._resized}"
+        return f"{start}{queries}{on}{self._ending}"
 
     def target(self, card: Card, source: ModelFile) -> Target | Asked:
         """Return the stack that is asked, or the card's model."""
@@ -200,7 +207,7 @@ def _search(part: str, norm: str, steps: int, queries: int) -> Choice:
 
 def _valid(given: dict[str, Any], counts: tuple[str, ...]) -> bool:
     whole = [given.get(one, "1") for one in counts]
-    known = given.get("resize", FILTERS[0]) in FILTERS
+    known = are_common(given)
     return known and all(one.isdecimal() and 0 < int(one) <= MOST for one in whole)
 
 

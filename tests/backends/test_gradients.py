@@ -237,3 +237,20 @@ def test_the_way_back_may_be_taken_many_times(network):
     for one in np.eye(3, dtype=np.float32):
         wanted = one[:, None, None] * (1 - np.tanh(VALUES[0]) ** 2) / 1024
         np.testing.assert_allclose(pull(one)[0], wanted, atol=1e-8)
+
+
+def test_a_runtime_computes_with_its_own_threads_whoever_set_them_last(tmp_path):
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(Program(), (torch.zeros(1, 3, 32, 32),)), str(path))
+    backend = registry.backend("pytorch")
+    options = {"device": "cpu", "threads": 2, "mode": "eager", "memory_format": "contiguous",
+               "storage": "fp32", "compute": "fp32"}  # fmt: skip
+    before = torch.get_num_threads()
+    runtime = implementation(Stage.RUNTIME, backend, options).make(path)
+    try:
+        torch.set_num_threads(1)
+        runtime.run({runtime.inputs[0].name: VALUES})
+        assert torch.get_num_threads() == 2
+    finally:
+        runtime.close()
+        torch.set_num_threads(before)

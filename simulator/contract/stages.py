@@ -248,5 +248,21 @@ GRADIENT = StageSpec(
         )
     ),
 )
-TUNE = StageSpec(Stage.TUNE, "a network learns with rounded weights and activations", 1150)
+TUNE = StageSpec(
+    Stage.TUNE,
+    "a network learns with rounded weights and activations",
+    1150,
+    work="simulator.testing.tuners:Tuning",
+    checks=(
+        *CLAIMS,
+        *_of(
+            "tuners",
+            "the_loss_falls",
+            "it_goes_on_where_it_stopped",
+            "the_file_is_what_learned",
+            "the_source_is_left_alone",
+            "noise_is_refused",
+        ),
+    ),
+)
 ATTACK = StageSpec(Stage.ATTACK, "an image is changed until a classifier errs", 1160)

@@ -7,6 +7,7 @@ import time
 import load_faults
 import numpy as np
 import onnx
+import torch_faults
 from correct import (
     CopyExporter,
     HalfCast,
@@ -19,7 +20,6 @@ from correct import (
 from faults import perturbed
 
 from backends.pillow import PillowDecoder
-from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import Effective, Frame, Matrix, PixelFormat, Port, Stage
 from simulator.errors import ModelError, SampleError
 
@@ -290,43 +290,6 @@ def maker_faults(correct, method):
     return faults
 
 
-class AddsToScores(OnnxGradients):
-    def _at(self, values):
-        scores, pull = super()._at(values)
-        return scores + np.float32(0.1), pull
-
-
-class OverstatesSlopes(OnnxGradients):
-    def _at(self, values):
-        scores, pull = super()._at(values)
-        return scores, lambda cotangent: pull(cotangent) * np.float32(1.05)
-
-
-class AddsUpWaysBack(OnnxGradients):
-    def _at(self, values):
-        scores, pull = super()._at(values)
-        sums = np.zeros_like(values)
-
-        def back(cotangent):
-            sums[...] += pull(cotangent)
-            return np.array(sums)
-
-        return scores, back
-
-
-class Nothing:
-    def parameters(self):
-        return ()
-
-
-class FollowsAnything(OnnxGradients):
-    def _read(self, artifact):
-        try:
-            return super()._read(artifact)
-        except ModelError:
-            return Nothing()
-
-
 OWN = {
     Stage.DECODE: {
         "flat_files_by_hand": DarkensGray,
@@ -374,10 +337,6 @@ OWN = {
     Stage.CAST: maker_faults(HalfCast, "cast"),
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
     Stage.LOAD: load_faults.FAULTS,
-    Stage.GRADIENT: {
-        "scores_agree_with_onnx_reference": AddsToScores,
-        "agrees_with_differences": OverstatesSlopes,
-        "the_way_back_stays": AddsUpWaysBack,
-        "bad_models_are_refused": FollowsAnything,
-    },
+    Stage.GRADIENT: torch_faults.GRADIENTS,
+    Stage.TUNE: torch_faults.TUNERS,
 }

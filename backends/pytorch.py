@@ -91,6 +91,7 @@ class TorchRuntime(Runtime):
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         device = self.options["device"]
+        torch.set_num_threads(self.options["threads"])  # of this thread, whoever set it last
         autocast = torch.autocast(device, dtype=self._autocast, enabled=self._autocast is not None)
         with torch.inference_mode(), autocast:
             outputs = self._module(*(self._tensor(feeds[p.name]) for p in self.inputs))

@@ -1,5 +1,6 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
+from simulator.contract.adversary import Adversary, Victim
 from simulator.contract.backend import (
     Admits,
     AtLeast,
@@ -27,7 +28,7 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
-from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient
+from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient, Pull
 from simulator.contract.keep import kept
 from simulator.contract.library import Library
 from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
@@ -53,6 +54,7 @@ __all__ = [
     "PROBABILITIES",
     "U8",
     "Admits",
+    "Adversary",
     "Array",
     "AtLeast",
     "Backend",
@@ -89,6 +91,7 @@ __all__ = [
     "Panel",
     "PixelFormat",
     "Port",
+    "Pull",
     "Quantizer",
     "Range",
     "Rectangle",
@@ -106,6 +109,7 @@ __all__ = [
     "Text",
     "Tuner",
     "Unsupported",
+    "Victim",
     "checks",
     "even",
     "fixed_point_rgb",

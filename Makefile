@@ -67,7 +67,7 @@ browser:
 
 .venv/installed: pyproject.toml constraints.txt | .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps onnx2torch # not torchvision
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps onnx2torch pyautoattack # not torchvision
 	touch .venv/demo $@
 
 .venv/demo: pyproject.toml constraints.txt | .venv

@@ -95,6 +95,7 @@ class TorchRuntime(Runtime):
                     )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        torch.set_num_threads(self.options["threads"])  # of this thread, whoever set it last
         with torch.inference_mode(), self.autocast():
             outputs = self.module(*(self.tensor(feeds[p.name]) for p in self.inputs))
         return self.named(outputs if isinstance(outputs, (tuple, list)) else (outputs,))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import LOGITS, Differentiable, Library, MissingLibrary, ModelError
+from simulator.contract import Differentiable, Library, MissingLibrary, ModelError, Pull
 from simulator.contract.program import plain_program
 
 torch = Library("torch", distribution="torch", extra="attacks")
@@ -16,7 +18,7 @@ F32 = NDArray[np.float32]
 
 
 class TorchGradients(Differentiable):
-    """Follows the loss back by autograd, in FP32 on the CPU."""
+    """Goes back by autograd, in FP32 on one thread of the CPU."""
 
     def _open(self, artifact: Path) -> None:
         self._module = self._read(artifact)
@@ -38,21 +40,24 @@ class TorchGradients(Differentiable):
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ModelError(f"{artifact}: PyTorch cannot open it here: {why[:300]}") from error
 
-    def _gradient(self, values: F32, truth: int, kind: str) -> tuple[F32, float, F32]:
+    def _at(self, values: F32) -> tuple[F32, Pull]:
         given = torch.from_numpy(values.copy()).requires_grad_(True)
-        with torch.enable_grad():
+        with _one_thread(), torch.enable_grad():
             scores = self._first(given)
-            if not 0 <= truth < scores.shape[1]:
-                raise ValueError(f"the label is class {truth}, and the model knows {scores.shape}")
-            logs = torch.log_softmax(scores, 1) if kind == LOGITS else torch.log(scores)
-            loss = -logs[0, truth]
-            if not loss.requires_grad:
-                raise ModelError(f"{self.artifact}: its scores have no gradient to its input")
-            (gradient,) = torch.autograd.grad(loss, given)
-        return scores.detach().numpy(), float(loss.detach()), gradient.numpy()
+        if not scores.requires_grad:
+            raise ModelError(f"{self.artifact}: its scores have no gradient to its input")
+
+        def pull(cotangent: F32) -> F32:
+            way = torch.from_numpy(cotangent)
+            with _one_thread():
+                (found,) = torch.autograd.grad(scores, given, way, retain_graph=True)
+            gradient: F32 = found.numpy()
+            return gradient
+
+        return scores.detach().numpy(), pull
 
     def _scores(self, values: F32) -> F32:
-        with torch.no_grad():
+        with _one_thread(), torch.no_grad():
             found: F32 = self._first(torch.from_numpy(values.copy())).numpy()
         return found
 
@@ -60,3 +65,17 @@ class TorchGradients(Differentiable):
         outputs = self._module(given)
         first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
         return first.reshape(1, -1)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread: sums of several differ in their last bit.
+
+    PyTorch keeps the number for each thread of Python; a new one starts with what was set last.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -125,6 +125,7 @@ class TorchInjector(Injector):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Compute as the runtime does."""
+        torch.set_num_threads(self.options["threads"])
         with torch.inference_mode(), self.runtime.autocast():
             yield
 

@@ -22,12 +22,12 @@ class PillowWriter(ImageWriter):
         Image.fromarray(pixels).save(file, "PNG", **_COMPRESSION)
         return file.getvalue()
 
-    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool) -> bytes:
-        more: dict[str, Any] = {"quality": quality, "optimize": optimize}
+    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool, chroma: str) -> bytes:
+        more: dict[str, Any] = {"quality": quality, "optimize": optimize, "subsampling": chroma}
         if orientation != 1:
             exif = Image.Exif()
             exif[ORIENTATION] = orientation
             more["exif"] = exif
         file = io.BytesIO()
-        Image.fromarray(rgb).save(file, "JPEG", subsampling="4:2:0", **more)
+        Image.fromarray(rgb).save(file, "JPEG", **more)
         return file.getvalue()

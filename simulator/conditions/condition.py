@@ -113,8 +113,22 @@ class Condition(ABC):
         """
         return self
 
-    def applied(self, trial: int) -> Apply:
-        """Return the function that changes the value of a sample in one trial."""
+    @property
+    def asks(self) -> str | None:
+        """The profile of a stack whose network it asks for answers; None for none."""
+        return None
+
+    def asking(self, infer: Recipe) -> Condition:
+        """Return the condition with the step that runs the network of the stack that it asks."""
+        raise NotImplementedError(f"{self.name} asks no stack")
+
+    def applied(self, trial: int, runtimes: Runtimes | None = None) -> Apply:
+        """Return the function that changes the value of a sample in one trial.
+
+        Args:
+            trial: which draw.
+            runtimes: of the stack that it asks; None where no stacks are run.
+        """
         disturb, draws = self.open(), self.draws
 
         def apply(value: Any, context: Context) -> Any:
@@ -159,7 +173,7 @@ class Disturbance(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the condition's function, with a generator for every sample."""
-        return self.condition.applied(self.trial)
+        return self.condition.applied(self.trial, runtimes)
 
     def memory(self, source: Any) -> int:
         """Return what the condition needs."""

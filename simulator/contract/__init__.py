@@ -1,5 +1,6 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
+from simulator.contract.adversary import Adversary, Victim
 from simulator.contract.backend import (
     Admits,
     AtLeast,
@@ -28,7 +29,7 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
-from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient
+from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient, Pull
 from simulator.contract.injection import (
     BitFault,
     Faulty,
@@ -72,6 +73,7 @@ __all__ = [
     "U8",
     "WIDTHS",
     "Admits",
+    "Adversary",
     "Array",
     "AtLeast",
     "Backend",
@@ -113,6 +115,7 @@ __all__ = [
     "Panel",
     "PixelFormat",
     "Port",
+    "Pull",
     "Quantizer",
     "Range",
     "Rectangle",
@@ -134,6 +137,7 @@ __all__ = [
     "Trace",
     "Tuner",
     "Unsupported",
+    "Victim",
     "checks",
     "disturb",
     "even",

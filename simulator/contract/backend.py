@@ -33,6 +33,7 @@ class Stage:
     TUNE = "tune"
     LOAD = "load"
     GRADIENT = "gradient"
+    ATTACK = "attack"
 
 
 class Evidence(StrEnum):

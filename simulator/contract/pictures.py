@@ -213,23 +213,32 @@ class ImageWriter(ABC):
         return self._png(_checked_pixels(pixels))
 
     @final
-    def jpeg(self, rgb: U8, quality: int, orientation: int = 1, *, optimize: bool = False) -> bytes:
-        """Return the bytes of a JPEG file with 4:2:0 chroma.
+    def jpeg(
+        self,
+        rgb: U8,
+        quality: int,
+        orientation: int = 1,
+        *,
+        optimize: bool = False,
+        chroma: str = "4:2:0",
+    ) -> bytes:
+        """Return the bytes of a JPEG file.
 
         Args:
             rgb: (H, W, 3) uint8.
             quality: libjpeg's quality, 1 to 100.
             orientation: the EXIF orientation, 1 to 8; 1 writes no EXIF.
             optimize: compute Huffman tables for this image; the pixels are the same.
+            chroma: its sampling, ``4:2:0`` or ``4:4:4``.
         """
-        return self._jpeg(_checked_pixels(rgb), quality, orientation, optimize)
+        return self._jpeg(_checked_pixels(rgb), quality, orientation, optimize, chroma)
 
     @abstractmethod
     def _png(self, pixels: U8) -> bytes:
         """Return a PNG file; the pixels are C-contiguous."""
 
     @abstractmethod
-    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool) -> bytes:
+    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool, chroma: str) -> bytes:
         """Return a JPEG file; the pixels are C-contiguous."""
 
 

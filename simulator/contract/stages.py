@@ -234,5 +234,36 @@ MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
 DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
 WRITE = StageSpec(Stage.WRITE, "image files are written", 1140, modality="image")
 VIDEO = StageSpec(Stage.VIDEO, "videos are taken apart", 1145, modality="image")
-GRADIENT = StageSpec(Stage.GRADIENT, "a loss is followed back to the input", 1150)
-TUNE = StageSpec(Stage.TUNE, "a network learns with rounded weights and activations", 1150)
+GRADIENT = StageSpec(
+    Stage.GRADIENT,
+    "a loss is followed back to the input",
+    1150,
+    work="simulator.testing.gradients:Following",
+    checks=checks(
+        *_of(
+            "gradients",
+            "scores_agree_with_onnx_reference",
+            "agrees_with_differences",
+            "the_way_back_stays",
+            "bad_models_are_refused",
+        )
+    ),
+)
+TUNE = StageSpec(
+    Stage.TUNE,
+    "a network learns with rounded weights and activations",
+    1150,
+    work="simulator.testing.tuners:Tuning",
+    checks=(
+        *CLAIMS,
+        *_of(
+            "tuners",
+            "the_loss_falls",
+            "it_goes_on_where_it_stopped",
+            "the_file_is_what_learned",
+            "the_source_is_left_alone",
+            "noise_is_refused",
+        ),
+    ),
+)
+ATTACK = StageSpec(Stage.ATTACK, "an image is changed until a classifier errs", 1160)

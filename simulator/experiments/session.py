@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator import registry
 from simulator.closing import Closing
 from simulator.conditions.condition import Under
-from simulator.contract.recipe import Chain
+from simulator.contract.recipe import Boundary, Chain
 from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
 from simulator.data.folder import Dataset, Files, Item, subset
@@ -25,8 +26,10 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder
+from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder, refuse_recorded
 from simulator.pipeline.walk import Watch
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
@@ -162,7 +165,7 @@ class Session(Closing):
         self.show.say("preparing the model and the data")
         self.card = Card(Path(model)) if model else Card(example.model_card())
         self.source = check(self.card)
-        under = self.bound(under) if under else None
+        under = self._fitted(under) if under else None
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
@@ -171,10 +174,10 @@ class Session(Closing):
             self.dataset = replace(self.dataset, items=self.moved(under.warp))
         self.seed, self.limit = seed, limit
         workers = workers or os.cpu_count() or 1
-        self.under = under
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, isolate
         )
+        self.under = self._asking(under) if under else None
         self.executor: Executor = EXECUTORS[executor](
             self.card.modality,
             self.builder.runtimes,
@@ -201,9 +204,26 @@ class Session(Closing):
         Raises:
             UserError: it is for another model, or for other samples.
         """
+        return self._asking(self._fitted(under))
+
+    def _fitted(self, under: Under) -> Under:
         found = under.bound(self.card, self.source)
         found.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
         return found
+
+    def _asking(self, under: Under) -> Under:
+        """A condition that asks a stack for answers, with that stack's network."""
+        profile = under.condition.asks
+        if profile is None:
+            return under
+        loaded = load(profile, ())
+        one = loaded, choose(loaded)
+        for choice in one[1].values():
+            registry.require(choice.backend)
+        refuse_recorded(profile, one, under)
+        stack = self.builder.stack(profile, one, {"train": one, "deploy": one})
+        (infer,) = (step for step in stack.chain.recipes if step.gives is Boundary.OUTPUTS)
+        return replace(under, condition=under.condition.asking(infer))
 
     def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""

@@ -100,6 +100,10 @@ def load_campaign(reference: str, faults: int | None = None) -> Campaign:
             f"{document.where(('allocation',))}: allocation: equal needs strata: bit, layer or "
             "operator"
         )
+    if spec.allocation == "equal" and spec.lasts == "permanent":
+        problems.append(
+            f"{document.where(('allocation',))}: allocation: equal is for transient faults"
+        )
     if isinstance(spec.bits, list) and len(set(spec.bits)) < len(spec.bits):
         problems.append(f"{document.where(('bits',))}: bits: one of them is there twice")
     if faults is not None and not 1 <= faults <= MOST:

@@ -26,6 +26,7 @@ from simulator.results.faults import (
     PairedFaults,
     Rate,
 )
+from simulator.statistics.strata import Stratum, stratified
 from simulator.tasks.impact import Due
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
@@ -178,6 +179,8 @@ class _Figures:
         of, count = int(among.sum()), int((hit & among).sum())
         if not of:
             return Rate(rate=None, ci95=[None, None], count=0, of=0)
+        if among.all() and self._campaign.spec.allocation == "equal":
+            return self._stratified(hit, count, of)
         if self._campaign.permanent and 0 < count < of:
             of_faults = self._fault[among].tolist()
             found = faults.clustered(hit[among].tolist(), of_faults, self._resamples, self._seed)
@@ -187,6 +190,16 @@ class _Figures:
         if not self._campaign.permanent:
             ends = faults.rate(count, of).ci95
         return Rate(rate=count / of, ci95=list(ends), count=count, of=of)
+
+    def _stratified(self, hit: Mask, count: int, of: int) -> Rate:
+        """The rate of all bits, from as many faults in each stratum."""
+        stratum, every = self._array("stratum"), self._found.population.strata
+        parts = [
+            Stratum(one.share, int(hit[stratum == at].sum()), int((stratum == at).sum()))
+            for at, one in enumerate(every)
+        ]
+        found = stratified(parts)
+        return Rate(rate=found.value, ci95=[found.low, found.high], count=count, of=of)
 
     def _severity(self, among: Mask) -> dict[str, Mean]:
         """The mean of each severity over the silent corruptions *among*."""

@@ -96,12 +96,11 @@ def figures(
         return None
     rows = [row for group in groups.values() for row in group]
     conditions = [level.condition for row in rows for level in row.levels]
-    first = next(one for one in conditions if isinstance(one, Attack))
-    assert first.bound_to is not None
+    models = [one.bound_to.target for one in conditions if isinstance(one, Attack) and one.bound_to]
     samples = len(next(iter(found.values())))
     draws = Resamples(samples, seed, resamples)
     return {
-        "gradient": first.bound_to.target.words(),
+        "gradient": "; ".join(dict.fromkeys(model.words() for model in models)),
         "stacks": {side: _stack(found, groups, side, draws) for side in stacks},
         "model": {row.name: _model(found, row) for row in rows},
     }

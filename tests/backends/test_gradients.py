@@ -11,6 +11,7 @@ import tiny
 from onnx import helper
 
 from backends.pytorch_converters import onnx2torch
+from backends.pytorch_gradients import TorchGradients
 from simulator import registry
 from simulator.contract import ModelError, Stage
 from simulator.profile.implementations import implementation
@@ -196,3 +197,60 @@ class Linear(torch.nn.Module):
 
     def forward(self, x):
         return x.mean((2, 3)) * self.weight
+
+
+class Counted(torch.nn.Module):
+    """The mean of each channel; it notes how many threads PyTorch computes with, both ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.threads = []
+
+    def forward(self, x):
+        self.threads.append(torch.get_num_threads())
+        if x.requires_grad:
+            x.register_hook(lambda _: self.threads.append(torch.get_num_threads()))
+        return x.mean((2, 3))
+
+
+def test_gradients_are_of_one_thread_whatever_a_runtime_asked_for(tmp_path):
+    class Watched(TorchGradients):
+        def _read(self, artifact):
+            return Counted()
+
+    network = Watched(tmp_path / "m.pt2", {"format": "torch_export"})
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        network.gradient(VALUES, 0, "logits")
+        network.scores(VALUES)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert network._module.threads == [1, 1, 1]
+
+
+def test_the_way_back_may_be_taken_many_times(network):
+    """The derivative of one score: (1 - tanh² x) / 1024 in its channel, 0 in the others."""
+    scores, pull = network.at(VALUES)
+    np.testing.assert_allclose(scores, np.tanh(VALUES).mean((2, 3))[0], atol=1e-6)
+    for one in np.eye(3, dtype=np.float32):
+        wanted = one[:, None, None] * (1 - np.tanh(VALUES[0]) ** 2) / 1024
+        np.testing.assert_allclose(pull(one)[0], wanted, atol=1e-8)
+
+
+def test_a_runtime_computes_with_its_own_threads_whoever_set_them_last(tmp_path):
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(Program(), (torch.zeros(1, 3, 32, 32),)), str(path))
+    backend = registry.backend("pytorch")
+    options = {"device": "cpu", "threads": 2, "mode": "eager", "memory_format": "contiguous",
+               "storage": "fp32", "compute": "fp32"}  # fmt: skip
+    before = torch.get_num_threads()
+    runtime = implementation(Stage.RUNTIME, backend, options).make(path)
+    try:
+        torch.set_num_threads(1)
+        runtime.run({runtime.inputs[0].name: VALUES})
+        assert torch.get_num_threads() == 2
+    finally:
+        runtime.close()
+        torch.set_num_threads(before)

@@ -116,3 +116,23 @@ def test_foolbox_moves_the_same_pixels(name, budget):
     else:
         found = steps.pgd(pixels, pixels, name, budget, 3 / 40 * budget, 20, gradients)
     np.testing.assert_allclose(found, wanted[0].detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", steps.NORMS)
+def test_rounded_pixels_stay_within_the_budget_and_near_the_exact_ones(norm):
+    """Without the budget the rounding is the nearest; with it no pixel is more than a level off."""
+    rng = np.random.default_rng(4)
+    clean = rng.integers(0, 256, (16, 16, 3)).astype(np.uint8)
+    change = rng.normal(size=clean.shape) / 100
+    exact = np.clip(clean / 255 + change, 0, 1).astype(np.float32)
+    budget = steps.length(exact - clean / np.float32(255), norm)
+    nearest = np.rint(exact * 255).astype(np.uint8)
+    assert np.array_equal(steps.within(nearest, clean, exact, norm, 1e6), nearest)
+    for share in (1.0, 0.98):
+        found = steps.within(nearest, clean, exact, norm, budget * share)
+        moved = (found.astype(np.float64) - clean) / 255
+        assert steps.length(moved, norm) <= budget * share * (1 + 2e-5)
+        assert np.abs(found.astype(int) - nearest).max() <= 1
+    away = np.abs(nearest.astype(int) - clean) > np.abs(exact * 255.0 - clean) + 1e-3
+    assert away.any()
+    assert not (found != nearest)[~away].any() or norm == steps.LINF

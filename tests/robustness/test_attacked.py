@@ -141,16 +141,24 @@ def test_attacks_of_a_category_have_the_same_number_of_budgets(tmp_path):
         load_suite(suite(tmp_path, conditions=uneven))
 
 
-def test_the_built_in_suite_has_the_budgets_of_robustart():
-    assert "robustmq-attacks" in builtin_suites()
+LINF, L2, L1 = [0.5 / 255, 2 / 255, 8 / 255], [0.5, 2, 8], [100, 400, 1600]
+ROBUSTART = {"fgsm": LINF, "pgd_linf": LINF, "pgd_l2": L2, "pgd_l1": L1}
+
+
+@pytest.mark.parametrize(("name", "rows"), [
+    ("robustmq-attacks", ROBUSTART),
+    ("robustmq-autoattack", {
+        **ROBUSTART, "autoattack_linf": LINF, "autoattack_l2": L2, "autoattack_l1": L1,
+        "square_linf": LINF,
+    }),
+])  # fmt: skip
+def test_the_built_in_suites_have_the_budgets_of_robustart(name, rows):
+    assert name in builtin_suites()
     found = {
         one.name: [level.condition.budget.size for level in one.levels]
-        for one in load_suite("robustmq-attacks").series
+        for one in load_suite(name).series
     }
-    linf = pytest.approx([0.5 / 255, 2 / 255, 8 / 255])
-    assert found == {
-        "fgsm": linf, "pgd_linf": linf, "pgd_l2": [0.5, 2, 8], "pgd_l1": [100, 400, 1600],
-    }  # fmt: skip
+    assert found == {name: pytest.approx(budgets) for name, budgets in rows.items()}
 
 
 def test_an_attacked_folder_is_written_as_png(program, pictures, tmp_path, cache):

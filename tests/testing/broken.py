@@ -7,6 +7,7 @@ import time
 import load_faults
 import numpy as np
 import onnx
+import torch_faults
 from correct import (
     CopyExporter,
     HalfCast,
@@ -336,4 +337,6 @@ OWN = {
     Stage.CAST: maker_faults(HalfCast, "cast"),
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
     Stage.LOAD: load_faults.FAULTS,
+    Stage.GRADIENT: torch_faults.GRADIENTS,
+    Stage.TUNE: torch_faults.TUNERS,
 }

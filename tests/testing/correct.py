@@ -8,7 +8,9 @@ from load_faults import PlainLoad
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from backends.fake_quant.tuner import TorchTuner
 from backends.pillow import PillowDecoder
+from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import (
     AtLeast,
     Backend,
@@ -177,6 +179,19 @@ CORRECT = {
     Stage.CAST: (HalfCast, {"storage": ("fp16",)}),
     Stage.QUANTIZE: (WeightQuantizer, {"method": ("minmax",)}),
     Stage.LOAD: (PlainLoad, {}),
+    Stage.GRADIENT: (OnnxGradients, {"format": ("onnx",)}),
+    Stage.TUNE: (
+        TorchTuner,
+        {
+            "bits": (8,),
+            "epochs": AtLeast(1),
+            "batch": AtLeast(1),
+            "threads": AtLeast(1),
+            "output": ("logits",),
+            "method": ("dorefa",),
+            "weights": ("per_tensor",),
+        },
+    ),
 }
 
 

@@ -18,12 +18,12 @@ PROVED = {
     "itu", "aipp", "sysnoise",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
-    "fake_quant", "loadgen", "onnx2torch",
+    "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch",
 }  # fmt: skip
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend"}
 """What needs a device, a Python of its own, or an extra that CI does not install."""
-NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "fake_quant_torch"}
+NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "autoattack"}
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")
 DEAR = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.conditions.attacks import view
+from simulator.conditions.attacks.asked import Asked, OpenedAsked
 from simulator.conditions.attacks.record import Attacked, with_record
 from simulator.conditions.attacks.steps import LINF, NORMS, length
-from simulator.conditions.attacks.target import Opened, Target, opened, target_of
+from simulator.conditions.attacks.target import Opened, Target, target_of
 from simulator.conditions.condition import Condition
-from simulator.contract import Encoded, ImageWriter, Stage, inspect
-from simulator.contract.recipe import Apply, Boundary, Context, generator
+from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Stage, Victim, inspect
+from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
 from simulator.errors import SampleError, UserError
 from simulator.modalities.image.geometry import Geometry
 from simulator.model.card import Card
@@ -26,6 +27,10 @@ from simulator.model.onnxfile import ModelFile
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
+SAVED = ("png", "jpeg100")
+COMMON = ("resize", "saved")
+"""The options of every attack."""
+COMMON_WORDS = f"resize= {' or '.join(view.FILTERS)}, saved= {' or '.join(SAVED)}"
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?")
 
 
@@ -58,7 +63,7 @@ class Budget:
 class Bound:
     """The model that is attacked, and how images reach it."""
 
-    target: Target
+    target: Target | Asked
     geometry: Geometry
 
 
@@ -69,11 +74,14 @@ class Attack(Condition):
     Attributes:
         budget: how far it may move an image.
         resize: Pillow's filter, by which images get the network's size.
+        saved: as what every stack gets the result: ``png``, or ``jpeg100``, a JPEG of quality 100
+            and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded.
         bound_to: the attacked model; None until :meth:`bound`.
     """
 
     budget: Budget
-    resize: str = "bilinear"
+    resize: str = view.FILTERS[0]
+    saved: str = SAVED[0]
     bound_to: Bound | None = None
     acts_on: ClassVar[Boundary] = Boundary.SOURCE
     modality: ClassVar[str | None] = "image"
@@ -98,8 +106,14 @@ class Attack(Condition):
         """
         if card.modality.name != self.modality:
             return self
-        target = target_of(self.text, card, source)
+        for choice in self.searches():
+            registry.require(choice.backend)
+        target = self.target(card, source)
         return replace(self, bound_to=Bound(target, view.geometry_of(card.spec)))
+
+    def target(self, card: Card, source: ModelFile) -> Target | Asked:
+        """Return what is attacked of a card: by default its model, with its gradient."""
+        return target_of(self.text, card, source)
 
     def identity(self) -> Any:
         """Return the parameters, the model, and what decodes, resizes and writes."""
@@ -107,10 +121,15 @@ class Attack(Condition):
             return [self.name, self.parameters()]
         geometry, parts = self.bound_to.geometry.identity(), [*view.choices(self.resize), _writer()]
         model = [self.bound_to.target.identity(), geometry]
+        parts += self.searches()
         return [self.name, self.parameters(), model, [choice.identity() for choice in parts]]
 
-    def applied(self, trial: int) -> Apply:
-        """Return the function from a file to the attacked file, a PNG with a record in it.
+    def searches(self) -> list[Choice]:
+        """Return the implementations that an attack has of others."""
+        return []
+
+    def applied(self, trial: int, runtimes: Runtimes | None = None) -> Apply:
+        """Return the function from a file to the attacked file, with a record in it.
 
         Raises:
             UserError: no model was given.
@@ -119,7 +138,8 @@ class Attack(Condition):
             raise UserError(f"--under {self.text}: an attack needs a model; give --model")
         look = view.viewer(self.bound_to.geometry, self.resize)
         writer: ImageWriter = _writer().make()
-        model = opened(self.bound_to.target)
+        decoder: Decoder = view.choices(self.resize)[0].make()
+        model = self.bound_to.target.open(runtimes)
 
         def apply(image: Encoded, context: Context) -> Encoded:
             if context.truth is None:
@@ -128,24 +148,38 @@ class Attack(Condition):
             seen = look(image)
             model.hold(seen.whole(seen.clean))
             part = self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
-            found = self._record(model, seen, part)
-            return inspect(image.name, with_record(writer.png(seen.written(part)), found))
+            whole = seen.written(part, self.budget.norm, self.budget.size)
+            if self.saved == SAVED[0]:
+                file = writer.png(whole)
+            else:
+                file = writer.jpeg(whole, 100, chroma="4:4:4")
+                whole = decoder.rgb(inspect(image.name, file)).rgb
+            found = self._record(model, seen, part, whole)
+            return inspect(image.name, with_record(file, found))
 
         return apply
 
     @property
-    def _resized(self) -> str:
-        """The end of its text: the filter, where it is not the usual one."""
-        return "" if self.resize == view.FILTERS[0] else f",resize={self.resize}"
+    def common(self) -> dict[str, str]:
+        """The options of every attack."""
+        return {name: getattr(self, name) for name in COMMON}
+
+    @property
+    def _ending(self) -> str:
+        """The end of its text: those of the options that are not the usual ones."""
+        usual = {"resize": view.FILTERS[0], "saved": SAVED[0]}
+        return "".join(f",{name}={one}" for name, one in self.common.items() if one != usual[name])
 
     def memory(self, source: Encoded) -> int:
         """Return roughly what a small network keeps for its gradient, spread over a suite."""
         return 2**25
 
-    def _record(self, model: Opened, seen: view.View, part: F32) -> Attacked:
-        clean, rounded = seen.clean, seen.rounded(part)
+    def _record(
+        self, model: Opened | OpenedAsked, seen: view.View, part: F32, whole: U8
+    ) -> Attacked:
+        clean, rounded = seen.clean, np.asarray(whole[seen.part] / np.float32(255), np.float32)
         before, exact, after = (
-            int(model.scores(seen.whole(one)).argmax()) for one in (clean, part, rounded)
+            int(model.logits(seen.whole(one)).argmax()) for one in (clean, part, rounded)
         )
         lengths = (length(one - clean, self.budget.norm) for one in (part, rounded))
         return Attacked(before, exact, after, *lengths)
@@ -155,19 +189,40 @@ class Attack(Condition):
 class Seen:
     """The attacked model, as a function of the pixels that may change."""
 
-    model: Opened
+    model: Opened | OpenedAsked
     view: view.View
+
+    def logits(self, part: F32) -> F32:
+        """Return the logits of the classes."""
+        return self.model.logits(self.view.whole(part))
+
+    def at(self, part: F32) -> tuple[F32, Pull]:
+        """Return the logits of the classes, and the way back to the pixels."""
+        assert isinstance(self.model, Opened)
+        logits, pull = self.model.at(self.view.whole(part))
+        return logits, lambda cotangent: pull(cotangent)[self.view.place]
 
     def gradient(self, part: F32, truth: int) -> F32:
         """Return the derivative of the loss by the pixels."""
+        assert isinstance(self.model, Opened)
         found = self.model.gradient(self.view.whole(part), truth).gradient
         return found[self.view.place]
 
     def loss(self, part: F32, truth: int) -> tuple[bool, float]:
         """Return whether the answer is wrong, and the loss: attacks prefer the greater pair."""
-        whole = self.view.whole(part)
-        wrong = int(self.model.scores(whole).argmax()) != truth
-        return wrong, self.model.gradient(whole, truth).loss
+        assert isinstance(self.model, Opened)
+        wrong = int(self.logits(part).argmax()) != truth
+        return wrong, self.model.gradient(self.view.whole(part), truth).loss
+
+    def victim(self) -> Victim:
+        """Return it for an adversary; with the way back where there is one."""
+        return Victim(self.logits, self.at if isinstance(self.model, Opened) else None)
+
+
+def are_common(given: Mapping[str, str]) -> bool:
+    """Whether the options that every attack has are valid."""
+    saved = given.get("saved", SAVED[0]) in SAVED
+    return saved and given.get("resize", view.FILTERS[0]) in view.FILTERS
 
 
 def read(

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.conditions.attacks import steps
-from simulator.conditions.attacks.attack import Attack, Budget, Seen, read
-from simulator.conditions.attacks.view import FILTERS
+from simulator.conditions.attacks.attack import (
+    COMMON,
+    COMMON_WORDS,
+    Attack,
+    Budget,
+    Seen,
+    are_common,
+    read,
+)
 from simulator.errors import UserError
 
 F32 = NDArray[np.float32]
@@ -34,23 +41,23 @@ class Fgsm(Attack):
         Raises:
             UserError: the budget is not in (0, 1], or an option is unknown.
         """
-        found = read(parameters, 1, ("resize",))
+        found = read(parameters, 1, COMMON)
         budget = found and Budget.read(steps.LINF, found[0][0])
-        if not found or budget is None or found[1].get("resize", FILTERS[0]) not in FILTERS:
+        if not found or budget is None or not are_common(found[1]):
             raise UserError(
                 f"--under fgsm:{parameters}: fgsm:BUDGET expected, above 0 and at most 1, for "
-                f"example fgsm:8/255; then resize= {' or '.join(FILTERS)}"
+                f"example fgsm:8/255; then {COMMON_WORDS}"
             )
         return cls(budget, **found[1])
 
     def parameters(self) -> dict[str, Any]:
         """Return the budget and the filter."""
-        return {"budget": self.budget.text, "resize": self.resize}
+        return {"budget": self.budget.text, **self.common}
 
     @property
     def text(self) -> str:
         """The condition as written for ``--under``."""
-        return f"{self.name}:{self.budget.text}{self._resized}"
+        return f"{self.name}:{self.budget.text}{self._ending}"
 
     def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
         """Take the step."""
@@ -83,19 +90,19 @@ class Pgd(Attack):
 
     @classmethod
     def parse(cls, parameters: str) -> Pgd:
-        """Read ``NORM,BUDGET`` and ``steps=``, ``restarts=``, ``step=``, ``start=``, ``resize=``.
+        """Read ``NORM,BUDGET`` and ``steps=``, ``restarts=``, ``step=``, ``start=``, and others.
 
         Raises:
             UserError: the norm or the budget is wrong, or an option.
         """
-        found = read(parameters, 2, ("steps", "restarts", "step", "start", "resize"))
+        found = read(parameters, 2, ("steps", "restarts", "step", "start", *COMMON))
         budget = found and Budget.read(*found[0])
         if not found or budget is None or not cls._valid(found[1]):
             raise UserError(
                 f"--under pgd:{parameters}: pgd:NORM,BUDGET expected, NORM {', '.join(steps.NORMS)}"
                 " and BUDGET above 0, for linf at most 1, for example pgd:linf,8/255; then "
                 f"steps=20, restarts=1, step={REL_STEP} (of the budget), start= random or clean, "
-                f"resize= {' or '.join(FILTERS)}"
+                f"{COMMON_WORDS}"
             )
         given = dict(found[1])
         given |= {one: int(given[one]) for one in ("steps", "restarts") if one in given}
@@ -108,7 +115,7 @@ class Pgd(Attack):
         step = Budget.read(steps.LINF, given.get("step", REL_STEP))
         start = given.get("start", RANDOM)
         once = start == RANDOM or whole[1] == "1"
-        known = start in (RANDOM, CLEAN) and given.get("resize", FILTERS[0]) in FILTERS
+        known = start in (RANDOM, CLEAN) and are_common(given)
         return counts and step is not None and known and once
 
     def parameters(self) -> dict[str, Any]:
@@ -116,7 +123,7 @@ class Pgd(Attack):
         return {
             "norm": self.budget.norm, "budget": self.budget.text, "steps": self.steps,
             "restarts": self.restarts, "step": self.step, "start": self.start,
-            "resize": self.resize,
+            **self.common,
         }  # fmt: skip
 
     @property
@@ -125,7 +132,7 @@ class Pgd(Attack):
         usual = {"steps": 20, "restarts": 1, "step": REL_STEP, "start": RANDOM}
         own = {name: getattr(self, name) for name in usual}
         named = "".join(f",{name}={own[name]}" for name in usual if own[name] != usual[name])
-        return f"{self.name}:{self.budget.norm},{self.budget.text}{named}{self._resized}"
+        return f"{self.name}:{self.budget.norm},{self.budget.text}{named}{self._ending}"
 
     def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
         """Follow the gradient from every start, and return the best end."""

@@ -1,6 +1,7 @@
-"""What an attack did to one image, kept inside of the PNG that every stack gets.
+"""What an attack did to one image, kept inside of the file that every stack gets.
 
-A private text chunk; decoders skip it. So the record goes wherever the file goes.
+A private text chunk of a PNG, or a comment of a JPEG; decoders skip it. So the record goes wherever
+the file goes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from simulator.contract import png
 from simulator.errors import SampleError
 
 _KIND, _KEYWORD = b"tEXt", b"simulator-attack"
+_COMMENT = b"\xff\xfe"
 _FIRST = len(png.SIGNATURE) + 25
 """Where the chunk after IHDR begins."""
 
@@ -38,8 +40,12 @@ class Attacked:
 
 
 def with_record(file: bytes, found: Attacked) -> bytes:
-    """Return a PNG file with a record in it."""
+    """Return a PNG or JPEG file with a record in it."""
     content = _KEYWORD + b"\0" + json.dumps(asdict(found)).encode()
+    if not file.startswith(png.SIGNATURE):
+        first = _after_jfif(file)
+        segment = _COMMENT + struct.pack(">H", len(content) + 2) + content
+        return file[:first] + segment + file[first:]
     chunk = struct.pack(">I", len(content)) + _KIND + content
     chunk += struct.pack(">I", zlib.crc32(_KIND + content))
     return file[:_FIRST] + chunk + file[_FIRST:]
@@ -52,8 +58,18 @@ def record_of(file: bytes) -> Attacked:
         SampleError: it has none.
     """
     start = _KEYWORD + b"\0"
-    for chunk in png.chunks(file):
-        content = bytes(chunk.content)
-        if chunk.kind == _KIND and content.startswith(start):
+    if not file.startswith(png.SIGNATURE):
+        first = _after_jfif(file)
+        size = int.from_bytes(file[first + 2 : first + 4], "big")
+        contents = [file[first + 4 : first + 2 + size]]
+    else:
+        contents = [bytes(one.content) for one in png.chunks(file) if one.kind == _KIND]
+    for content in contents:
+        if content.startswith(start):
             return Attacked(**json.loads(content[len(start) :]))
     raise SampleError("the file has no record of an attack")
+
+
+def _after_jfif(file: bytes) -> int:
+    """Where the segment after a JPEG's first one begins, which is JFIF's."""
+    return 4 + int.from_bytes(file[4:6], "big")

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+U8 = NDArray[np.uint8]
 LINF, L2, L1 = "linf", "l2", "l1"
 NORMS = (LINF, L2, L1)
 Gradients = Callable[[F32], F32]
 """From pixels to the derivative of the loss, of the same shape."""
+_NEAR = 1e-5
+"""A length may be longer by this share: float32 rounds."""
 _TINY = 1e-12
 """A gradient with a smaller norm is not scaled up any more, as in foolbox."""
 
@@ -75,6 +78,36 @@ def drawn(shape: tuple[int, ...], norm: str, budget: float, rng: np.random.Gener
 def inside(clean: F32, change: F64) -> F32:
     """Return the changed pixels, clipped to [0, 1]."""
     return np.clip(clean + change, 0, 1).astype(np.float32)
+
+
+def within(levels: U8, clean: U8, exact: F32, norm: str, budget: float) -> U8:
+    """Return rounded pixels that are no further from the clean ones than the budget.
+
+    Those that the rounding moved away from the clean pixels go back by one level, those that it
+    moved furthest first, until the budget holds.
+
+    Args:
+        levels: *exact* in whole levels, 0 to 255.
+        clean: likewise.
+        exact: in [0, 1], within the budget.
+        norm: ``linf``, ``l2`` or ``l1``.
+        budget: a length in [0, 1].
+    """
+    moved = levels.astype(np.int64) - clean
+    sizes, most = np.abs(moved), budget * 255 * (1 + _NEAR)
+    overshoot = sizes - np.abs(exact.astype(np.float64) * 255 - clean)
+    if norm == LINF:
+        return np.asarray(levels - np.where(sizes > most, np.sign(moved), 0), np.uint8)
+    gains = 2 * sizes - 1 if norm == L2 else np.ones_like(sizes)
+    excess = (sizes**2).sum() - most**2 if norm == L2 else sizes.sum() - most
+    if excess <= 0:
+        return levels
+    order = np.argsort(-overshoot, axis=None, kind="stable")
+    order = order[overshoot.flat[order] > 0]
+    count = int(np.searchsorted(np.cumsum(gains.flat[order]), excess)) + 1
+    found = levels.copy()
+    found.flat[order[:count]] -= np.sign(moved).flat[order[:count]].astype(np.int8).view(np.uint8)
+    return found
 
 
 def fgsm(clean: F32, budget: float, gradients: Gradients) -> F32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import registry
-from simulator.contract import Backend, Differentiable, Gradient, Runtime, Stage
+from simulator.contract import LOGITS, Backend, Differentiable, Gradient, Pull, Runtime, Stage
+from simulator.contract.recipe import Runtimes
 from simulator.digests import sha256
 from simulator.errors import ModelError, SampleError, UserError
 from simulator.model.card import Card
@@ -21,6 +22,8 @@ from simulator.profile.implementations import Choice, implementation
 F32 = NDArray[np.float32]
 FORMATS = ("torch_export", "onnx")
 """What gradients are computed of: the first one that a card has."""
+TINY = 1e-30
+"""Probabilities below it count as it: their logarithm is finite."""
 NEAR = 1e-3
 """How far the differentiated model's scores may be from those of the card's ONNX file."""
 NEAR_ROUNDED = 0.05
@@ -33,14 +36,10 @@ _RUN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A classifier that is attacked: plain data, so that it can travel to another process.
+class Feed:
+    """How pixels become a classifier's input, and what its scores are.
 
     Attributes:
-        path: the file whose gradient is followed.
-        format: of that file, ``torch_export`` or ``onnx``.
-        digest: SHA-256 of that file, with its external data.
-        onnx: the card's ONNX file, whose scores the other's must have; None without one.
         layout: of the input, ``NCHW`` or ``NHWC``.
         order: of the input's channels, ``rgb`` or ``bgr``.
         mean: on 0-1, in the order of the input's channels.
@@ -49,10 +48,6 @@ class Target:
         background: how many scores stand before that of class 0.
     """
 
-    path: Path
-    format: str
-    digest: str
-    onnx: Path | None
     layout: str
     order: str
     mean: tuple[float, ...]
@@ -60,20 +55,25 @@ class Target:
     kind: str
     background: int
 
-    def identity(self) -> Any:
-        """Return what its gradients depend on, as JSON."""
-        values = [self.layout, self.order, self.mean, self.std, self.kind, self.background]
-        return [self.format, self.digest, *values, self.choice().identity()]
+    @classmethod
+    def of(cls, text: str, card: Card) -> Feed:
+        """Return that of a card.
 
-    def choice(self) -> Choice:
-        """Return what computes its gradients."""
-        return implementation(Stage.GRADIENT, _backend(self.format), {"format": self.format})
+        Args:
+            text: the condition, for messages.
+            card: of a classifier of images.
 
-    def words(self) -> str:
-        """Return what computes its gradients, with versions."""
-        versions = registry.versions(self.choice().backend).items()
-        libraries = ", ".join(f"{name} {version}" for name, version in versions)
-        return f"{self.path.name} ({self.format}) by {libraries}"
+        Raises:
+            UserError: it is no classifier.
+        """
+        if card.task.name != "classification":
+            raise UserError(
+                f"--under {text}: attacks are for classification; {card.path} is for "
+                f"{card.task.name}"
+            )
+        given, output = card.spec.input, card.task.output
+        mean, std = (tuple(one / given.top for one in values) for values in (given.mean, given.std))
+        return cls(given.layout, given.order, mean, std, output.kind, output.background)
 
     def tensor(self, rgb: F32) -> F32:
         """Return the network's input.
@@ -92,6 +92,53 @@ class Target:
         found = rows / _f32(self.std)
         return np.ascontiguousarray(found if self.order == "rgb" else found[..., ::-1])
 
+    def logits(self, scores: F32) -> F32:
+        """Return (C,) logits of the classes: logarithms of what are probabilities."""
+        own = scores[self.background :]
+        return own if self.kind == LOGITS else np.log(np.maximum(own, TINY))
+
+    def back(self, scores: F32, cotangent: F32) -> F32:
+        """Return a derivative by the scores, from one by :meth:`logits` of them."""
+        own, found = scores[self.background :], np.zeros_like(scores)
+        slope = 1 if self.kind == LOGITS else (own > TINY) / np.maximum(own, TINY)
+        found[self.background :] = cotangent * slope
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A classifier that is attacked: plain data, so that it can travel to another process.
+
+    Attributes:
+        path: the file whose gradient is followed.
+        format: of that file, ``torch_export`` or ``onnx``.
+        digest: SHA-256 of that file, with its external data.
+        onnx: the card's ONNX file, whose scores the other's must have; None without one.
+        feed: how pixels become its input.
+    """
+
+    path: Path
+    format: str
+    digest: str
+    onnx: Path | None
+    feed: Feed
+
+    def identity(self) -> Any:
+        """Return what its gradients depend on, as JSON."""
+        return [self.format, self.digest, *astuple(self.feed), self.choice().identity()]
+
+    def choice(self) -> Choice:
+        """Return what computes its gradients."""
+        return implementation(Stage.GRADIENT, _backend(self.format), {"format": self.format})
+
+    def words(self) -> str:
+        """Return what computes its gradients, with versions."""
+        return f"{self.path.name} ({self.format}) by {versions_of(self.choice())}"
+
+    def open(self, runtimes: Runtimes | None) -> Opened:
+        """Open it; all attacks on a model share it."""
+        return opened(self)
+
 
 def target_of(text: str, card: Card, source: ModelFile) -> Target:
     """Return the model of a card as a target; it is opened once to see that this works.
@@ -104,10 +151,7 @@ def target_of(text: str, card: Card, source: ModelFile) -> Target:
     Raises:
         UserError: the model is none that can be attacked, or its gradient cannot be computed.
     """
-    if card.task.name != "classification":
-        raise UserError(
-            f"--under {text}: attacks are for classification; {card.path} is for {card.task.name}"
-        )
+    feed = Feed.of(text, card)
     onnx = source.path if source.format == "onnx" else None
     files = {"torch_export": card.torch_export, "onnx": onnx}
     known = ((format, path) for format in FORMATS if (path := files[format]) is not None)
@@ -117,13 +161,8 @@ def target_of(text: str, card: Card, source: ModelFile) -> Target:
             f"--under {text}: an attack needs the model's gradient, and {card.path} has .tflite "
             "files only; name model: FILE.onnx or torch_export: FILE.pt2 in the card"
         )
-    given, output = card.spec.input, card.task.output
     digest = source.digest if format == "onnx" else str(sha256(path))
-    mean, std = (tuple(one / given.top for one in values) for values in (given.mean, given.std))
-    found = Target(
-        path, format, digest, onnx, given.layout, given.order, mean, std, output.kind,
-        output.background,
-    )  # fmt: skip
+    found = Target(path, format, digest, onnx, feed)
     opened(found)
     return found
 
@@ -152,15 +191,28 @@ class Opened:
             rgb: (H, W, 3) in [0, 1].
             truth: a class of the card, without the background.
         """
-        target = self.target
-        found = self._model.gradient(target.tensor(rgb), truth + target.background, target.kind)
+        feed = self.target.feed
+        found = self._model.gradient(feed.tensor(rgb), truth + feed.background, feed.kind)
         if not np.isfinite(found.gradient).all():
             raise SampleError("the gradient of the attacked model is not finite")
-        return Gradient(found.scores, found.loss, target.pixels(found.gradient))
+        return Gradient(found.scores, found.loss, feed.pixels(found.gradient))
 
-    def scores(self, rgb: F32) -> F32:
-        """Return the scores of the classes, without the background."""
-        return self._model.scores(self.target.tensor(rgb))[self.target.background :]
+    def at(self, rgb: F32) -> tuple[F32, Pull]:
+        """Return the logits of the classes, and the way back to pixels in [0, 1]."""
+        feed = self.target.feed
+        scores, pull = self._model.at(feed.tensor(rgb))
+
+        def back(cotangent: F32) -> F32:
+            found = feed.pixels(pull(feed.back(scores, cotangent)))
+            if not np.isfinite(found).all():
+                raise SampleError("the gradient of the attacked model is not finite")
+            return found
+
+        return feed.logits(scores), back
+
+    def logits(self, rgb: F32) -> F32:
+        """Return the logits of the classes, without the background."""
+        return self.target.feed.logits(self._model.scores(self.target.feed.tensor(rgb)))
 
     def hold(self, rgb: F32) -> None:
         """Compare the scores for a sample with those of the card's ONNX file.
@@ -170,7 +222,7 @@ class Opened:
         """
         if self._runtime is None:
             return
-        values = self.target.tensor(rgb)
+        values = self.target.feed.tensor(rgb)
         (port,), (first, *_) = self._runtime.inputs, self._runtime.outputs
         wanted = self._runtime.run({port.name: values})[first.name].reshape(-1)
         got = self._model.scores(values)
@@ -195,6 +247,12 @@ def _backend(format: str) -> Backend:
     """Return the first backend that computes gradients of such files."""
     offers = ((one, offer) for one in registry.backends() for offer in one.of(Stage.GRADIENT))
     return next(one for one, offer in offers if format in offer.options["format"])
+
+
+def versions_of(choice: Choice) -> str:
+    """Return the libraries of a choice, with versions."""
+    found = registry.versions(choice.backend).items()
+    return ", ".join(f"{name} {version}" for name, version in found)
 
 
 def _f32(values: tuple[float, ...]) -> F32:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import registry
+from simulator.conditions.attacks.steps import within
 from simulator.contract import U8, Decoder, Encoded, Resizer, Stage
 from simulator.modalities.image.geometry import Geometry
 from simulator.profile.implementations import Choice, implementation
@@ -57,20 +58,18 @@ class View:
         found[self.place] = part
         return found
 
-    def written(self, part: F32) -> U8:
-        """Return the image with a changed part, rounded to whole levels.
+    def written(self, part: F32, norm: str, budget: float) -> U8:
+        """Return the image with a changed part, rounded to whole levels within a budget.
 
-        Half a level goes back to the clean pixel, so that a budget of whole or half levels holds.
+        Half a level goes back to the clean pixel.
         """
         found = self.image.copy()
+        clean = found[self.part]
         levels = part * 255.0
-        back = np.copysign(_HALF, found[self.part] - levels)
-        found[self.part] = np.rint(levels + back).astype(np.uint8)
+        back = np.copysign(_HALF, clean - levels)
+        rounded = np.rint(levels + back).astype(np.uint8)
+        found[self.part] = within(rounded, clean, part, norm, budget)
         return found
-
-    def rounded(self, part: F32) -> F32:
-        """Return a changed part as it is after the rounding."""
-        return np.asarray(self.written(part)[self.part] / np.float32(255))
 
 
 def choices(filter: str) -> list[Choice]:

@@ -56,10 +56,10 @@ class CutInjector(Injector):
 
     def stored(self, site: Site) -> Array:
         """Return the values of a stored tensor."""
-        tensor = self._stored.get(self._tensors[site])
-        if tensor is None:
+        tensor = self._tensors[site]
+        if tensor not in self._stored:
             raise ValueError(f"the {site.target} of {site.layer!r} are not stored")
-        return np.array(to_array(tensor))
+        return np.array(self._value(tensor))
 
     def at(self, site: Site) -> Suffix:
         """Make a model of what follows a site, and open it."""

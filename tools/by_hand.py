@@ -128,7 +128,7 @@ PAIRS = {
 
 
 def main() -> None:
-    """Print the seconds of a loop over all :data:`PAIRS` with ``imagecorruptions``; JSON in argv."""
+    """Print the seconds of a loop over :data:`PAIRS` with ``imagecorruptions``; JSON in argv."""
     asked = json.loads(sys.argv[1])
     corruptions = published(asked["names"], asked["levels"])
     files = [Path(one) for one in asked["files"]]

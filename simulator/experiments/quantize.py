@@ -108,6 +108,8 @@ def quantize(
     card = Card(Path(model))
     if card.task.name != "classification":
         raise UserError(f"{model}: only classifiers are fine-tuned, this is a {card.task.name}")
+    if not card.spec.model:
+        raise UserError(f"{model}: only ONNX files are fine-tuned; name one as model: FILE.onnx")
     whole = card.task.load(Path(data), Files.of(card.modality))
     dataset = subset(whole, limit, settings.seed)
     if not dataset.labelled:

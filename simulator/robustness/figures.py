@@ -14,7 +14,7 @@ from simulator.analysis.attribute import holm
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.robustness.document import ConditionSuite, Series
-from simulator.statistics.bootstrap import Floats, Resamples, effect
+from simulator.statistics.bootstrap import Effect, Floats, Resamples, effect, interval
 from simulator.tasks.task import Task
 
 CLEAN = ""
@@ -136,35 +136,28 @@ def compared(
 ) -> dict[str, Any]:
     """Return ``interaction``, ``mean_interaction`` and ``family`` of the summary.
 
-    A p-value is at least that of a sign-flip test in which all n samples agree, 2 / 2^n: the
-    bootstrap draws from what was seen, and of few samples it makes too much.
-
     Args:
         effects: how a stack differs from the first one, by stack and condition.
         without: conditions that are not in the mean.
-        samples: n.
+        samples: how many went through.
     """
-    least = 2.0 ** (1 - samples)
-    p = {
-        (side, name): max(effect(one).p, least)
+    found = {
+        (side, name): effect(one, samples)
         for side, by in effects.items()
         for name, one in by.items()
     }
-    adjusted = holm(p)
-    means = {side: analysis.mean_over(by, without) for side, by in effects.items()}
-    p_means = {side: max(effect(one).p, least) for side, one in means.items()}
-    adjusted_means = holm(p_means)
+    adjusted = holm({at: one.p for at, one in found.items()})
+    means = {side: effect(analysis.mean_over(by, without), samples) for side, by in effects.items()}
+    adjusted_means = holm({side: one.p for side, one in means.items()})
     return {
         "interaction": {
-            side: {
-                name: _effect(one, p[side, name], adjusted[side, name]) for name, one in by.items()
-            }
+            side: {name: _described(found[side, name], adjusted[side, name]) for name in by}
             for side, by in effects.items()
         },
         "mean_interaction": {
-            side: _effect(one, p_means[side], adjusted_means[side]) for side, one in means.items()
+            side: _described(one, adjusted_means[side]) for side, one in means.items()
         },
-        "family": len(p),
+        "family": len(found),
     }
 
 
@@ -235,16 +228,15 @@ def _mean_name(kind: str) -> str:
 
 def figured(resampled: Floats) -> dict[str, Any] | None:
     """A figure's value and interval; None where it is not defined."""
-    found = effect(resampled)
-    if np.isnan(found.value):
+    if np.isnan(resampled[0]):
         return None
-    return {"value": found.value, "ci95": list(_known(found.ci95))}
+    return {"value": float(resampled[0]), "ci95": list(_known(interval(resampled)))}
 
 
-def _effect(resampled: Floats, p: float, p_holm: float) -> dict[str, Any]:
+def _described(found: Effect, p_holm: float) -> dict[str, Any]:
     """Return an effect's value, its interval, and p before and after Holm's correction."""
-    found = effect(resampled)
-    return {"value": found.value, "ci95": list(_known(found.ci95)), "p": p, "p_holm": p_holm}
+    ends = list(_known(found.ci95))
+    return {"value": found.value, "ci95": ends, "p": found.p, "p_holm": p_holm}
 
 
 def _known(ends: Sequence[float]) -> Iterator[float | None]:

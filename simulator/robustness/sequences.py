@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import compared, figured, went_through
+from simulator.robustness.figures import compared, converged, figured, went_through
+from simulator.robustness.nc import blanked
 from simulator.statistics.bootstrap import Floats, Resamples
 from simulator.tasks.task import Task
 
@@ -24,6 +25,7 @@ FlipProbabilities = Mapping[str, Mapping[str, Floats]]
 def flip_probabilities(
     records: pa.Table,
     arms: Sequence[tuple[str, str]],
+    stacks: Sequence[str],
     suite: ConditionSuite,
     task: Task,
     seed: int,
@@ -33,6 +35,7 @@ def flip_probabilities(
     Args:
         records: a row for each sample and arm, the arms of each sample in their order.
         arms: the stack and the condition of each.
+        stacks: their names.
         suite: the sequences.
         task: says how often is resampled.
         seed: of the resamples.
@@ -42,7 +45,7 @@ def flip_probabilities(
     place = {arm: number for number, arm in enumerate(arms)}
     draws = list(Resamples(len(ran), seed, task.resamples))
     found: dict[str, dict[str, Floats]] = {}
-    for side in (side for side, condition in arms if not condition):
+    for side in stacks:
         own = np.stack(
             [
                 analysis.flip_probability(
@@ -60,20 +63,25 @@ def flip_probabilities(
     return found
 
 
-def table(found: FlipProbabilities, suite: ConditionSuite, samples: int) -> dict[str, Any]:
+def table(
+    found: FlipProbabilities, suite: ConditionSuite, samples: int, nc: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the fields of :class:`simulator.results.robustness.Sequences`.
 
     Args:
         found: the flip probabilities; the first stack is compared with the others.
         suite: the sequences.
         samples: that went through.
+        nc: stacks that did not converge; they are compared with none, and have no figures.
     """
-    first, *others = found
+    first, others = next(iter(found)), converged(list(found), nc)[1:]
     published, without = suite.spec.reference, suite.spec.left_out_of_means
     base: Mapping[str, Floats] = found[first]
     if published is not None:
         base = {name: np.array([published.flips[name]]) for name in found[first]}
-    stacks = {}
+    elif first in nc:
+        base = {name: np.full(1, np.nan) for name in found[first]}
+    stacks: dict[str, Any] = {}
     for side, fp in found.items():
         fr = {name: analysis.flip_rate(one, base[name]) for name, one in fp.items()}
         stacks[side] = {
@@ -87,6 +95,6 @@ def table(found: FlipProbabilities, suite: ConditionSuite, samples: int) -> dict
     return {
         "reference": published.name if published else first,
         "rows": {one.name: one.spec.model_dump() for one in suite.sequences},
-        "stacks": stacks,
+        "stacks": blanked(stacks, nc),
         **compared(more, without, samples),
     }

@@ -180,6 +180,7 @@ def test_a_stack_that_rounding_left_at_chance_is_nc(card, wrong, tmp_path, cache
     assert summary["system_noise"]["stacks"]["lsq_w4a4"]["SNI"] is None
     assert summary["stacks"][STACKS[0]]["NR"]["jpeg"]["value"] == 0
     assert summary["system_noise"]["stacks"][STACKS[0]]["mean_SR"]["value"] == 0
+    assert summary["verdict"]["lost"][-1] == "lsq_w4a4 did not converge (NC), and has no figures."
     assert "NC" in (tmp_path / "o" / "colors" / "report.html").read_text()
 
 

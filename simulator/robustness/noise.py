@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.analysis import robustness as analysis
 from simulator.errors import ModelError, ProfileError, UserError, one_line
-from simulator.experiments.common import stacks_of
+from simulator.experiments.common import pair_for, stacks_of
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Chosen, Pair, Stack
@@ -66,18 +66,24 @@ class SystemNoise:
         """Return all option stacks."""
         return [chosen for by in self.chosen.values() for chosen in by.values()]
 
-    def options(self, session: Session, side: str, base: Chosen, pair: Pair) -> Options:
-        """Build the options of one stack; they share its artifact, which is calibrated once.
+    def fitted(self, session: Session, sides: Mapping[str, Chosen]) -> dict[str, Options]:
+        """Build the options of every stack.
+
+        Those of one stack share its artifact, which is calibrated once, through the stack itself.
 
         Args:
             session: the model.
-            side: the stack's name.
-            base: the stack.
-            pair: whose preprocessing its calibration may name.
+            sides: the stacks.
 
         Raises:
-            UserError: no option applies to the model.
+            UserError: no option of a stack applies to the model.
         """
+        return {
+            side: self._fitted(session, side, base, pair_for(sides, base))
+            for side, base in sides.items()
+        }
+
+    def _fitted(self, session: Session, side: str, base: Chosen, pair: Pair) -> Options:
         found = Options(left_out=dict(self._refused[side]))
         by = self.chosen[side]
         without_effect = inapplicable(session, base, by) if by else {}

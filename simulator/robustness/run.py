@@ -163,7 +163,7 @@ class _Robustness:
         rows = {one.name: one.levels[-1] for one in self.suite.series}
         frames = {one.name: one.frames[-1] for one in self.suite.sequences}
         pictures = grid(self.session, stacks, rows | frames)
-        options = self._options()
+        options = self.noise.fitted(self.session, self.sides) if self.noise else {}
         with_noise = [*stacks, *(one for own in options.values() for one in own.stacks.values())]
         whole = self._plan(stacks, options, pictures)
         start = manifest(with_noise, self.session, self.overrides) | {
@@ -203,15 +203,6 @@ class _Robustness:
     def _variant(self, side: str) -> Variant:
         chosen = self.sides[side]
         return Variant(side, chosen, pair_for(self.sides, chosen))
-
-    def _options(self) -> dict[str, NoiseOptions]:
-        """The options of every stack; a calibration sees what the stack itself prepares."""
-        if self.noise is None:
-            return {}
-        return {
-            side: self.noise.options(self.session, side, chosen, pair_for(self.sides, chosen))
-            for side, chosen in self.sides.items()
-        }
 
     def _plan(
         self, stacks: Sequence[Stack], options: Mapping[str, NoiseOptions], pictures: Grid | None

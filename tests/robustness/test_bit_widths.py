@@ -6,6 +6,7 @@ import json
 import statistics
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
@@ -15,6 +16,7 @@ import simulator
 from simulator import cli
 from simulator.analysis import robustness as figures
 from simulator.errors import ProfileError
+from simulator.experiments.session import Silent
 from simulator.robustness import robustmq, tables
 from simulator.robustness.document import load_suite
 from simulator.robustness.run import robustness
@@ -125,6 +127,25 @@ def test_noise_leaves_the_figures_of_conditions_as_they_were(card, tied, tmp_pat
     assert plain.summary.system_noise is None
     for field in ("stacks", "sequences", "interaction", "flips", "rows"):
         assert plain.summary[field] == noisy.summary[field]
+
+
+class StopsAt(Silent):
+    def advance(self, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+
+def test_a_stopped_run_goes_on_with_equal_noise(card, tied, tmp_path, cache, capsys):
+    asked = {"profiles": STACKS, "models": [card], "data": tied}
+    (whole,) = robustness(suite(tmp_path), **asked, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        robustness(suite(tmp_path), **asked, out=tmp_path / "out", progress=StopsAt())
+    folder = tmp_path / "out" / "colors"
+    assert cli.main(["resume", str(folder)]) == 0
+    again, once = (pq.read_table(one / "records.parquet") for one in (folder, whole.folder))
+    assert again.equals(once)
+    found = json.loads((folder / "summary.json").read_text())["system_noise"]
+    assert found == json.loads((whole.folder / "summary.json").read_text())["system_noise"]
 
 
 def test_an_option_that_a_stack_cannot_have_is_left_out_with_a_reason(card, tied, tmp_path, cache):

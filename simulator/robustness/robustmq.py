@@ -130,4 +130,4 @@ def _ends(one: Figure | None) -> list[float | None]:
 
 
 def _percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.2f}"
+    return NOTHING if value is None else f"{round(100 * value, 2) + 0.0:.2f}"  # no -0.00

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from backends.pytorch_converters import onnx2torch, plain, registered, torch
+from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_gradients import TorchGradients
 from simulator.contract import Backend, MissingLibrary, ModelError, Offer, Stage
+
+ROUNDING = ("QuantizeLinear", "Round")
 
 
 class OnnxGradients(TorchGradients):
@@ -19,8 +21,8 @@ class OnnxGradients(TorchGradients):
         registered()
         try:
             model = onnx.load(str(artifact))
-            self.rounds = any(node.op_type == "QuantizeLinear" for node in model.graph.node)
-            return onnx2torch.convert(plain(model)).eval()
+            self.rounds = any(node.op_type in ROUNDING for node in model.graph.node)
+            return straight(onnx2torch.convert(plain(model))).eval()
         except MissingLibrary:
             raise
         except Exception as error:  # a converter may raise anything

@@ -1,6 +1,6 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
-# make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs
+# make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs, the README
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run

@@ -1,7 +1,7 @@
 """What onnx2torch lacks: converters for ``ReduceMean`` 18 and models of integers.
 
 ``QuantizeLinear`` rounds, and its gradient passes straight through where it does not clip, so that
-models with integer weights and activations have gradients.
+models with integer weights and activations have gradients; so does that of ``Round``.
 """
 
 from __future__ import annotations
@@ -140,10 +140,26 @@ def _linear(common: Any, function: Any) -> Any:
     return convert
 
 
+def straight(model: Any) -> Any:
+    """Let gradients pass the ``Round`` nodes of a converted model; PyTorch's own are 0 there.
+
+    Returns:
+        The model itself.
+    """
+    nodes = importlib.import_module("onnx2torch.node_converters.roundings").OnnxRound
+    for one in model.modules():
+        if isinstance(one, nodes) and one.round_function is torch.round:
+            one.round_function = _rounded
+    return model
+
+
+def _rounded(values: Any) -> Any:
+    return values + (torch.round(values) - values).detach()
+
+
 def _quantized(values: Any, scale: Any, zero: Any) -> Any:
     limits = torch.iinfo(torch.uint8 if zero is None else zero.dtype)
-    steps = values / scale
-    whole = steps + (torch.round(steps) - steps).detach()
+    whole = _rounded(values / scale)
     shifted = whole if zero is None else whole + zero.to(values.dtype)
     return torch.clamp(shifted, limits.min, limits.max)
 

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.pytorch_converters import onnx2torch, plain, registered, torch
+from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_gradients import TorchGradients
 from backends.quiet import quiet
 from simulator.contract import (
@@ -18,6 +18,8 @@ from simulator.contract import (
     Stage,
 )
 
+ROUNDING = ("QuantizeLinear", "Round")
+
 
 class OnnxGradients(TorchGradients):
     """An ONNX file as a ``torch.fx.GraphModule``."""
@@ -28,8 +30,8 @@ class OnnxGradients(TorchGradients):
         registered()
         try:
             model = onnx.load(str(artifact))
-            self.rounds = any(node.op_type == "QuantizeLinear" for node in model.graph.node)
-            return onnx2torch.convert(plain(model)).eval()
+            self.rounds = any(node.op_type in ROUNDING for node in model.graph.node)
+            return straight(onnx2torch.convert(plain(model))).eval()
         except MissingLibrary:
             raise
         except Exception as error:  # a converter may raise anything

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     """INT8 was calibrated on few images, or on images that are also evaluated."""
     MODEL = "model"
     """What was done to the model file before a runtime opened it."""
+    NOT_CONVERGED = "not_converged"
+    """The model card says that the network has learned nothing (NC)."""
     RECORDED = "recorded"
     """Answers were recorded on a device; nothing of the stack was run here."""
     DATA = "data"

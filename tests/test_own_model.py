@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from simulator.data import example
 
 PAGE = Path(__file__).parent.parent / "docs" / "your-own-model.md"
 
 
+@pytest.mark.prove
 def test_every_command_of_the_page_runs(tmp_path):
     commands = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
     shutil.copyfile(example.model_card().parent / "model.onnx", tmp_path / "net.onnx")

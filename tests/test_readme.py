@@ -17,6 +17,7 @@ from simulator.tasks.task import TASKS
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.prove
 def test_every_command_prints_what_is_shown():
     done = subprocess.run(
         [sys.executable, "tools/readme.py", "--check"], cwd=ROOT, capture_output=True, text=True

@@ -39,6 +39,9 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("{stack}.{mean_flips}.low", "sequences.stacks.{stack}.{mean_flips}.ci95.0"),
     ("{stack}.{mean_flips}.high", "sequences.stacks.{stack}.{mean_flips}.ci95.1"),
     ("{stack}.{mean_flips}", "sequences.stacks.{stack}.{mean_flips}.value"),
+    ("{stack}.{noise}.low", "system_noise.stacks.{stack}.{noise}.ci95.0"),
+    ("{stack}.{noise}.high", "system_noise.stacks.{stack}.{noise}.ci95.1"),
+    ("{stack}.{noise}", "system_noise.stacks.{stack}.{noise}.value"),
     ("{stack}.{quality}", "tail.{stack}.{quality}"),
     ("{stack}.qps", "served.{stack}.qps"),
     ("{side}.{score}", "{side}.metric.{score}"),
@@ -54,6 +57,7 @@ _WORDS = {
     "fault": "SDC|DUE",
     "flips": "FP|FR|u?T5D",
     "mean_flips": "mFP|mFR|mu?T5D",
+    "noise": r"mean_SR|SNI|std|SR\.[\w.-]+",
     "condition": r"[\w-]+",
     "quality": r"quality|tail_quality@.+",
     "side": "train|deploy",
@@ -70,6 +74,7 @@ _FRACTIONS = (
     r"|(train|deploy)\.metric\..*|tail\..*"
     r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(mean_)?interaction\..*\.(value|ci95.*)"
     r"|stacks\.[^.]+\.((SDC|DUE|masked)|further\.\w+)\.(rate|ci95.*)"
+    r"|system_noise\.stacks\..*\.(value|ci95.*)"
     r"|sequences\.(stacks\.[\w-]+\.m?FP|(mean_)?interaction)\..*"
 )
 _TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"

@@ -169,7 +169,11 @@ def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
 
 def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[str, Any]]:
     """A figure of a run; or why there is none, as fields of an outcome."""
-    found = find(summary, path.split("."))
+    parts = path.split(".")
+    for side, why in summary.get("nc", {}).items():
+        if side in parts:
+            return 0, {"reason": f"{side} did not converge (NC): {why}"}
+    found = find(summary, parts)
     if found is MISSING:
         return 0, {"reason": f"this run has no {path}"}
     if found is None:
@@ -178,10 +182,12 @@ def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[
     if isinstance(found, Mapping | list | tuple | Typed):
         return 0, {"reason": _not_one(path, list(leaves(found, f"{path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
-        return 0, {"reason": f"{path} is {found!r}, not a number"}
-    if not math.isfinite(found):
-        return 0, {"reason": f"{path} is {found}, not a finite number"}
-    return found, {}
+        what = f"{found!r}, not a number"
+    elif math.isfinite(found):
+        return found, {}
+    else:
+        what = f"{found}, not a finite number"
+    return 0, {"reason": f"{path} is {what}"}
 
 
 def _chance(path: str, limit: float, summary: Mapping[str, Any] | Typed) -> bool | None:

@@ -7,7 +7,7 @@ resampled too; a figure that is not defined is NaN.
 Sources:
     Hendrycks and Dietterich, ICLR 2019: CE, relative CE, mCE, flip probability, T5D.
     Kamann and Rother, CVPR 2020: CD, rCD.
-    Xiao et al., RobustMQ, 2023: NR, NCI, mNR, AR, AAI, WCAR, mFP.
+    Xiao et al., RobustMQ, 2023: NR, NCI, mNR, AR, AAI, WCAR, mFP, SR, SNI.
 """
 
 from __future__ import annotations
@@ -188,6 +188,21 @@ def relative_to(figure: Floats, reference: Floats) -> Floats:
         reference: the reference's.
     """
     return _ratio(*np.broadcast_arrays(figure, reference))
+
+
+def sample_deviation(rates: Floats) -> Floats:
+    """Return the standard deviation of a metric over system noises, with ddof = 1.
+
+    The six printed in RobustMQ's Table 10 that were checked have ddof = 1, though RobustART's code
+    has 0. It is not defined for one noise.
+
+    Args:
+        rates: (N, 1 + R), the metric under each noise.
+    """
+    if len(rates) < 2:
+        return np.full(rates.shape[1:], np.nan)
+    found: Floats = rates.std(axis=0, ddof=1)
+    return found
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -17,7 +17,7 @@ from simulator import cli
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--model", required=True, metavar="CARD", help="the model card of the FP32 network")
+    add("--model", required=True, metavar="CARD", help="card of the FP32 network, an ONNX file")
     add("--data", required=True, metavar="PATH", help="labelled images to learn from")
     add("--out", required=True, metavar="DIR", help="a new folder, or that of the same command")
     add("--method", required=True, metavar="NAME", help="dorefa, pact or lsq")

@@ -38,6 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "markdown", "latex", "csv"), default="text",
         help="format of the table; markdown and latex: a row per stack, as in the papers",
     )  # fmt: skip
+    add(
+        "--table", choices=("conditions", "robustmq"), default="conditions",
+        help="with --format: a column per condition, or RobustMQ's columns by bit-width",
+    )  # fmt: skip
     common.gate(parser, "deploy.NCI.fog > 20%%")
 
 
@@ -59,10 +63,15 @@ def run(options: argparse.Namespace) -> int:
             undecided=options.undecided,
             **shared,
         )
-    return show(results, options.json, options.format)
+    return show(results, options.json, options.format, options.table)
 
 
-def show(results: Sequence[Result[RobustnessSummary]], as_json: bool, form: str = "text") -> int:
+def show(
+    results: Sequence[Result[RobustnessSummary]],
+    as_json: bool,
+    form: str = "text",
+    table: str = "conditions",
+) -> int:
     """Print the table; the exit code is the gate's."""
     from simulator.robustness import screen, tables
 
@@ -70,7 +79,7 @@ def show(results: Sequence[Result[RobustnessSummary]], as_json: bool, form: str 
     if as_json:
         common.print_json(summaries)
     elif form != "text":
-        print(tables.FORMS[form](summaries), end="")
+        print(tables.printed(summaries, form, table), end="")
     for result in results:
         lines = f"run: {result.folder}\nreport: {common.report_of(result.folder)}"
         if form == "text" and not as_json:

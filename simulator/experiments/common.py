@@ -108,7 +108,7 @@ def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[s
 def load_stacks(
     profiles: Sequence[str], train: str | None, deploy: str | None, overrides: Sequence[str]
 ) -> dict[str, Chosen]:
-    """Load the stacks of an experiment: a pair, one profile, or several by their own names.
+    """Load the stacks of an experiment; see :func:`named_profiles`.
 
     Args:
         profiles: paths or names; empty for a pair.
@@ -120,12 +120,25 @@ def load_stacks(
         ProfileError: with all problems of all profiles.
         UserError: neither a pair nor a profile was given, or an override names none of them.
     """
+    return stacks_of(named_profiles(profiles, train, deploy), overrides)
+
+
+def named_profiles(
+    profiles: Sequence[str], train: str | None, deploy: str | None
+) -> dict[str, str]:
+    """Return the profiles of an experiment by the names of their stacks.
+
+    They are a pair, one profile, or several by their own names.
+
+    Raises:
+        UserError: neither a pair nor a profile was given.
+    """
     if train is not None and deploy is not None and not profiles:
-        return stacks_of({"train": train, "deploy": deploy}, overrides)
+        return {"train": train, "deploy": deploy}
     if train is not None or deploy is not None or not profiles:
         raise UserError("give --profile, once or more, or both --train and --deploy")
     if len(profiles) == 1:
-        return stacks_of({ONLY: profiles[0]}, overrides)
+        return {ONLY: profiles[0]}
     found: dict[str, str] = {}
     for reference in profiles:
         stem = re.sub(r"\.ya?ml$", "", Path(reference).name)
@@ -133,7 +146,7 @@ def load_stacks(
         numbered = (f"{plain}-{number}" for number in count(2))
         name = next(one for one in chain([plain], numbered) if one not in found)
         found[name] = reference
-    return stacks_of(found, overrides)
+    return found
 
 
 def pair_for(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:

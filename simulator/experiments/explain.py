@@ -184,7 +184,8 @@ def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]
         games["flip_rate"] = cache(flips)
     if headline(frozenset()) is not None:
         games[task.headline] = headline
-    return {metric: _blame(names, game, seed) for metric, game in games.items()}
+    images = {"flip_rate": len(found.items), task.headline: found.score("train").labelled}
+    return {metric: _blame(names, game, seed, images[metric]) for metric, game in games.items()}
 
 
 def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
@@ -195,7 +196,8 @@ def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
     return bool(same) and found.of(alone) == found.of("train")
 
 
-def _blame(names: Sequence[str], game: Game, seed: int) -> Blame:
+def _blame(names: Sequence[str], game: Game, seed: int, images: int) -> Blame:
+    """The figures of one metric, which *images* carry."""
     shares = attribute.shapley(names, game, seed=seed)
     pairs = attribute.interactions(names, game)
     total = game(frozenset(names)) - game(frozenset())
@@ -208,13 +210,15 @@ def _blame(names: Sequence[str], game: Game, seed: int) -> Blame:
         "waterfall": attribute.waterfall(names, game),
         "shapley": shares.values,
     }
-    result: dict[str, Any] = {"total": asdict(effect(total))}
+    result: dict[str, Any] = {"total": asdict(effect(total, images))}
     for block, rows in blocks.items():
-        result[block] = {name: asdict(effect(row)) for name, row in zip(names, rows, strict=True)}
+        result[block] = {
+            name: asdict(effect(row, images)) for name, row in zip(names, rows, strict=True)
+        }
     adjusted = attribute.holm({name: result["shapley"][name]["p"] for name in names})
     for name in names:
         result["shapley"][name]["p_holm"] = adjusted[name]
-    found = {pair: asdict(effect(figure)) for pair, figure in pairs.items()}
+    found = {pair: asdict(effect(figure, images)) for pair, figure in pairs.items()}
     claims = attribute.holm({" x ".join(pair): effect["p"] for pair, effect in found.items()})
     result["interactions"] = [
         {"axes": list(pair), **effect, "p_holm": claims[" x ".join(pair)]}

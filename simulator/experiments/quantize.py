@@ -32,8 +32,6 @@ from simulator.profile.implementations import implementation
 PLAN, STATE, SUMMARY, MODEL, CARD = (
     "plan.json", "state", "summary.json", "model.onnx", "model.yaml",
 )  # fmt: skip
-ABOVE_CHANCE = 0.1
-"""A network that is not better than chance by this much has not converged."""
 CALIBRATION = 64
 
 
@@ -108,6 +106,8 @@ def quantize(
     card = Card(Path(model))
     if card.task.name != "classification":
         raise UserError(f"{model}: only classifiers are fine-tuned, this is a {card.task.name}")
+    if not card.spec.model:
+        raise UserError(f"{model}: only ONNX files are fine-tuned; name one as model: FILE.onnx")
     whole = card.task.load(Path(data), Files.of(card.modality))
     dataset = subset(whole, limit, settings.seed)
     if not dataset.labelled:
@@ -237,9 +237,8 @@ def _finish(
 ) -> dict[str, Any]:
     """Write the model, its card and the summary, which comes last."""
     tuner.write(home / MODEL)
-    background = getattr(card.task.output, "background", 0)
-    classes = tuner.answers(examples.inputs[:1]).shape[1] - background
-    needed = 1 / classes + ABOVE_CHANCE
+    needed = card.task.nc_below({"": tuner.answers(examples.inputs[:1]).shape})
+    assert needed is not None
     accuracy = log[-1]["accuracy"]
     converged = accuracy >= needed
     words = f"{settings.method} with {settings.bits} bits, {settings.epochs} epochs"
@@ -249,6 +248,7 @@ def _finish(
         "name": f"{card.spec.name}_{settings.method}_w{settings.bits}a{settings.bits}",
         "summary": f"{words}, simulated in FP32; {100 * accuracy:.1f} % of those held out{nc}",
         "model": MODEL,
+        "quantized": {"method": settings.method, "bits": settings.bits},
         "converged": converged,
     }
     for gone in ("torch_export", "tflite"):

@@ -34,6 +34,8 @@ from simulator.results.shared import ConditionDescription
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
 
+NC = "the model card says converged: false (NC); what it answers says nothing of the stacks"
+
 
 class Progress(Protocol):
     """Receives the progress of a run, to show it."""
@@ -169,6 +171,8 @@ class Session(Closing):
         task, self.files = self.card.task, Files.of(self.card.modality)
         whole = task.load(Path(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
+        if not self.card.spec.converged:
+            self.notes.append(Notice(Kind.NOT_CONVERGED, NC))
         self.dataset: Dataset = subset(whole, limit, seed)
         if under and under.warp and task.in_pixels:
             self.dataset = replace(self.dataset, items=self.moved(under.warp))

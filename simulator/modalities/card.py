@@ -19,6 +19,13 @@ class CardInput(Section):
     kind: str
 
 
+class Quantized(Section):
+    """How the network was fine-tuned, with weights and activations of a few bits."""
+
+    method: str
+    bits: int
+
+
 class CardSpec(Section):
     """A model card: the document beside a model's files; a modality's subclass narrows ``input``.
 
@@ -27,7 +34,8 @@ class CardSpec(Section):
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
     ``{fp32: m.tflite}``. ``output`` says what the outputs mean; its fields are the task's.
-    ``converged: false`` is written by ``simulate quantize`` where a network stayed at chance (NC).
+    ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
+    stayed at chance (NC).
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -40,6 +48,7 @@ class CardSpec(Section):
     input: Any
     output: dict[str, Any]
     labels: str | None = None
+    quantized: Quantized | None = None
     converged: bool = True
 
     @model_validator(mode="after")

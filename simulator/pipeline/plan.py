@@ -6,6 +6,7 @@ computed once per sample. A plan can be pickled, sent to another process and run
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -58,8 +59,8 @@ class Node:
         recipe: what is computed.
         parent: the index of the node whose value it takes; None for the source.
         children: how many nodes take its value.
-        twin: the digest of the recipe alone, where other nodes have the same recipe and may get
-            equal inputs; else None.
+        twin: the digest of the recipe alone and of the conditions that it is under, where other
+            nodes have the same and may get equal inputs; else None.
     """
 
     key: str
@@ -145,18 +146,19 @@ def plan(
 
     paths = tuple(path(chain) for chain in arms.values())
     beside = {name: path(chain) for name, chain in (asides or {}).items()}
-    parents = [parent for _, _, parent in steps]
+    children = Counter(parent for _, _, parent in steps)
+    under: list[list[tuple[str, int]]] = [[] for _ in steps]
+    for arm, indices in zip(arms, paths, strict=True):
+        for at in indices:
+            if (arm.condition, arm.trial) not in under[at]:
+                under[at].append((arm.condition, arm.trial))
     alone = [
-        digest(recipe.identity()) if recipe.shares_equal_inputs else None for _, recipe, _ in steps
+        digest([recipe.identity(), under[at]]) if recipe.shares_equal_inputs else None
+        for at, (_, recipe, _) in enumerate(steps)
     ]
+    equal = Counter(alone)
     nodes = tuple(
-        Node(
-            key,
-            recipe,
-            parent,
-            parents.count(at),
-            alone[at] if alone.count(alone[at]) > 1 else None,
-        )
+        Node(key, recipe, parent, children[at], alone[at] if equal[alone[at]] > 1 else None)
         for at, (key, recipe, parent) in enumerate(steps)
     )
     return Plan(nodes, tuple(arms), paths, beside, judge or NoJudge())

@@ -6,6 +6,7 @@ Pictures, controls, latency and calibration all use a walk; no other module appl
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +38,7 @@ class Opened:
         on_paths = {index for path in plan.paths for index in path}
         self._main = tuple(sorted(on_paths))
         self._kept = _kept(plan)
+        self.twins = Counter(node.twin for node in plan.nodes)
         for index in self._main:
             self.apply(index)
 
@@ -109,6 +111,7 @@ class Walk:
         self._ns = [0] * count
         self.spent = 0
         self._twins: dict[tuple[str, bytes], _Twin] = {}
+        self._twins_left = opened.twins.copy()
 
     def through(self, nodes: Iterable[int], kept: Sequence[bool]) -> None:
         """Compute nodes in order, and drop values that no later node takes.
@@ -190,6 +193,9 @@ class Walk:
             size = sum(array.nbytes for array in arrays)
             known = self._twins[key] = _Twin(given, *self._timed(apply, given, context), size)
             self._drop_old_twins()
+        self._twins_left[node.twin] -= 1
+        if not self._twins_left[node.twin]:
+            self._twins = {at: one for at, one in self._twins.items() if at[0] != node.twin}
         return known.value, known.ns
 
     def _drop_old_twins(self) -> None:

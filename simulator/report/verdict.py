@@ -205,6 +205,7 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
     lost += _flipping(summary)
+    lost += [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
     level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
     return _Told(lost, next=f"simulate explain --under {level}." if level else None)
 

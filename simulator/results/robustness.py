@@ -31,11 +31,16 @@ class ConditionRow(Typed):
 
 
 class StackRobustness(Running):
-    """One stack under every condition; ``nr`` to ``ce`` are defined in analysis/robustness.py."""
+    """One stack under every condition; ``nr`` to ``ce`` are defined in analysis/robustness.py.
 
+    One that did not converge (see ``nc`` of the summary) has no figures but ``clean``.
+    """
+
+    method: str = Field(description="what made the numbers: fp32, a cast, a quantizer")
+    bits: int = Field(description="of weights; of activations too, where a quantizer made them")
     clean: Figure = Field(description="the headline metric without a condition")
     levels: Annotated[dict[str, list[float]], Keys("condition")] = Field(
-        description="the metric at each severity"
+        description="the metric at each severity; empty where the stack did not converge"
     )
     nr: ByCondition = Field(alias="NR", description="mean of the metric over severities")
     nci: ByCondition = Field(alias="NCI", description="(clean - NR) / clean")
@@ -114,8 +119,8 @@ class SequenceRow(Typed):
 class StackSequences(Typed):
     """One stack on every sequence; the figures are defined in analysis/robustness.py."""
 
-    fp: Annotated[dict[str, Figure], Keys("sequence")] = Field(
-        alias="FP", description="flip probability"
+    fp: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+        alias="FP", description="flip probability; None where the stack did not converge"
     )
     fr: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
         alias="FR", description="flip rate: FP by the reference's; None where that is 0"
@@ -147,6 +152,26 @@ class Sequences(Typed):
     family: int = Field(description="sequences times stacks that Holm's correction is over")
 
 
+class StackNoise(Typed):
+    """One stack with other decoders and resizers, on clean samples."""
+
+    sr: Annotated[dict[str, Figure | None], Keys("option")] = Field(
+        alias="SR", description="the metric with each option"
+    )
+    mean_sr: Figure | None = Field(alias="mean_SR", description="mean SR over options")
+    sni: Figure | None = Field(alias="SNI", description="(clean - mean_SR) / clean of the stack")
+    std: Figure | None = Field(description="of SR over options, ddof = 1; None for one option")
+    same: list[str] = Field(description="options that are the stack itself")
+    left_out: dict[str, str] = Field(description="options that cannot be run, and why")
+
+
+class SystemNoise(Typed):
+    """System noise; intervals are of the bootstrap over samples."""
+
+    suite: str = Field(description="of the options")
+    stacks: Annotated[dict[str, StackNoise], Keys("stack")]
+
+
 class RobustnessSummary(ModelSummary):
     """Several stacks under the conditions of a suite."""
 
@@ -169,6 +194,11 @@ class RobustnessSummary(ModelSummary):
     attacks: Attacks | None = Field(default=None, description="None: the suite has no attacks")
     family: int = Field(description="conditions times stacks that Holm's correction is over")
     sequences: Sequences | None = Field(default=None, description="None: the suite has none")
+    system_noise: SystemNoise | None = Field(default=None, description="None: the suite has none")
+    nc: dict[str, str] = Field(
+        default_factory=dict,
+        description="stacks that did not converge (NC), and why it is said; they have no figures",
+    )
     skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
     unique_steps: int = Field(description="unique computations in the plan")
     pictures: ConditionPictures | None = Field(

@@ -18,7 +18,7 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
 from simulator.robustness.document import Series, attacks
-from simulator.statistics.bootstrap import Floats, Resamples, effect, ratio
+from simulator.statistics.bootstrap import Floats, Resamples, interval, ratio
 from simulator.tasks.task import Task
 
 CLEAN, EXACT, ROUNDED = "attacked model", "attacked model in float", "attacked model in 8 bits"
@@ -142,7 +142,7 @@ def _numbered(budgets: Sequence[Floats]) -> dict[str, Any]:
 
 
 def _figure(resampled: Floats) -> dict[str, Any] | None:
-    one = effect(resampled)
-    if np.isnan(one.value):
+    if np.isnan(resampled[0]):
         return None
-    return {"value": one.value, "ci95": [None if np.isnan(end) else end for end in one.ci95]}
+    ends = [None if np.isnan(end) else end for end in interval(resampled)]
+    return {"value": float(resampled[0]), "ci95": ends}

@@ -14,7 +14,8 @@ from simulator.conditions.condition import Under, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Document
 from simulator.profile.load import shipped_folder
-from simulator.profile.suite import read_suite
+from simulator.profile.suite import Suite, read_suite
+from simulator.profile.suite import load_suite as load_options
 
 FOLDER = "conditions"
 """Below the folder of the built-in suites."""
@@ -59,8 +60,9 @@ class ConditionSuiteSpec(BaseModel):
 
     ``conditions`` are rows of the table by category; each is a list of conditions as written for
     ``--under``, from the mildest to the most severe. ``sequences`` are rows of a table of their
-    own. ``where`` is added to each condition: whether they act at the ``original`` size of an
-    image, or as the published ImageNet-C and ImageNet-P were made.
+    own. ``where`` is added to each condition but attacks, which have the network's size: whether
+    they act at the ``original`` size of an image, or as the published ImageNet-C and ImageNet-P
+    were made. ``system_noise`` is a suite of ``sweep``: its options are measured on clean samples.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -74,6 +76,7 @@ class ConditionSuiteSpec(BaseModel):
     sequences: dict[str, SequenceSpec] = {}
     left_out_of_means: list[str] = []
     reference: Reference | None = None
+    system_noise: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,14 @@ class ConditionSuite:
         series: its conditions, ready to be applied.
         sequences: its perturbation sequences.
         path: where it was read.
+        noise: the suite of its ``system_noise``.
     """
 
     spec: ConditionSuiteSpec
     series: tuple[Series, ...]
     sequences: tuple[Frames, ...]
     path: Path
+    noise: Suite | None = None
 
     def conditions(self) -> list[Under]:
         """Return every condition once, those of frames last."""
@@ -177,9 +182,23 @@ def load_suite(reference: str) -> ConditionSuite:
     sequences = tuple(_sequences(spec, document, problems))
     names = [one.name for one in series] + [one.name for one in sequences]
     problems += _misfits(spec, series, names, document)
+    noise = _noise(spec, document, problems)
     if problems:
         raise ProfileError(problems)
-    return ConditionSuite(spec, series, sequences, document.path)
+    return ConditionSuite(spec, series, sequences, document.path, noise)
+
+
+def _noise(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Suite | None:
+    """Read the suite of the options: a name, or a path from the document's folder."""
+    if spec.system_noise is None:
+        return None
+    beside = document.path.parent / spec.system_noise
+    try:
+        return load_options(str(beside) if beside.is_file() else spec.system_noise)
+    except ProfileError as error:
+        where = document.where(("system_noise",))
+        problems += [f"{where}: system_noise: {one}" for one in error.problems]
+        return None
 
 
 def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Iterator[Series]:
@@ -221,9 +240,12 @@ def _placed(spec: ConditionSuiteSpec, text: str) -> Under:
     """
     whole = text if spec.where == "original" else f"{text},{spec.where}"
     try:
-        found = under(whole)
+        found = under(text)
+        if found is None or not isinstance(found.condition, Attack):
+            found = under(whole)
     except UserError as error:
-        raise UserError(str(error).removeprefix(f"--under {whole}: ")) from error
+        words = str(error).removeprefix(f"--under {text}: ").removeprefix(f"--under {whole}: ")
+        raise UserError(words) from error
     assert found is not None
     return found
 

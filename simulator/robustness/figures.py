@@ -14,11 +14,13 @@ from simulator.analysis.attribute import holm
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.robustness.document import ConditionSuite, Series
-from simulator.statistics.bootstrap import Floats, Resamples, effect
+from simulator.statistics.bootstrap import Effect, Floats, Resamples, effect, interval
 from simulator.tasks.task import Task
 
 CLEAN = ""
 """The arm without a condition."""
+KINDS = ("NR", "NCI", "CE", "relative_CE")
+"""The figures of a stack that each condition has."""
 Metrics = Mapping[tuple[str, str], Floats]
 """The headline metric on all samples and on each resample, (1 + R,), by stack and condition."""
 
@@ -96,16 +98,19 @@ def _reasons(records: pa.Table, arms: int) -> list[str | None]:
     return found
 
 
-def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
+def table(
+    found: Measured, suite: ConditionSuite, stacks: Sequence[str], nc: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the figures of the summary; see :class:`simulator.results.robustness`.
 
     Args:
         found: the metrics.
         suite: the conditions.
         stacks: their names; the first one is compared with the others.
+        nc: stacks that did not converge; they are compared with none, and have no figures.
     """
-    rows = _Rows(found.metrics, suite, stacks)
-    first, *others = stacks
+    rows = _Rows(found.metrics, suite, stacks, nc)
+    first, others = stacks[0], converged(stacks, nc)[1:]
     effects = {side: rows.interactions(first, side) for side in others if suite.series}
     return {
         "reference": rows.reference_name,
@@ -131,48 +136,57 @@ def table(found: Measured, suite: ConditionSuite, stacks: Sequence[str]) -> dict
     }
 
 
+def converged(stacks: Sequence[str], nc: Collection[str]) -> list[str]:
+    """Return the first stack and those that can be compared with it; none if it did not converge.
+
+    Args:
+        stacks: their names.
+        nc: those that did not converge.
+    """
+    return [] if stacks[0] in nc else [side for side in stacks if side not in nc]
+
+
 def compared(
     effects: Mapping[str, Mapping[str, Floats]], without: Sequence[str], samples: int
 ) -> dict[str, Any]:
     """Return ``interaction``, ``mean_interaction`` and ``family`` of the summary.
 
-    A p-value is at least that of a sign-flip test in which all n samples agree, 2 / 2^n: the
-    bootstrap draws from what was seen, and of few samples it makes too much.
-
     Args:
         effects: how a stack differs from the first one, by stack and condition.
         without: conditions that are not in the mean.
-        samples: n.
+        samples: how many went through.
     """
-    least = 2.0 ** (1 - samples)
-    p = {
-        (side, name): max(effect(one).p, least)
+    found = {
+        (side, name): effect(one, samples)
         for side, by in effects.items()
         for name, one in by.items()
     }
-    adjusted = holm(p)
-    means = {side: analysis.mean_over(by, without) for side, by in effects.items()}
-    p_means = {side: max(effect(one).p, least) for side, one in means.items()}
-    adjusted_means = holm(p_means)
+    adjusted = holm({at: one.p for at, one in found.items()})
+    means = {side: effect(analysis.mean_over(by, without), samples) for side, by in effects.items()}
+    adjusted_means = holm({side: one.p for side, one in means.items()})
     return {
         "interaction": {
-            side: {
-                name: _effect(one, p[side, name], adjusted[side, name]) for name, one in by.items()
-            }
+            side: {name: _described(found[side, name], adjusted[side, name]) for name in by}
             for side, by in effects.items()
         },
         "mean_interaction": {
-            side: _effect(one, p_means[side], adjusted_means[side]) for side, one in means.items()
+            side: _described(one, adjusted_means[side]) for side, one in means.items()
         },
-        "family": len(p),
+        "family": len(found),
     }
 
 
 class _Rows:
     """The figures of each stack for each condition."""
 
-    def __init__(self, metrics: Metrics, suite: ConditionSuite, stacks: Sequence[str]) -> None:
-        self._metrics, self._series, self._stacks = metrics, suite.series, stacks
+    def __init__(
+        self,
+        metrics: Metrics,
+        suite: ConditionSuite,
+        stacks: Sequence[str],
+        nc: Collection[str],
+    ) -> None:
+        self._metrics, self._series, self._stacks, self._nc = metrics, suite.series, stacks, nc
         self.without = suite.spec.left_out_of_means
         self._published = suite.spec.reference
 
@@ -183,6 +197,8 @@ class _Rows:
     def figures(self, side: str) -> dict[str, Any]:
         """The fields of a stack but its name."""
         clean = self._metrics[side, CLEAN]
+        if side in self._nc:
+            return self._without_figures(clean)
         levels = {one.name: self._levels(side, one) for one in self._series}
         nr = {name: analysis.natural_robustness(one) for name, one in levels.items()}
         nci = {name: analysis.impact(clean, one) for name, one in nr.items()}
@@ -192,7 +208,7 @@ class _Rows:
             mine = levels[one.name]
             ce[one.name] = analysis.degradation_ratio(mine, base)
             relative[one.name] = analysis.relative_degradation_ratio(clean, mine, base_clean, base)
-        kinds = {"NR": nr, "NCI": nci, "CE": ce, "relative_CE": relative}
+        kinds = dict(zip(KINDS, (nr, nci, ce, relative), strict=True))
         return {
             "clean": figured(clean),
             "levels": {name: [float(row[0]) for row in one] for name, one in levels.items()},
@@ -203,6 +219,15 @@ class _Rows:
                 _mean_name(kind): figured(analysis.mean_over(by, self.without))
                 for kind, by in kinds.items()
             },
+        }
+
+    def _without_figures(self, clean: Floats) -> dict[str, Any]:
+        names = [one.name for one in self._series]
+        return {
+            "clean": figured(clean),
+            "levels": {name: [] for name in names},
+            **{kind: dict.fromkeys(names) for kind in KINDS},
+            **{_mean_name(kind): None for kind in KINDS},
         }
 
     def interactions(self, first: str, side: str) -> dict[str, Floats]:
@@ -224,6 +249,8 @@ class _Rows:
         """The clean metric, and that at each severity, of what CE is relative to."""
         if self._published is None:
             first = self._stacks[0]
+            if first in self._nc:
+                return np.full(1, np.nan), np.full((len(one.levels), 1), np.nan)
             return self._metrics[first, CLEAN], self._levels(first, one)
         clean, error = self._published.clean, self._published.errors[one.name]
         return np.array([1 - clean]), np.full((len(one.levels), 1), 1 - error)
@@ -235,16 +262,15 @@ def _mean_name(kind: str) -> str:
 
 def figured(resampled: Floats) -> dict[str, Any] | None:
     """A figure's value and interval; None where it is not defined."""
-    found = effect(resampled)
-    if np.isnan(found.value):
+    if np.isnan(resampled[0]):
         return None
-    return {"value": found.value, "ci95": list(_known(found.ci95))}
+    return {"value": float(resampled[0]), "ci95": list(_known(interval(resampled)))}
 
 
-def _effect(resampled: Floats, p: float, p_holm: float) -> dict[str, Any]:
+def _described(found: Effect, p_holm: float) -> dict[str, Any]:
     """Return an effect's value, its interval, and p before and after Holm's correction."""
-    found = effect(resampled)
-    return {"value": found.value, "ci95": list(_known(found.ci95)), "p": p, "p_holm": p_holm}
+    ends = list(_known(found.ci95))
+    return {"value": found.value, "ci95": ends, "p": found.p, "p_holm": p_holm}
 
 
 def _known(ends: Sequence[float]) -> Iterator[float | None]:

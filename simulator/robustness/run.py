@@ -16,11 +16,12 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.common import (
-    load_stacks,
     manifest,
+    named_profiles,
     pair_for,
     refuse_missing,
     rows_of,
+    stacks_of,
 )
 from simulator.experiments.job import Job, Options, Result, judged, safe_name
 from simulator.experiments.keywords import explicit
@@ -34,6 +35,11 @@ from simulator.results.store import RunWriter
 from simulator.robustness import attacked, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.figures import Measured, measured, table
+from simulator.robustness.method import method_of
+from simulator.robustness.nc import blanked, not_converged
+from simulator.robustness.noise import Options as NoiseOptions
+from simulator.robustness.noise import SystemNoise
+from simulator.robustness.noise import figures as noise_figures
 from simulator.robustness.pictures import Grid, grid
 from simulator.tasks.task import Task
 
@@ -82,9 +88,11 @@ def robustness(
         if options.get(name):
             raise UserError(f"{name}: the conditions of a robustness run are those of its suite")
     loaded = load_suite(suite)
-    sides = load_stacks(profiles, train, deploy, overrides)
+    named = named_profiles(profiles, train, deploy)
+    sides = stacks_of(named, overrides)
+    noise = SystemNoise(loaded.noise, named, overrides) if loaded.noise else None
     rules = [gate.parse(rule) for rule in fail_on]
-    refuse_missing(sides.values())
+    refuse_missing([*sides.values(), *(noise.every() if noise else ())])
     asked = {
         "suite": str(loaded.path.resolve()),
         "profiles": list(profiles), "train": train, "deploy": deploy,
@@ -109,7 +117,7 @@ def robustness(
             for under in loaded.conditions():
                 under.check(card.modality.name, in_pixels=card.task.in_pixels)
             suited = loaded.bound(session.bound)
-            own = _Robustness(job, session, suited, sides, overrides, rules, undecided)
+            own = _Robustness(job, session, suited, sides, noise, overrides, rules, undecided)
             results.append(own.run(folder, job.request(model=model, **asked)))
     return results
 
@@ -131,6 +139,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
         "sequence": [one.name for one in suite.sequences],
+        "option": [".".join(one[:2]) for one in suite.noise.options()] if suite.noise else (),
         "category": list(attacks(suite.series)),
         "budget": [str(one + 1) for one in range(budgets)],
     }
@@ -144,6 +153,7 @@ class _Robustness:
     session: Session
     suite: ConditionSuite
     sides: Mapping[str, Chosen]
+    noise: SystemNoise | None
     overrides: Sequence[str]
     rules: Sequence[gate.Rule]
     undecided: str
@@ -153,15 +163,17 @@ class _Robustness:
         rows = {one.name: one.levels[-1] for one in self.suite.series}
         frames = {one.name: one.frames[-1] for one in self.suite.sequences}
         pictures = grid(self.session, stacks, rows | frames)
-        whole = self._plan(stacks, pictures)
-        start = manifest(stacks, self.session, self.overrides) | {
+        options = self.noise.fitted(self.session, self.sides) if self.noise else {}
+        with_noise = [*stacks, *(one for own in options.values() for one in own.stacks.values())]
+        whole = self._plan(stacks, options, pictures)
+        start = manifest(with_noise, self.session, self.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self.suite.conditions()],
         }
         with self.job.writer(folder, start, self.session) as run:
             records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
-            found, figures = self._figures(records, whole)
+            found, figures = self._figures(records, whole, options)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             summary = self._summary(stacks, whole, found, figures | {"pictures": shown})
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
@@ -176,20 +188,25 @@ class _Robustness:
             return session.dataset.items
         return session.moved(under.warp)
 
-    def _attacks(self, records: pa.Table, arms: Sequence[tuple[str, str]]) -> Attacks | None:
+    def _attacks(
+        self, records: pa.Table, arms: Sequence[tuple[str, str]], nc: Mapping[str, str]
+    ) -> Attacks | None:
         if not attacks(self.suite.series):
             return None
         found, resamples = attacked.right(records, arms), self.session.card.task.resamples
         figures = attacked.figures(
             found, self.suite.series, list(self.sides), self.session.seed, resamples
         )
-        return Attacks.model_validate(figures)
+        assert figures is not None
+        return Attacks.model_validate(figures | {"stacks": blanked(figures["stacks"], nc)})
 
     def _variant(self, side: str) -> Variant:
         chosen = self.sides[side]
         return Variant(side, chosen, pair_for(self.sides, chosen))
 
-    def _plan(self, stacks: Sequence[Stack], pictures: Grid | None) -> Plan:
+    def _plan(
+        self, stacks: Sequence[Stack], options: Mapping[str, NoiseOptions], pictures: Grid | None
+    ) -> Plan:
         """One plan of all arms; the stacks under one condition are compared with one another."""
         arms: dict[Arm, Chain] = {arm_of(stack.side, None): stack.chain for stack in stacks}
         for under in self.suite.conditions():
@@ -201,6 +218,9 @@ class _Robustness:
             for name, chain in attacked.own_chains(under, self.session.card.task).items():
                 groups.append((len(arms),))
                 arms[arm_of(name, under)] = chain
+        for own in options.values():
+            groups.append(tuple(range(len(arms), len(arms) + len(own.stacks))))
+            arms |= {arm_of(one.side, None): one.chain for one in own.stacks.values()}
         asides = pictures.asides() if pictures else {}
         moving = [under.warp for under in self.suite.conditions()]
         warps = (None, *moving, *[None] * (len(groups) - 1 - len(moving)))
@@ -235,16 +255,23 @@ class _Robustness:
             raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
         return records, shown
 
-    def _figures(self, records: pa.Table, whole: Plan) -> tuple[Measured, dict[str, Any]]:
+    def _figures(
+        self, records: pa.Table, whole: Plan, options: Mapping[str, NoiseOptions]
+    ) -> tuple[Measured, dict[str, Any]]:
         """Return what the records say, and the figures of the summary."""
         arms = [(arm.stack, arm.condition) for arm in whole.arms]
         task, seed = self.session.card.task, self.session.seed
         found = measured(records, arms, self._items, task, seed, self.suite.only_frames())
-        figures = table(found, self.suite, list(self.sides))
+        sides = list(self.sides)
+        profiles = {side: profile for side, (profile, _) in self.sides.items()}
+        nc = not_converged(self.session, found.metrics, profiles)
+        figures = table(found, self.suite, sides, nc) | {"nc": nc}
         if self.suite.sequences:
-            moved = sequences.measured(records, arms, self.suite, task, seed)
-            figures["sequences"] = sequences.table(moved, self.suite, found.samples)
-        figures["attacks"] = self._attacks(records, arms)
+            moved = sequences.measured(records, arms, sides, self.suite, task, seed)
+            figures["sequences"] = sequences.table(moved, self.suite, found.samples, nc)
+        if self.noise is not None:
+            figures["system_noise"] = noise_figures(self.noise.suite, options, found.metrics, nc)
+        figures["attacks"] = self._attacks(records, arms, nc)
         return found, figures
 
     def _summary(
@@ -256,6 +283,7 @@ class _Robustness:
             stack.side: {
                 "profile": stack.profile.name,
                 "overrides": list(stack.profile.overrides),
+                **method_of(card.spec, stack.profile),
                 "effective": {"compute": stack.effective.compute, **stack.effective.options},
                 **figures["stacks"][stack.side],
             }

@@ -11,8 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report.words import ends, figure, is_significant, points, run_on, share, title
-from simulator.results.robustness import Attacks, Figure, RobustnessSummary, Sequences
+from simulator.results.robustness import (
+    Attacks,
+    Figure,
+    RobustnessSummary,
+    Sequences,
+    SystemNoise,
+)
 from simulator.results.suites import AdjustedEffect
+from simulator.robustness.words import NC, not_converged, own_pipeline
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
@@ -24,6 +31,9 @@ def show(summary: RobustnessSummary, console: Console) -> None:
     if summary.attacks:
         console.print(_attacked(summary, summary.attacks), highlight=False)
         console.print(escape(f"Attacks follow the gradient of {summary.attacks.gradient}."))
+    if summary.system_noise:
+        console.print(_noise(summary, summary.system_noise), highlight=False)
+        console.print(escape(own_pipeline(summary.system_noise)), highlight=False)
     notes(summary, console)
 
 
@@ -32,7 +42,7 @@ def _conditions(summary: RobustnessSummary, console: Console) -> None:
     table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
     for side in summary.stacks:
         table.add_column(escape(side), justify="right", overflow="fold")
-    table.add_row("clean", *(_percent(one.clean) for one in summary.stacks.values()))
+    table.add_row("clean", *clean(summary))
     _fill(table, summary, {side: one.nr for side, one in summary.stacks.items()}, _percent)
     table.add_row("mean", *(_percent(one.mnr) for one in summary.stacks.values()))
     for name, values in means(summary):
@@ -73,6 +83,22 @@ def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Table:
     return table
 
 
+def _noise(summary: RobustnessSummary, found: SystemNoise) -> Table:
+    """SR of each option, then RobustMQ's figures over all options."""
+    metric = title(summary.task, summary.metric)
+    table = _table(f"System noise ({found.suite}): {metric} in %, clean", "option")
+    for side in found.stacks:
+        table.add_column(escape(side), justify="right", overflow="fold")
+    stacks = list(found.stacks.values())
+    for name in dict.fromkeys(name for one in stacks for name in one.sr):
+        table.add_row(escape(name), *(_percent(one.sr.get(name)) for one in stacks))
+    table.add_section()
+    table.add_row("mean SR", *(_percent(one.mean_sr) for one in stacks))
+    table.add_row("SNI", *(_percent(one.sni) for one in stacks))
+    table.add_row("std", *(_percent(one.std) for one in stacks))
+    return table
+
+
 def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -> None:
     """Print how often answers flip from frame to frame, and how much more than the first's."""
     run = "" if summary.rows else f"; {run_on(summary)}"
@@ -86,7 +112,7 @@ def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -
     table.add_row("mFR", *(_percent(one.mfr) for one in found.stacks.values()))
     if not summary.rows:
         name = title(summary.task, summary.metric)
-        table.add_row(f"clean {name}", *(_percent(one.clean) for one in summary.stacks.values()))
+        table.add_row(f"clean {name}", *clean(summary))
     console.print(table, highlight=False)
     if any(one.mut5d for one in found.stacks.values()):
         console.print(_distances(found), highlight=False)
@@ -151,6 +177,13 @@ def _fill(
     table.add_section()
 
 
+def clean(summary: RobustnessSummary) -> list[str]:
+    """Return the metric without a condition for each stack; NC for one that did not converge."""
+    return [
+        NC if side in summary.nc else _percent(one.clean) for side, one in summary.stacks.items()
+    ]
+
+
 def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
     """Return the mean figures over conditions: their names, and a cell for each stack."""
     names = (
@@ -177,7 +210,7 @@ def notes(summary: RobustnessSummary, console: Console) -> None:
     left_out = [name for name, row in summary.rows.items() if not row.in_means]
     if left_out:
         lines.append(f"Not in the means: {', '.join(left_out)}.")
-    for line in lines:
+    for line in [*lines, *not_converged(summary)]:
         console.print(escape(line), highlight=False)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)

@@ -14,6 +14,7 @@ from simulator.report.words import ends, is_significant, points, share, title
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
 from simulator.robustness.screen import number
+from simulator.robustness.words import own_pipeline
 
 ROOM = 900_000
 """Bytes of pictures in the page."""
@@ -68,9 +69,10 @@ def sequences(run: Run) -> Section | None:
     found = summary.sequences
     first, drawn_as = next(iter(found.stacks)), looks(summary.stacks)
     names = [text(name) for name in found.rows]
+    known = {side: stack for side, stack in found.stacks.items() if side not in summary.nc}
     traces = [
-        _dots(list(stack.fp.values()), names, drawn_as[side], "%{x:.2f} %")
-        for side, stack in found.stacks.items()
+        _dots([fp for fp in stack.fp.values() if fp], names, drawn_as[side], "%{x:.2f} %")
+        for side, stack in known.items()
     ]
     drawn = figure(
         traces, 130 + 26 * len(names), "answers that flip, %", "", showlegend=len(traces) > 1
@@ -84,14 +86,15 @@ def sequences(run: Run) -> Section | None:
             "–" if more is None else ends(more.ci95),
             "–" if more is None else "yes" if is_significant(more) else "no",
         ]
-        for side, stack in found.stacks.items()
+        for side, stack in known.items()
         for name, fp in stack.fp.items()
+        if fp is not None
         for more in [found.interaction.get(side, {}).get(name)]
     ]  # fmt: skip
     means = [
         f"{side}: mFP {_share(stack.mfp, 2)}, mFR {_share(stack.mfr)}, muT5D "
         f"{number(stack.mut5d)}, mT5D {_share(stack.mt5d)}."
-        for side, stack in found.stacks.items()
+        for side, stack in known.items()
     ]
     head = ["stack", "sequence", "FP", "95 % interval, points", "FR", "uT5D", "T5D",
             f"FP more than {first}, points"]  # fmt: skip
@@ -122,6 +125,8 @@ def curves(run: Run) -> Section | None:
     for name, row in summary.rows.items():
         traces = []
         for side, stack in summary.stacks.items():
+            if side in summary.nc:
+                continue
             look = drawn_as[side]
             values = [stack.clean.value, *stack.levels[name]]
             traces.append(
@@ -142,6 +147,7 @@ def curves(run: Run) -> Section | None:
             *(_share(stack[kind][name]) for kind in ("NR", "NCI", "CE", "relative_CE")),
         ]
         for side, stack in summary.stacks.items()
+        if side not in summary.nc
         for name in summary.rows
     ]  # fmt: skip
     error = ("CD", "rCD") if summary.metric == "mIoU" else ("CE", "relative CE")
@@ -169,6 +175,7 @@ def attacked(run: Run) -> Section | None:
             *(share(own[field][at], 1) for field in ("exact", "rounded")),
         ]
         for side, stack in attacks.stacks.items()
+        if side not in summary.nc
         for kinds in [("AR", "AR_clean_correct", "AAI")]
         for name, own in attacks.model.items()
         for at, level in enumerate(summary.rows[name].levels)
@@ -176,6 +183,7 @@ def attacked(run: Run) -> Section | None:
     worst = [
         [side, name, at, _share(one)]
         for side, stack in attacks.stacks.items()
+        if side not in summary.nc
         for name, budgets in stack.wcar.items()
         for at, one in budgets.items()
     ]
@@ -197,6 +205,47 @@ def attacked(run: Run) -> Section | None:
 
 
 @part(order=26)
+def system_noise(run: Run) -> Section | None:
+    """Show what other decoders and resizers do to each stack, and which stacks are NC."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.system_noise is None:
+        return None
+    found = {
+        side: stack for side, stack in summary.system_noise.stacks.items() if side not in summary.nc
+    }
+    metric = title(summary.task, summary.metric)
+    rows = [
+        [side, *(_share(one, 2) for one in (stack.mean_sr, stack.sni, stack.std))]
+        for side, stack in found.items()
+    ]
+    options = [
+        [side, name, _share(one, 2), "yes" if name in stack.same else "no"]
+        for side, stack in found.items()
+        for name, one in stack.sr.items()
+    ]
+    out = [
+        f"{side}: {name} is left out: {why}"
+        for side, stack in found.items()
+        for name, why in stack.left_out.items()
+    ]
+    return Section(
+        "system-noise",
+        "System noise: other decoders and resizers",
+        f"How much {metric} does another preparation of clean {summary.sample_unit}s cost?",
+        [
+            f"SR is {metric} with an option of {summary.system_noise.suite}, SNI the share of the "
+            "stack's own that is lost on average, std the standard deviation over options (n - 1). "
+            f"{own_pipeline(summary.system_noise)}"
+        ],
+        notes=out,
+        tables=[
+            Table(["stack", "mean SR", "SNI", "std"], rows, "Each stack", 1),
+            Table(["stack", "option", "SR", "the stack itself"], options, "Each option", 2),
+        ],
+    )
+
+
+@part(order=27)
 def seen(run: Run) -> Section | None:
     """Show one image under every condition."""
     summary = run.summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import compared, figured, went_through
+from simulator.robustness.figures import compared, converged, figured, went_through
+from simulator.robustness.nc import blanked
 from simulator.statistics.bootstrap import Floats, Resamples
 from simulator.tasks.task import Task
 
@@ -42,6 +43,7 @@ class Moved:
 def measured(
     records: pa.Table,
     arms: Sequence[tuple[str, str]],
+    stacks: Sequence[str],
     suite: ConditionSuite,
     task: Task,
     seed: int,
@@ -51,6 +53,7 @@ def measured(
     Args:
         records: a row for each sample and arm, the arms of each sample in their order.
         arms: the stack and the condition of each.
+        stacks: their names.
         suite: the sequences.
         task: says how often is resampled.
         seed: of the resamples.
@@ -63,7 +66,7 @@ def measured(
     place = {arm: number for number, arm in enumerate(arms)}
     draws = list(Resamples(len(ran), seed, task.resamples))
     found = {}
-    for side in (side for side, condition in arms if not condition):
+    for side in stacks:
         flips, distances = {}, {}
         for one in suite.sequences:
             at = [place[side, frame.condition.text] for frame in one.frames]
@@ -91,15 +94,18 @@ def _resampled(own: Floats, draws: Sequence[NDArray[np.int64]]) -> Floats:
     return np.concatenate([[own.mean()], *(counts @ own / len(own) for counts in draws)])
 
 
-def table(found: Mapping[str, Moved], suite: ConditionSuite, samples: int) -> dict[str, Any]:
+def table(
+    found: Mapping[str, Moved], suite: ConditionSuite, samples: int, nc: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the fields of :class:`simulator.results.robustness.Sequences`.
 
     Args:
         found: by stack; the first one is compared with the others.
         suite: the sequences.
         samples: that went through.
+        nc: stacks that did not converge; they are compared with none, and have no figures.
     """
-    first, *others = found
+    first, others = next(iter(found)), converged(list(found), nc)[1:]
     published, without = suite.spec.reference, suite.spec.left_out_of_means
     base = found[first]
     if published is not None:
@@ -107,7 +113,9 @@ def table(found: Mapping[str, Moved], suite: ConditionSuite, samples: int) -> di
             {name: np.array([given.get(name, np.nan)]) for name in base.fp}
             for given in (published.flips, published.distances)
         ))  # fmt: skip
-    stacks = {}
+    elif first in nc:
+        base = Moved(*({name: np.full(1, np.nan) for name in base.fp} for _ in range(2)))
+    stacks: dict[str, Any] = {}
     for side, one in found.items():
         kinds = {
             "FP": one.fp,
@@ -124,7 +132,7 @@ def table(found: Mapping[str, Moved], suite: ConditionSuite, samples: int) -> di
     return {
         "reference": published.name if published else first,
         "rows": {one.name: one.spec.model_dump() for one in suite.sequences},
-        "stacks": stacks,
+        "stacks": blanked(stacks, nc),
         **compared(more, without, samples),
     }
 

@@ -8,70 +8,110 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from simulator.report import cells
 from simulator.results.robustness import Figure, RobustnessSummary
+from simulator.results.suites import AdjustedEffect
+from simulator.robustness import robustmq
+from simulator.robustness.words import NC, NOTHING
 
-NOTHING = "-"
 _MEANS = ("mFP", "mFR", "muT5D", "mT5D")
-_OF_SEQUENCES = ("FP", "FP_low", "FP_high", "FR", "uT5D", "T5D")
+Rows = Callable[[Sequence[RobustnessSummary]], Iterator[list[str]]]
+AsCsv = Callable[[Sequence[RobustnessSummary]], str]
+KINDS = ("NR", "NCI", "CE", "relative_CE")
+COLUMNS = (
+    "model", "stack", "category", "condition", "clean", "levels", *KINDS,
+    *(f"{name}{end}" for name in ("interaction", "FP", "WCAR", "SR")
+      for end in ("", "_low", "_high")),
+    "p_holm", "FR", "uT5D", "T5D",
+)  # fmt: skip
+"""Of the CSV; a cell is empty where a row has no such figure."""
 
 
-def markdown(summaries: Sequence[RobustnessSummary]) -> str:
-    """Return a Markdown table."""
-    titles, *lines = _rows(summaries)
-    rows = [titles, ["---"] * len(titles), *lines]
-    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in rows)
+def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> str:
+    """Return a table of the papers.
+
+    Args:
+        summaries: one for each model, of one suite.
+        form: ``markdown``, ``latex`` or ``csv``.
+        table: ``conditions`` or ``robustmq``.
+    """
+    rows, as_csv = TABLES[table]
+    return as_csv(summaries) if form == "csv" else FORMS[form](list(rows(summaries)))
 
 
-def latex(summaries: Sequence[RobustnessSummary]) -> str:
-    """Return a LaTeX tabular."""
-    titles, *lines = _rows(summaries)
-    rows = [" & ".join(map(cells.latex, row)) + r" \\" for row in [titles, *lines]]
-    body = "\n".join([rows[0], r"\hline", *rows[1:]])
-    return f"\\begin{{tabular}}{{ll{'r' * (len(titles) - 2)}}}\n{body}\n\\end{{tabular}}\n"
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; the first row has the titles."""
+    titles, *lines = rows
+    whole = [titles, ["---"] * len(titles), *lines]
+    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in whole)
+
+
+def latex(rows: Sequence[Sequence[str]]) -> str:
+    """Return a LaTeX tabular; the first row has the titles."""
+    titles, *lines = (" & ".join(map(cells.latex, row)) + r" \\" for row in rows)
+    body = "\n".join([titles, r"\hline", *lines])
+    return f"\\begin{{tabular}}{{ll{'r' * (len(rows[0]) - 2)}}}\n{body}\n\\end{{tabular}}\n"
 
 
 def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
-    """Return a row per model, stack and condition, with every figure."""
+    """Return a row per model, stack and condition, with every figure.
+
+    WCAR has a row for each budget of a category of attacks, and system noise one for each option.
+    """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    kinds = ("NR", "NCI", "CE", "relative_CE")
-    head = ["model", "stack", "category", "condition", "clean", "levels", *kinds]
-    effect = ["interaction", "interaction_low", "interaction_high", "p_holm"]
-    writer.writerow([*head, *effect, *_OF_SEQUENCES])
+    writer = csv.DictWriter(out, COLUMNS, restval=None, lineterminator="\n")
+    writer.writeheader()
     for summary in summaries:
-        for side, stack in summary.stacks.items():
-            for name, row in summary.rows.items():
-                own = summary.interaction.get(side, {}).get(name)
-                more = [own.value, *own.ci95, own.p_holm] if own else [None] * 4
-                writer.writerow([
-                    cells.spreadsheet(summary.model), cells.spreadsheet(side),
-                    cells.spreadsheet(row.category), cells.spreadsheet(name), stack.clean.value,
-                    " ".join(f"{value:.6g}" for value in stack.levels[name]),
-                    *(_value(stack[kind][name]) for kind in kinds), *more,
-                    *[None] * len(_OF_SEQUENCES),
-                ])  # fmt: skip
-            writer.writerows(_frames(summary, side))
+        for side in summary.stacks:
+            common = {
+                "model": cells.spreadsheet(summary.model),
+                "stack": cells.spreadsheet(side),
+                "clean": _clean(summary, side),
+            }
+            for row in _every(summary, side):
+                row["condition"] = cells.spreadsheet(str(row["condition"]))
+                writer.writerow(common | row)
     return out.getvalue()
 
 
-def _frames(summary: RobustnessSummary, side: str) -> Iterator[list[object]]:
-    """A row for each sequence; the figures of conditions are empty in it."""
-    if summary.sequences is None:
-        return
-    stack = summary.sequences.stacks[side]
-    for name, fp in stack.fp.items():
-        own = summary.sequences.interaction.get(side, {}).get(name)
-        more = [own.value, *own.ci95, own.p_holm] if own else [None] * 4
-        yield [
-            cells.spreadsheet(summary.model), cells.spreadsheet(side), "sequence",
-            cells.spreadsheet(name), summary.stacks[side].clean.value, *[None] * 5, *more,
-            fp.value, *fp.ci95, _value(stack.fr[name]), _value(stack.ut5d[name]),
-            _value(stack.t5d[name]),
-        ]  # fmt: skip
+def _every(summary: RobustnessSummary, side: str) -> Iterator[dict[str, object]]:
+    """The rows of a stack: conditions, sequences, WCAR, system noise."""
+    stack = summary.stacks[side]
+    for name, row in summary.rows.items():
+        yield {
+            "category": cells.spreadsheet(row.category), "condition": name,
+            "levels": " ".join(f"{value:.6g}" for value in stack.levels[name]),
+            **{kind: _value(stack[kind][name]) for kind in KINDS},
+            **_more(summary.interaction.get(side, {}).get(name)),
+        }  # fmt: skip
+    if summary.sequences is not None:
+        own = summary.sequences.stacks[side]
+        for name, fp in own.fp.items():
+            yield {
+                "category": "sequence", "condition": name, "FR": _value(own.fr[name]),
+                "uT5D": _value(own.ut5d[name]), "T5D": _value(own.t5d[name]),
+                **_ends("FP", fp),
+                **_more(summary.sequences.interaction.get(side, {}).get(name)),
+            }  # fmt: skip
+    if summary.attacks is not None:
+        for category, budgets in summary.attacks.stacks[side].wcar.items():
+            for budget, one in budgets.items():
+                yield {"category": category, "condition": f"budget {budget}", **_ends("WCAR", one)}
+    if summary.system_noise is not None:
+        for name, one in summary.system_noise.stacks[side].sr.items():
+            yield {"category": "system noise", "condition": name, **_ends("SR", one)}
 
 
-FORMS: Mapping[str, Callable[[Sequence[RobustnessSummary]], str]] = {
-    "markdown": markdown, "latex": latex, "csv": as_csv,
-}  # fmt: skip
+def _more(own: AdjustedEffect | None) -> dict[str, object]:
+    """How much more a condition does to a stack than to the first one."""
+    if own is None:
+        return {}
+    return {**_ends("interaction", own), "p_holm": own.p_holm}
+
+
+def _ends(name: str, one: Figure | AdjustedEffect | None) -> dict[str, object]:
+    if one is None:
+        return {}
+    low, high = one.ci95
+    return {name: one.value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
@@ -89,7 +129,7 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     for summary in summaries:
         for side, stack in summary.stacks.items():
             means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce) if names else ()
-            found = [stack.clean, *(stack.nr[name] for name in names), *means]
+            found = [*(stack.nr[name] for name in names), *means]
             row = [*map(_percent, found)]
             if summary.sequences:
                 own = summary.sequences.stacks[side]
@@ -101,7 +141,7 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
                     for by in summary.attacks.stacks[side].wcar.values()
                     for one in by.values()
                 ]
-            yield [summary.model, side, *row]
+            yield [summary.model, side, _shown(summary, side), *row]
 
 
 def _worst(summary: RobustnessSummary) -> list[str]:
@@ -110,6 +150,14 @@ def _worst(summary: RobustnessSummary) -> list[str]:
         return []
     by = next(iter(summary.attacks.stacks.values())).wcar
     return [f"WCAR {name} {at}" for name, budgets in by.items() for at in budgets]
+
+
+def _shown(summary: RobustnessSummary, side: str) -> str:
+    return NC if side in summary.nc else _percent(summary.stacks[side].clean)
+
+
+def _clean(summary: RobustnessSummary, side: str) -> object:
+    return NC if side in summary.nc else summary.stacks[side].clean.value
 
 
 def _percent(figure: Figure | None) -> str:
@@ -122,3 +170,12 @@ def _number(figure: Figure | None) -> str:
 
 def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
+
+
+FORMS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
+    "markdown": markdown, "latex": latex,
+}  # fmt: skip
+TABLES: Mapping[str, tuple[Rows, AsCsv]] = {
+    "conditions": (_rows, as_csv), "robustmq": (robustmq.rows, robustmq.as_csv),
+}  # fmt: skip
+"""By the name of the table: its rows, and its CSV."""

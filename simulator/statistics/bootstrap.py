@@ -59,7 +59,7 @@ class Effect:
     Attributes:
         value: on all images.
         ci95: percentile interval; NaN where no resample defines the figure.
-        p: two-sided bootstrap p-value against zero, at least 2 / (R + 1).
+        p: two-sided bootstrap p-value against zero, at least 2 / (R + 1) and 2 / 2^n of n images.
     """
 
     value: float
@@ -67,24 +67,39 @@ class Effect:
     p: float
 
 
-def effect(figure: Floats) -> Effect:
+def effect(figure: Floats, images: int) -> Effect:
     """Return a resampled figure's value, interval and p-value.
+
+    The p-value is at least that of a sign-flip test in which all n images agree, 2 / 2^n: the
+    bootstrap draws from what was seen, and of few images it makes too much.
 
     Args:
         figure: (1 + R,); resamples in which it is not defined (NaN) are left out.
+        images: n, how many carry the figure.
 
     Source:
         Efron and Tibshirani 1993, percentile intervals; Davison and Hinkley 1997, section 4.4,
         for the p-value with one added to both counts.
     """
-    drawn = np.where(np.abs(figure[1:]) < ROUNDING, 0.0, figure[1:])
-    drawn = drawn[~np.isnan(drawn)]
-    if not drawn.size:
-        return Effect(float(figure[0]), (float("nan"), float("nan")), 1.0)
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    drawn = _defined(figure)
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
-    p = min(1.0, 2 * (int(tail) + 1) / (drawn.size + 1))
-    return Effect(float(figure[0]), (float(low), float(high)), p)
+    p = 2 * (int(tail) + 1) / (drawn.size + 1)
+    return Effect(float(figure[0]), interval(figure), min(1.0, max(p, 2.0 ** (1 - images))))
+
+
+def interval(figure: Floats) -> tuple[float, float]:
+    """Return a resampled figure's percentile interval of 95 %; NaN where no resample defines it."""
+    drawn = _defined(figure)
+    if not drawn.size:
+        return float("nan"), float("nan")
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _defined(figure: Floats) -> Floats:
+    """The resamples that define a figure, rounding errors as 0."""
+    drawn = np.where(np.abs(figure[1:]) < ROUNDING, 0.0, figure[1:])
+    return drawn[~np.isnan(drawn)]
 
 
 def ratio(numerators: Floats, denominators: Floats) -> Figure:

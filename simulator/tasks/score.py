@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulator.errors import DataError
-from simulator.statistics.bootstrap import Figure, Floats, Resamples, effect, ratio
+from simulator.statistics.bootstrap import Figure, Floats, Resamples, effect, interval, ratio
 
 Record = Mapping[str, Any]
 
@@ -92,12 +92,12 @@ def compare(
         deltas[metric] = plain and {**plain, "ci95": None, "p": None}
     before, after = (score.drawn(metrics[0], draws) for score in (train, deploy))
     for metric in before.keys() & after.keys():
-        found = effect(after[metric] - before[metric])
+        found = effect(after[metric] - before[metric], train.labelled)
         deltas[metric] = {
             "value": found.value, "ci95": list(found.ci95), "p": found.p,
             "method": "bootstrap over samples",
         }  # fmt: skip
-    changed = effect(flip_rate(deploy.records, draws))
+    changed = flip_rate(deploy.records, draws)
     return {
         "labelled": train.labelled,
         "train": {"metric": dict(train.metrics)},
@@ -106,8 +106,8 @@ def compare(
         "flips": {
             "count": sum(r["changed"] for r in deploy.records),
             "units": sum(r["units"] for r in deploy.records),
-            "rate": changed.value,
-            "ci95": list(changed.ci95) if changed.value > 0 else None,
+            "rate": float(changed[0]),
+            "ci95": list(interval(changed)) if changed[0] > 0 else None,
             **{kind: total(deploy.records, kind) for kind in kinds},
         },
     }

@@ -178,6 +178,17 @@ class Task(ABC):
             ModelError: naming the output, what was expected and what it is.
         """
 
+    def nc_below(self, shapes: Shapes) -> float | None:
+        """Return the headline metric below which a network is NC: it has learned nothing.
+
+        Args:
+            shapes: of the model's outputs, the first one first; empty where they are not known.
+
+        Returns:
+            A fraction; None where there is no such rule.
+        """
+        return None
+
     def settings(self, asked: Postprocess) -> Settings:
         """Return the card's settings with those of a profile in their place.
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from simulator.analysis import attribute
 from simulator.statistics.bootstrap import Effect, Resamples, effect, ratio
+from simulator.tasks.score import compare, mean_score
 
 AXES = ["decoder", "color", "resize", "precision"]
 
@@ -102,12 +103,37 @@ def test_bootstrap_interval_of_a_mean():
     draws = Resamples(1000)
     ones = np.array([1.0] * 100 + [0.0] * 900)
 
-    rate, zero = (effect(draws.of(ratio(row, np.ones(1000)))) for row in (ones, 0 * ones))
+    rate, zero = (effect(draws.of(ratio(row, np.ones(1000))), 1000) for row in (ones, 0 * ones))
 
     assert rate.value == 0.1
     assert rate.ci95 == pytest.approx((0.1 - 1.96 * 0.0095, 0.1 + 1.96 * 0.0095), abs=0.003)
     assert rate.p < 0.01
     assert zero == Effect(0.0, (0.0, 0.0), 1.0)
+
+
+@pytest.mark.parametrize(("images", "p"), [(2, 0.5), (5, 0.0625), (60, 2 / 4001)])
+def test_few_images_that_agree_prove_no_more_than_a_sign_test(images, p):
+    """All got worse: two heads in a row, or two tails, have a chance of 1/2; five 1/16."""
+    worse = Resamples(images).of(ratio(-np.ones(images), np.ones(images)))
+
+    assert effect(worse, images) == Effect(-1.0, (-1.0, -1.0), pytest.approx(p))
+
+
+@pytest.mark.parametrize(("images", "p"), [(2, 0.5), (5, 0.0625)])
+def test_the_delta_of_a_pair_counts_the_images_that_carry_it(images, p):
+    """Three more without truth carry no metric."""
+    truths = [*range(images), None, None, None]
+
+    def scored(points):
+        records = [
+            {"iou": None if truth is None else points, "changed": 1, "units": 1} for truth in truths
+        ]
+        return mean_score(["iou"], records, truths)
+
+    found = compare(scored(1.0), scored(0.0), ["iou"], [], Resamples(len(truths)))
+
+    assert found["delta"]["iou"]["value"] == -1.0
+    assert found["delta"]["iou"]["p"] == pytest.approx(p)
 
 
 def test_holm_by_hand():

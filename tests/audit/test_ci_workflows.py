@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
 import yaml
 
 from simulator.audit import bundle
@@ -33,6 +34,7 @@ def ours(steps):
     return [step for step in steps if not step.startswith(NOT_OURS)]
 
 
+@pytest.mark.prove
 def test_the_steps_run(tmp_path):
     steps, kept = github()
     checkout = tmp_path / "checkout"  # it has what the steps name, and is not the working tree

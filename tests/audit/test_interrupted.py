@@ -28,6 +28,8 @@ COMMANDS = {
     "audit": ["audit", "audit.yaml"],
     "replay": ["replay", "bundle.zip"],
 }
+LONG = ("explain", "worst", "replay")
+"""They are resumed as others are: a run, a sweep, an audit."""
 
 
 @pytest.fixture
@@ -40,7 +42,10 @@ def place(card, tmp_path, monkeypatch):
     return card, data
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=pytest.mark.prove) if one in LONG else one for one in COMMANDS],
+)
 def test_ctrl_c_says_how_to_go_on(command, place, tmp_path, capsys):
     card, data = place
     words = [*COMMANDS[command], "--out", "my run"]

@@ -38,6 +38,7 @@ def test_every_weight_is_pytorchs(file):
     assert all(np.array_equal(found[name], one.numpy()) for name, one in expected.items())
 
 
+@pytest.mark.prove
 def test_the_network_is_valid_and_answers_as_pytorch_does(file, made):
     """PyTorch does not fold batch normalization, so the last bits differ: 2e-5 of a logit of 7."""
     onnx.checker.check_model(made, full_check=True)
@@ -52,6 +53,7 @@ def test_the_network_is_valid_and_answers_as_pytorch_does(file, made):
         assert np.ptp(expected) > 1
 
 
+@pytest.mark.prove
 def test_it_is_bit_for_bit_what_pytorch_exports(file, made, tmp_path):
     """Also in its nodes and their order, so that no figure changed with the exporter."""
     pytest.importorskip("onnxscript")

@@ -124,6 +124,29 @@ def test_integers_have_a_straight_through_gradient(tmp_path):
     assert not found.gradient[0][VALUES[0] > 2.56].any() and (VALUES > 2.56).any()
 
 
+def test_explicit_rounding_has_a_straight_through_gradient(tmp_path):
+    """Fewer than 8 bits lie as Div, Clip, Round, Mul: 0 outside of 0 to 3 steps of 0.5, else 1."""
+    nodes = [
+        helper.make_node("Div", ["x", "s"], ["d"]),
+        helper.make_node("Clip", ["d", "low", "high"], ["c"]),
+        helper.make_node("Round", ["c"], ["r"]),
+        helper.make_node("Mul", ["r", "s"], ["m"]),
+        helper.make_node("GlobalAveragePool", ["m"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["y"]),
+    ]
+    constants = {"s": np.float32(0.5), "low": np.float32(0), "high": np.float32(3)}
+    network = from_onnx(tmp_path, tiny.model(nodes, constants=constants))
+    scores = (np.rint(np.clip(VALUES[0] / 0.5, 0, 3)) * 0.5).mean((1, 2))
+    shares = np.exp(scores) / np.exp(scores).sum()
+    found = network.gradient(VALUES, 1, "logits")
+    assert network.rounds
+    np.testing.assert_allclose(found.scores, scores, atol=1e-5)
+    inside = (VALUES[0] > 0) & (VALUES[0] < 1.5)
+    wanted = (shares - np.eye(3)[1])[:, None, None] / 1024 * inside
+    np.testing.assert_allclose(found.gradient[0], wanted, atol=1e-6)
+    assert inside.any() and not inside.all()
+
+
 def test_an_operator_without_a_converter_is_refused_in_one_line(tmp_path):
     nodes = [helper.make_node("Det", ["x"], ["d"]), helper.make_node("Relu", ["d"], ["y"])]
     with pytest.raises(ModelError, match=r"cannot convert it: NotImplementedError.*Det") as caught:

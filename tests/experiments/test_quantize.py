@@ -264,6 +264,29 @@ def test_another_fine_tuning_in_the_same_folder_is_refused(card):
 
 
 @pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"tflite": {"fp32": "m.tflite"}}, "only ONNX files are fine-tuned; name one as model: "),
+        ({"tflite": {"fp32": "m.tflite"}, "torch_export": "m.pt2"}, "only ONNX files"),
+        ({"torch_export": "m.pt2"}, "a card needs model: FILE.onnx, or tflite"),
+    ],
+    ids=["tflite", "both", "program"],
+)
+def test_a_card_without_an_onnx_file_is_refused_in_one_line(tmp_path, data, capsys, files, message):
+    """Before anything is read or written."""
+    card = tiny.card(tmp_path / "model", model=None, **files)
+    for name in ("m.tflite", "m.pt2"):
+        (card.parent / name).write_bytes(b"no model")
+    words = ["--method", "lsq", "--bits", "4", "--epochs", "1", "--out", str(tmp_path / "out")]
+
+    assert cli.main(["quantize", "--model", str(card), "--data", str(data), *words]) == 2
+
+    told = capsys.readouterr().err.strip()
+    assert message in told and len(told.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"bits": 5}, "--bits: fake_quant_torch offers 8, 6, 4, 2"),

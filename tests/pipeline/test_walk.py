@@ -11,6 +11,7 @@ from steps import ANSWER, Step
 from simulator.contract.recipe import Boundary, Chain, Context
 from simulator.errors import SampleError
 from simulator.pipeline.inference import Answered
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.walk import StageError
 
 DONE = Answered("digest", ANSWER)
@@ -205,6 +206,35 @@ def test_one_sample_knows_nothing_of_another():
         there.walk(Context(name, None, None))
 
     assert len(calls) == 2
+
+
+def test_inputs_are_kept_for_twins_under_the_same_condition_only():
+    """Nothing is held of the condition before: memory does not grow with conditions."""
+    made, alive = [], []
+
+    def maker(start):
+        def make(value, context):
+            one = np.arange(start, start + 1000.0)
+            made.append(weakref.ref(one))
+            return one
+
+        return make
+
+    def infer(value, context):
+        gc.collect()
+        alive.append(sum(one() is not None for one in made))
+        return DONE
+
+    network = Step("infer", "net", infer, shares_equal_inputs=True)
+    merged = plan({
+        Arm(stack, condition): Chain((Step(stack, stack + condition, maker(at)), network))
+        for at, condition in enumerate(("", "fog:1", "fog:2"))
+        for stack in "ab"
+    })  # fmt: skip
+
+    walk(merged)
+
+    assert alive == [1, 1, 1]
 
 
 def test_a_shared_stage_counts_for_each_arm():

@@ -9,6 +9,7 @@ from shared_data import shared
 from simulator import cli
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("resize", ["opencv-bilinear", "opencv-nearest"])
 def test_the_page_of_eight_photographs_is_under_two_megabytes(opened, tmp_path, resize):
     """All pictures included, of a stack that differs in four axes of the input; charts are drawn.

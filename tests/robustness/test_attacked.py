@@ -12,7 +12,9 @@ from PIL import Image
 
 import simulator
 from simulator import cli
+from simulator.cli.robustness import show
 from simulator.errors import ProfileError
+from simulator.report import page
 from simulator.robustness.document import builtin_suites, load_suite
 from simulator.robustness.run import robustness
 
@@ -33,27 +35,32 @@ class Colors(torch.nn.Module):
         return x.mean((2, 3))
 
 
-@pytest.fixture
-def program(tmp_path):
-    folder = tmp_path / "program"
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def program(home):
+    folder = home / "program"
     folder.mkdir()
     exported = torch.export.export(Colors(), (torch.zeros(1, 3, 32, 32),))
     torch.export.save(exported, str(folder / "model.pt2"))
     return tiny.card(folder, torch_export="model.pt2")
 
 
-@pytest.fixture
-def pictures(tmp_path):
+@pytest.fixture(scope="module")
+def pictures(home):
     """Red images from clear to faint, so that each budget turns some; one has a wrong label."""
     for name, color in tiny.COLORS.items():
-        (tmp_path / "data" / name).mkdir(parents=True)
+        (home / "data" / name).mkdir(parents=True)
         for number, share in enumerate((0.2, 0.5, 1.0)):
             faint = 128 + share * (np.array(color) - 128)
-            file = tmp_path / "data" / name / f"{name}{number}.png"
+            file = home / "data" / name / f"{name}{number}.png"
             file.write_bytes(tiny.encoded(tiny.picture(faint, seed=number), "png"))
-    wrong = tmp_path / "data" / "red" / "red9.png"
+    wrong = home / "data" / "red" / "red9.png"
     wrong.write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["blue"]), "png"))
-    return tmp_path / "data"
+    return home / "data"
 
 
 def suite(tmp_path, **changes):
@@ -62,13 +69,18 @@ def suite(tmp_path, **changes):
     return str(path)
 
 
-def test_figures_follow_from_the_records(program, pictures, tmp_path, cache, capsys):
+@pytest.fixture(scope="module")
+def attacked(program, pictures, home):
     (result,) = robustness(
-        suite(tmp_path), STACKS, models=[program], data=pictures, out=tmp_path / "runs",
+        suite(home), STACKS, models=[program], data=pictures, out=home / "runs",
         fail_on=["attacks.stacks.nv12_fp32.WCAR.attacks.1.value < 0%"],
     )  # fmt: skip
-    rows = pq.read_table(result.folder / "records.parquet").to_pylist()
-    attacks = json.loads((result.folder / "summary.json").read_text())["attacks"]
+    return result
+
+
+def test_figures_follow_from_the_records(attacked):
+    rows = pq.read_table(attacked.folder / "records.parquet").to_pylist()
+    attacks = json.loads((attacked.folder / "summary.json").read_text())["attacks"]
 
     def right(side, text):
         found = {
@@ -98,14 +110,9 @@ def test_figures_follow_from_the_records(program, pictures, tmp_path, cache, cap
     assert set(attacks["stacks"][STACKS[0]]["WCAR"]) == {"attacks"}
 
 
-def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(
-    program, pictures, tmp_path, cache
-):
+def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(attacked):
     """Pillow decodes and resizes, ONNX Runtime runs: only the rounding lies between."""
-    (result,) = robustness(
-        suite(tmp_path), STACKS, models=[program], data=pictures, out=tmp_path / "runs"
-    )
-    attacks = result.summary.attacks
+    attacks = attacked.summary.attacks
     for name in ATTACKS:
         own = [one.value for one in attacks.stacks[STACKS[0]].ar[name].values()]
         assert attacks.model[name].rounded == pytest.approx(own)
@@ -113,20 +120,15 @@ def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(
         assert attacks.model[name].exact[2] <= attacks.model[name].exact[0]
 
 
-def test_the_screen_and_the_tables_have_wcar(program, pictures, tmp_path, cache, capsys):
-    asked = [
-        "robustness", "--suite", suite(tmp_path), "--profile", STACKS[0], "--profile", STACKS[1],
-        "--model", str(program), "--data", str(pictures), "--out", str(tmp_path / "o"),
-    ]  # fmt: skip
-    assert cli.main(asked) == 0
+def test_the_screen_and_the_tables_have_wcar(attacked, capsys):
+    assert show([attacked], False) == 0
     out = capsys.readouterr().out
     assert "WCAR attacks 1" in out and "fgsm:40/255" in out and "gradient of model.pt2" in out
-    assert cli.main([*asked, "--overwrite", "--format", "markdown"]) == 0
+    assert show([attacked], False, "markdown") == 0
     title, _, first, second = capsys.readouterr().out.splitlines()
     assert "WCAR attacks 3" in title
     assert len(first.split("|")) == len(second.split("|")) == len(title.split("|"))
-    page = (tmp_path / "o" / "colors" / "report.html").read_text()
-    assert "What attacks leave" in page
+    assert "What attacks leave" in page.write(attacked.folder).read_text()
 
 
 def test_a_suite_without_attacks_has_none(card, data, tmp_path, cache):

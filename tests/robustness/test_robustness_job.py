@@ -15,6 +15,7 @@ from ending import ended
 
 import simulator
 from simulator import cli
+from simulator.cli.robustness import show
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.session import Silent
 from simulator.robustness import document
@@ -30,6 +31,13 @@ SUITE = {
     },
     "left_out_of_means": ["exponent"],
 }
+RULES = {
+    "deploy.NCI.jpeg > -1%": ("stacks", "deploy", "NCI", "jpeg", "value"),
+    "deploy.mNR.low > -1%": ("stacks", "deploy", "mNR", "ci95", 0),
+    "interaction.deploy.jpeg > -100 points": ("interaction", "deploy", "jpeg", "value"),
+    "deploy.mNCI > -5 * train.mNR": ("stacks", "deploy", "mNCI", "value"),
+}
+"""With the place of the figure in the summary; all fail."""
 PAIR = {"train": "pillow_fp32", "deploy": "pillow_fp32",
         "overrides": ["deploy.color.order=bgr"]}  # fmt: skip
 
@@ -43,16 +51,34 @@ class StopsAt(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "mine.yaml"
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def card(home):
+    return tiny.card(home / "model")
+
+
+@pytest.fixture(scope="module")
+def data(home):
+    return tiny.data(home / "data")
+
+
+@pytest.fixture(scope="module")
+def suite(home):
+    path = home / "mine.yaml"
     path.write_text(yaml.safe_dump(SUITE, sort_keys=False))
     return str(path)
 
 
-@pytest.fixture
-def measured(suite, card, data, cache, tmp_path):
-    (result,) = robustness(suite, **PAIR, models=[card], data=data, out=tmp_path / "runs")
+@pytest.fixture(scope="module")
+def measured(suite, card, data, home):
+    """A run that several tests look at, with a gate."""
+    (result,) = robustness(
+        suite, **PAIR, models=[card], data=data, out=home / "runs", fail_on=list(RULES)
+    )
     return result
 
 
@@ -111,7 +137,7 @@ def test_one_plan_disturbs_an_image_once_for_both_stacks(measured):
 
 
 @pytest.mark.parametrize("stop", [1, 5])
-def test_a_stopped_run_goes_on_with_equal_records(suite, card, data, cache, tmp_path, capsys, stop):
+def test_a_stopped_run_goes_on_with_equal_records(suite, card, data, tmp_path, capsys, stop):
     asked = {
         **PAIR,
         "models": [card],
@@ -133,14 +159,15 @@ def test_a_stopped_run_goes_on_with_equal_records(suite, card, data, cache, tmp_
     assert figures[0] == figures[1]
 
 
-def test_a_killed_run_loses_nothing(suite, card, tmp_path):
-    many = tiny.data(tmp_path / "many", each=40)
+def test_a_killed_run_loses_nothing(suite, card, tmp_path, capsys):
+    many = tiny.data(tmp_path / "many", each=15)  # 45: a part is 32
     command = [
         "robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy", "opencv_fp32",
         "--model", card, "--data", many, "--out",
     ]  # fmt: skip
     whole, folder = tmp_path / "whole", tmp_path / "out" / "colors"
-    assert cli.main([*map(str, command), str(whole)]) == 0
+    assert cli.main([*map(str, command), str(whole), "--format", "latex"]) == 0
+    assert capsys.readouterr().out.startswith("\\begin{tabular}")
     ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, tmp_path / "out")
     assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
 
@@ -156,33 +183,28 @@ def test_a_killed_run_loses_nothing(suite, card, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
-def test_tables_have_the_figures_of_the_summary(suite, card, data, cache, tmp_path, capsys, form):
-    code = cli.main(
-        ["robustness", "--suite", suite, "--profile", "pillow_fp32", "--profile", "opencv_fp32",
-         "--model", str(card), "--data", str(data), "--out", str(tmp_path / "o"), "--format", form]
-    )  # fmt: skip
+def test_tables_have_the_figures_of_the_summary(measured, capsys, form):
+    assert show([measured], False, form) == 1  # its gate fails
     out = capsys.readouterr().out
-    summary = json.loads((tmp_path / "o" / "colors" / "summary.json").read_text())
-    assert code == 0
-    nr = summary["stacks"]["opencv_fp32"]["NR"]["jpeg"]["value"]
+    nr = measured.summary["stacks"]["deploy"]["NR"]["jpeg"]["value"]
     if form == "csv":
         rows = list(csv.DictReader(io.StringIO(out)))
-        (row,) = [r for r in rows if (r["stack"], r["condition"]) == ("opencv_fp32", "jpeg")]
+        (row,) = [r for r in rows if (r["stack"], r["condition"]) == ("deploy", "jpeg")]
         assert float(row["NR"]) == pytest.approx(nr)
     else:
-        assert f"{100 * nr:.2f}" in out and "opencv" in out
+        assert f"{100 * nr:.2f}" in out and "deploy" in out
         assert len(out.splitlines()) == {"markdown": 4, "latex": 6}[form]
 
 
-def test_the_screen_fits_80_columns(suite, card, data, cache, tmp_path, capsys, monkeypatch):
+def test_the_screen_fits_80_columns(suite, card, data, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    cli.main(
-        ["robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy", "ort_fp16",
+    code = cli.main(
+        ["robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy", "opencv_fp32",
          "--model", str(card), "--data", str(data), "--out", str(tmp_path / "o")]
     )  # fmt: skip
     out = capsys.readouterr().out
     wide = [line for line in out.splitlines()[1:] if len(line) > 80 and str(tmp_path) not in line]
-    assert not wide and "…" not in out
+    assert code == 0 and out and not wide and "…" not in out
 
 
 @pytest.mark.parametrize(
@@ -225,7 +247,7 @@ def test_a_rule_names_a_figure_that_exists(suite, card, data, tmp_path):
                    fail_on=["stacks.deploy.NCI.fog.value > 20%"])  # fmt: skip
 
 
-def test_published_errors_are_the_reference(suite, card, data, cache, tmp_path):
+def test_published_errors_are_the_reference(suite, card, data, tmp_path):
     """CE is the mean error over severities by the published one, here 0.25."""
     path = tmp_path / "published.yaml"
     reference = {"name": "Net", "source": "a table", "clean": 0.2, "errors": {"jpeg": 0.25,
@@ -238,26 +260,13 @@ def test_published_errors_are_the_reference(suite, card, data, cache, tmp_path):
     assert stack["CE"]["jpeg"]["value"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("rule", "path"),
-    [
-        ("deploy.NCI.jpeg > -1%", ("stacks", "deploy", "NCI", "jpeg", "value")),
-        ("deploy.mNR.low > -1%", ("stacks", "deploy", "mNR", "ci95", 0)),
-        ("interaction.deploy.jpeg > -100 points", ("interaction", "deploy", "jpeg", "value")),
-        ("deploy.mNCI > -5 * train.mNR", ("stacks", "deploy", "mNCI", "value")),
-    ],
-)
-def test_rules_name_figures_of_stacks_and_conditions(
-    suite, card, data, cache, tmp_path, rule, path
-):
-    (result,) = robustness(
-        suite, **PAIR, models=[card], data=data, out=tmp_path / "o", fail_on=[rule]
-    )
-    found = json.loads((result.folder / "summary.json").read_text())
-    for part in path:
-        found = found[part]
-    (outcome,) = result.summary.gate.rules
-    assert outcome.value == found and outcome.failed
+def test_rules_name_figures_of_stacks_and_conditions(measured):
+    summary = json.loads((measured.folder / "summary.json").read_text())
+    for outcome, (rule, path) in zip(measured.summary.gate.rules, RULES.items(), strict=True):
+        found = summary
+        for part in path:
+            found = found[part]
+        assert (outcome.rule, outcome.value, outcome.failed) == (rule, found, True)
 
 
 def test_six_images_are_too_few_for_an_effect(measured):

@@ -25,6 +25,7 @@ def failed(verdicts):
     return {v.check: v.remark for v in verdicts if v.mark is Mark.FAILED}
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_our_tasks_pass_every_check(name):
     verdicts = prove_task(SUBJECTS[name])

@@ -93,6 +93,7 @@ def example(tmp_path, monkeypatch):
         yield {"CARD": str(card), "DATA": str(data), "RUN": str(run)}
 
 
+@pytest.mark.prove
 def test_every_proof_passes_for_the_example(example, capsys):
     proofs = dict.fromkeys(code(cells[2])[0] for cells in ROWS.values())
 

@@ -75,7 +75,9 @@ def test_problems_of_a_profile_are_not_spelt_letter_by_letter(fragile):
     assert str(caught.value) == "one problem another"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.prove)]
+)
 def test_a_run_ends_at_once_while_a_worker_hangs(fragile, tmp_path, card, data, number):
     """Both threads wait for the worker, for 120 s each, when the signal comes."""
     for name in ("unlucky0.jpg", "unlucky1.jpg", "unlucky2.jpg"):

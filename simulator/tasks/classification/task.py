@@ -27,6 +27,9 @@ from simulator.tasks.task import CHANGES, Shapes, Task
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
 
+ABOVE_CHANCE = 0.1
+"""A network that is not better than chance by this much has not converged (NC)."""
+
 
 class Output(Section):
     """What the network gives.
@@ -78,6 +81,14 @@ class Classification(Task):
                 f"labels: {len(labels)} classes, and output {name!r} has "
                 f"{shape[-1] - background} (of {shape[-1]}, less {background} background)"
             )
+
+    def nc_below(self, shapes: Shapes) -> float | None:
+        """Return chance, 1 / classes, and :data:`ABOVE_CHANCE`; None for an unknown number."""
+        first = next(iter(shapes.values()), ())
+        classes = len(self.network.labels) if self.network.labels else None
+        if first and first[-1] is not None:
+            classes = first[-1] - self.output.background
+        return 1 / classes + ABOVE_CHANCE if classes else None
 
     def decode(self, outputs: Mapping[str, Array], settings: Any, placement: Any) -> Answer:
         """Turn the model's output into an answer; see :func:`postprocess`."""

@@ -416,6 +416,7 @@ mask_resize: {of: labels, mode: nearest, coordinate_transformation_mode: half_pi
 """)
 
 
+@pytest.mark.prove
 def test_the_three_measured_figures_of_deeplab():
     """README of the shared data: align_corners .396, half-pixel .390, nearest .381."""
     coco, model = shared("coco"), shared("models") / "deeplabv3_257_logits33.onnx"

@@ -1,0 +1,60 @@
+"""NC: stacks whose network did not converge, which have no figures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from simulator.experiments.session import NC, Session
+from simulator.profile.load import Profile
+from simulator.report.words import share, title
+from simulator.robustness.figures import CLEAN, Metrics
+
+
+def not_converged(
+    session: Session, metrics: Metrics, stacks: Mapping[str, Profile]
+) -> dict[str, str]:
+    """Return the stacks that did not converge, and why it is said.
+
+    It is all of them where the model card says so. Else it is those whose quantizer simulates a
+    bit-width, and whose clean metric is below what the task demands, see
+    :meth:`simulator.tasks.task.Task.nc_below`. A stack that fails for another reason, as swapped
+    channels, is a finding, and keeps its figures.
+
+    Args:
+        session: the model.
+        metrics: of the stacks without a condition, among others.
+        stacks: their profiles.
+    """
+    if not session.card.spec.converged:
+        return dict.fromkeys(stacks, NC)
+    task = session.card.task
+    needed = task.nc_below(session.source.outputs)
+    rounded = [side for side, profile in stacks.items() if simulates(profile)]
+    clean = {side: float(metrics[side, CLEAN][0]) for side in rounded}
+    return {
+        side: f"clean {title(task.name, task.headline)} of {share(value, 1)} is below "
+        f"{share(needed, 1)}, ten points above chance"
+        for side, value in clean.items()
+        if needed is not None and value < needed
+    }
+
+
+def simulates(profile: Profile) -> bool:
+    """Whether a profile's quantizer simulates a bit-width, after training."""
+    quantizer = getattr(getattr(profile.spec, "precision", None), "quantizer", None)
+    return quantizer is not None and quantizer.bits is not None
+
+
+def without_figures(part: Any) -> Any:
+    """Return a part of a summary with None in the place of every figure."""
+    if not isinstance(part, Mapping):
+        return part
+    if "ci95" in part:
+        return None
+    return {name: without_figures(one) for name, one in part.items()}
+
+
+def blanked(stacks: Mapping[str, Any], nc: Collection[str]) -> dict[str, Any]:
+    """Return the parts of stacks, those that did not converge without figures."""
+    return {side: without_figures(one) if side in nc else one for side, one in stacks.items()}

@@ -1,0 +1,143 @@
+"""System noise of a suite: other decoders and resizers on clean samples, for every stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from simulator.analysis import robustness as analysis
+from simulator.errors import ModelError, ProfileError, UserError, one_line
+from simulator.experiments.common import pair_for, stacks_of
+from simulator.experiments.inapplicable import inapplicable
+from simulator.experiments.session import Session, Variant
+from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.profile import axes
+from simulator.profile.suite import Suite
+from simulator.robustness.figures import CLEAN, Metrics, figured
+from simulator.robustness.nc import blanked
+
+Key = tuple[str, str]
+"""The column and the name of an option."""
+
+
+@dataclass(slots=True)
+class Options:
+    """The options of one stack.
+
+    Attributes:
+        stacks: by option, each with the name of its arm in records.
+        same: the options that are the stack itself.
+        left_out: the options that cannot be run, and why.
+    """
+
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    same: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class SystemNoise:
+    """The options of a suite on every stack of a run.
+
+    Args:
+        suite: of ``sweep``; its training stack and its ``combined`` are not used.
+        profiles: by the names of the stacks.
+        overrides: ``STACK.KEY=VALUE`` of the stacks.
+    """
+
+    def __init__(self, suite: Suite, profiles: Mapping[str, str], overrides: Sequence[str]) -> None:
+        self.suite = suite
+        self.chosen: dict[str, dict[Key, Chosen]] = {side: {} for side in profiles}
+        self._refused: dict[str, dict[str, str]] = {side: {} for side in profiles}
+        for column, option, changes in suite.options():
+            for side, reference in profiles.items():
+                own = [one for one in overrides if one.startswith(f"{side}.")]
+                more = [f"{side}.{one}" for one in changes]
+                try:
+                    found = stacks_of({side: reference}, [*own, *more])[side]
+                except ProfileError as error:
+                    self._refused[side][name_of((column, option))] = one_line(error)
+                else:
+                    self.chosen[side][column, option] = found
+
+    def every(self) -> list[Chosen]:
+        """Return all option stacks."""
+        return [chosen for by in self.chosen.values() for chosen in by.values()]
+
+    def fitted(self, session: Session, sides: Mapping[str, Chosen]) -> dict[str, Options]:
+        """Build the options of every stack.
+
+        Those of one stack share its artifact, which is calibrated once, through the stack itself.
+
+        Args:
+            session: the model.
+            sides: the stacks.
+
+        Raises:
+            UserError: no option of a stack applies to the model.
+        """
+        return {
+            side: self._fitted(session, side, base, pair_for(sides, base))
+            for side, base in sides.items()
+        }
+
+    def _fitted(self, session: Session, side: str, base: Chosen, pair: Pair) -> Options:
+        found = Options(left_out=dict(self._refused[side]))
+        by = self.chosen[side]
+        without_effect = inapplicable(session, base, by) if by else {}
+        for key, chosen in by.items():
+            name = name_of(key)
+            if key in without_effect:
+                found.left_out[name] = without_effect[key]
+                continue
+            try:
+                found.stacks[name] = session.stack(Variant(arm(side, name), chosen, pair))
+            except ModelError as error:
+                found.left_out[name] = one_line(error)
+                continue
+            if not axes.differing(base, chosen):
+                found.same.append(name)
+        if not found.stacks:
+            why = "; ".join(dict.fromkeys(found.left_out.values()))
+            raise UserError(f"{side}: no option of {self.suite.spec.name} can be run: {why}")
+        return found
+
+
+def name_of(key: Key) -> str:
+    """Return the name of an option in results."""
+    return ".".join(key)
+
+
+def arm(side: str, option: str) -> str:
+    """Return the name, in records, of a stack with an option."""
+    return f"{side}/{option}"
+
+
+def figures(
+    suite: Suite, options: Mapping[str, Options], metrics: Metrics, nc: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the ``system_noise`` of the summary.
+
+    Args:
+        suite: of the options.
+        options: by stack.
+        metrics: of the arms of all options, and of the stacks themselves.
+        nc: stacks that did not converge; they have no figures.
+    """
+    stacks = {side: _stack(side, own, metrics) for side, own in options.items()}
+    return {"suite": suite.spec.name, "stacks": blanked(stacks, nc)}
+
+
+def _stack(side: str, own: Options, metrics: Metrics) -> dict[str, Any]:
+    by = {name: metrics[arm(side, name), CLEAN] for name in own.stacks}
+    mean = analysis.mean_over(by)
+    return {
+        "SR": {name: figured(one) for name, one in by.items()},
+        "mean_SR": figured(mean),
+        "SNI": figured(analysis.impact(metrics[side, CLEAN], mean)),
+        "std": figured(analysis.sample_deviation(np.stack(list(by.values())))),
+        "same": own.same,
+        "left_out": own.left_out,
+    }

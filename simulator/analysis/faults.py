@@ -158,7 +158,7 @@ def clustered(
         seed: of the draws.
     """
     sums, sizes = _sums(np.asarray(happened, np.float64), clusters)
-    return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)))
+    return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)), len(sizes))
 
 
 def paired(first: Sequence[bool], second: Sequence[bool]) -> Paired:

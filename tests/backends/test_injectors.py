@@ -462,6 +462,34 @@ def test_nan_that_a_later_layer_does_not_read_is_seen(tmp_path):
     assert not found.finite
 
 
+def test_inf_that_fused_activations_end_is_seen(tmp_path):
+    """1 becomes Inf; then Relu makes 0 of -Inf, or Clip 6 of Inf, and the output is finite."""
+    one = np.ones((1, 1, 1, 1), np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "one"], ["a"], "first"),
+        helper.make_node("Clip", ["a", "low", "high"], ["b"]),
+        helper.make_node("Conv", ["b", "minus"], ["c"], "second"),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "one"], ["e"], "third"),
+        helper.make_node("Clip", ["e", "low", "high"], ["f"]),
+        helper.make_node("Neg", ["f"], ["y"]),
+    ]
+    stored = {"one": one, "minus": -one, "low": np.float32(0), "high": np.float32(6)}
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 1, 4, 4)}, ["y"], stored)
+    made = injector(path)
+    trace = made.trace({"x": np.ones((1, 1, 4, 4), np.float32)})
+
+    for faults, layer, target in (
+        ([BitFault(0, 30)], "first", Target.NEURONS),
+        ([BitFault(0, 30), BitFault(0, 31)], "second", Target.WEIGHTS),
+    ):
+        with made.at(site_of(made, layer, target)) as rest:
+            found = rest.run(trace, faults)
+            assert rest.run(trace).finite
+        assert np.isfinite(found.outputs["y"]).all()
+        assert not found.finite
+
+
 def test_layers_in_fp16_are_watched_too(tmp_path):
     """ONNX Runtime has a MatMul in FP16; Inf of the first is ended by the Clip of the second."""
     half = np.ones((4, 4), np.float16)

@@ -70,8 +70,9 @@ class CutInjector(Injector):
         run = None
         if found.nodes:
             layers = self._layers & (found.made | {tensor})
-            watched = needed(self._model.graph, found, layers, self._types)
-            run = self._runner(rest(self._model, found, self._types, list(taps(sorted(watched)))))
+            watched = sorted(needed(self._model.graph, found, layers, self._types))
+            looks = list(taps(watched, self._types))
+            run = self._runner(rest(self._model, found, self._types, looks))
         values = self._value(tensor) if tensor in self._stored else None
         return CutSuffix(site, found, run, values, self._ends)
 

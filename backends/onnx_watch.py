@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 import onnx
-from onnx import helper
+from onnx import TensorProto, helper
 
 from backends.onnx_cut import Cut, Shape
 
@@ -18,18 +18,21 @@ _BOUNDED = frozenset({"Clip", "HardSigmoid", "Sigmoid", "Tanh"})
 Types = Mapping[str, tuple[int, Shape | None]]
 
 
-def taps(watched: Collection[str]) -> Iterator[onnx.NodeProto]:
+def taps(watched: Collection[str], types: Types) -> Iterator[onnx.NodeProto]:
     """Yield nodes that add up 0 times every element; the last one makes :data:`FINITE`.
 
     A sum of magnitudes would overflow for large finite values, and a largest value drops NaN.
     """
     if not watched:
         return
-    zero = helper.make_tensor("zero", onnx.TensorProto.FLOAT, [], [0.0])
-    yield helper.make_node("Constant", [], [f"{FINITE}.zero"], value=zero)
+    zero, zeros = helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0]), f"{FINITE}.zero"
+    yield helper.make_node("Constant", [], [zeros], value=zero)
     for name in watched:
-        own = f"{FINITE}/{name}"
-        yield helper.make_node("Mul", [name, f"{FINITE}.zero"], [f"{own}/zeros"])
+        own, taken = f"{FINITE}/{name}", name
+        if types[name][0] != TensorProto.FLOAT:
+            taken = f"{own}/float"
+            yield helper.make_node("Cast", [name], [taken], to=TensorProto.FLOAT)
+        yield helper.make_node("Mul", [taken, zeros], [f"{own}/zeros"])
         yield helper.make_node("ReduceSum", [f"{own}/zeros"], [own], keepdims=0)
     yield helper.make_node("Sum", [f"{FINITE}/{name}" for name in watched], [FINITE])
 

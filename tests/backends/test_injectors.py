@@ -462,6 +462,105 @@ def test_nan_that_a_later_layer_does_not_read_is_seen(tmp_path):
     assert not found.finite
 
 
+def test_inf_that_fused_activations_end_is_seen(tmp_path):
+    """1 becomes Inf; then Relu makes 0 of -Inf, or Clip 6 of Inf, and the output is finite."""
+    one = np.ones((1, 1, 1, 1), np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "one"], ["a"], "first"),
+        helper.make_node("Clip", ["a", "low", "high"], ["b"]),
+        helper.make_node("Conv", ["b", "minus"], ["c"], "second"),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "one"], ["e"], "third"),
+        helper.make_node("Clip", ["e", "low", "high"], ["f"]),
+        helper.make_node("Neg", ["f"], ["y"]),
+    ]
+    stored = {"one": one, "minus": -one, "low": np.float32(0), "high": np.float32(6)}
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 1, 4, 4)}, ["y"], stored)
+    made = injector(path)
+    trace = made.trace({"x": np.ones((1, 1, 4, 4), np.float32)})
+
+    for faults, layer, target in (
+        ([BitFault(0, 30)], "first", Target.NEURONS),
+        ([BitFault(0, 30), BitFault(0, 31)], "second", Target.WEIGHTS),
+    ):
+        with made.at(site_of(made, layer, target)) as rest:
+            found = rest.run(trace, faults)
+            assert rest.run(trace).finite
+        assert np.isfinite(found.outputs["y"]).all()
+        assert not found.finite
+
+
+def test_layers_in_fp16_are_watched_too(tmp_path):
+    """ONNX Runtime has a MatMul in FP16; Inf of the first is ended by the Clip of the second."""
+    half = np.ones((4, 4), np.float16)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+        helper.make_node("MatMul", ["h", "w"], ["a"], "one"),
+        helper.make_node("Clip", ["a", "low", "high"], ["c"]),
+        helper.make_node("Cast", ["c"], ["y"], to=TensorProto.FLOAT),
+    ]
+    stored = {"w": half, "low": np.float16(0), "high": np.float16(6)}
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 4)}, ["y"], stored)
+    made = injector(path)
+    trace = made.trace({"x": np.ones((1, 4), np.float32)})
+
+    with made.at(site_of(made, "x", Target.INPUT)) as rest:
+        found = rest.run(trace, [BitFault(0, 30)])
+        assert rest.run(trace).finite
+
+    assert np.isfinite(found.outputs["y"]).all()
+    assert not found.finite
+
+
+def test_what_an_inner_graph_takes_crosses_the_cut(tmp_path):
+    """Both branches of the If read tensors of the outer graph, one of them before the cut."""
+    nothing = helper.make_tensor_value_info("t", TensorProto.FLOAT, None)
+    then = helper.make_graph([helper.make_node("Add", ["a", "x"], ["t"])], "then", [], [nothing])
+    other = helper.make_graph([helper.make_node("Sub", ["a", "x"], ["t"])], "else", [], [nothing])
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "one"),
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Greater", ["m", "nothing"], ["positive"]),
+        helper.make_node("If", ["positive"], ["y"], then_branch=then, else_branch=other),
+    ]
+    weights = faulted.integers((4, 4), -3, 3, 0)
+    stored = {"w": weights, "nothing": np.float32(0)}
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 4)}, ["y"], stored)
+    made = injector(path)
+    changed = weights.copy()
+    changed.flat[6] *= -1
+
+    for x in (np.float32([[1, 2, 3, 4]]), np.float32([[-1, -2, -3, -4]])):
+        trace = made.trace({"x": x})
+        with made.at(site_of(made, "one", Target.WEIGHTS)) as rest:
+            found = rest.run(trace, [BitFault(6, 31)])
+        expected = x @ changed + (x if x.max() > 0 else -x)
+        assert np.array_equal(found.outputs["y"], expected)
+
+
+def test_neurons_whose_shape_depends_on_values_are_no_sites(tmp_path):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["n"]),
+        helper.make_node("Transpose", ["n"], ["p"]),
+        helper.make_node("Cast", ["p"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["f", "w"], ["y"], "one"),
+    ]
+    weights = faulted.integers((2, 3), 1, 3, 0)
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 4)}, ["y"], {"w": weights})
+    made = injector(path)
+    x = np.float32([[0, 5, 0, 7]])
+
+    with made.at(made.sites[1]) as rest:
+        found = rest.run(made.trace({"x": x}), [BitFault(3, 31)])
+
+    weights.flat[3] *= -1
+    assert [(s.operator, s.target) for s in made.sites] == [
+        ("Input", "input"),
+        ("FusedMatMul", "weights"),
+    ]
+    assert np.array_equal(found.outputs["y"], np.float32([[0, 1], [0, 3]]) @ weights)
+
+
 def test_what_cannot_be_reached_is_refused(small, tmp_path):
     with pytest.raises(Unsupported, match=r"on the CPU only, not with provider: cuda"):
         injector(small, provider="cuda")

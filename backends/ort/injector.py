@@ -34,7 +34,8 @@ class OrtInjector(CutInjector):
     fuses: ClassVar[bool] = False
     tap = (
         "NaN and Inf in the floating-point outputs of the hit layer and of all layers after it, "
-        "behind the activation that ONNX Runtime fused with them; integer outputs have none"
+        "behind the activation that ONNX Runtime fused with them, some seen in sums of them; its "
+        "activations keep NaN and may end Inf; integer outputs have neither"
     )
 
     def _read(self) -> onnx.ModelProto:

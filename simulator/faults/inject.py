@@ -27,8 +27,8 @@ BLOCK = 16
 """Samples whose traces are kept at once, where the memory allows it."""
 JOBS = 1000
 """Inferences that are lost at most when the process is killed."""
-TRIES = 5
-"""How many of a layer's largest weights the canary flips before it gives up."""
+LARGEST = 64
+"""So many of a layer's weights the canary flips at once; one alone may end in a dead channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Injection:
     def canary(self, sites: Iterable[int], items: Sequence[Item]) -> None:
         """Make sure that a changed weight of each layer changes an output.
 
-        The highest bit of the largest weights is flipped, on up to three samples.
+        The highest bits of the largest weights are flipped at once, on up to three samples.
 
         Args:
             sites: the indices of those that hold weights.
@@ -172,10 +172,10 @@ class Injection:
         for index in sites:
             site = self.injector.sites[index]
             values = np.abs(self.injector.stored(site).astype(np.float64)).reshape(-1)
-            largest = np.argsort(-values, kind="stable")[:TRIES]
-            faults = [BitFault(int(at), site.bits - 1) for at in largest]
+            largest = np.argsort(-values, kind="stable")[:LARGEST]
+            faults = tuple(BitFault(int(at), site.bits - 1) for at in largest)
             with self.injector.at(site) as rest:
-                if not any(_changes(rest, fault, one) for one in ready for fault in faults):
+                if not any(_changes(rest, faults, one) for one in ready):
                     raise Unsupported(
                         f"{self.stack.side}: a flipped bit of the {site.target} of {site.layer!r} "
                         f"changes no output ({self.injector.method}); name other layers"
@@ -248,6 +248,6 @@ class Injection:
         }  # fmt: skip
 
 
-def _changes(rest: Suffix, fault: BitFault, sample: _Ready) -> bool:
-    golden, faulty = rest.run(sample.trace), rest.run(sample.trace, (fault,))
+def _changes(rest: Suffix, faults: Sequence[BitFault], sample: _Ready) -> bool:
+    golden, faulty = rest.run(sample.trace), rest.run(sample.trace, faults)
     return faulty.finite != golden.finite or not equal(golden.outputs, faulty.outputs)

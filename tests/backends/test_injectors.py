@@ -490,6 +490,28 @@ def test_inf_that_fused_activations_end_is_seen(tmp_path):
         assert not found.finite
 
 
+def test_inf_in_a_sum_is_seen(tmp_path):
+    nodes = [
+        helper.make_node("Conv", ["x", "one"], ["a"], "first"),
+        helper.make_node("Add", ["a", "x"], ["s"]),
+        helper.make_node("Conv", ["s", "one"], ["c"], "second"),
+        helper.make_node("Clip", ["c", "low", "high"], ["d"]),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    one = np.ones((1, 1, 1, 1), np.float32)
+    stored = {"one": one, "low": np.float32(0), "high": np.float32(6)}
+    path = faulted.write(tmp_path / "m.onnx", nodes, {"x": (1, 1, 4, 4)}, ["y"], stored)
+    made = injector(path)
+    trace = made.trace({"x": np.ones((1, 1, 4, 4), np.float32)})
+
+    with made.at(site_of(made, "first", Target.WEIGHTS)) as rest:
+        found = rest.run(trace, [BitFault(0, 30)])
+        assert rest.run(trace).finite
+
+    assert np.isfinite(found.outputs["y"]).all()
+    assert not found.finite
+
+
 def test_layers_in_fp16_are_watched_too(tmp_path):
     """ONNX Runtime has a MatMul in FP16; Inf of the first is ended by the Clip of the second."""
     half = np.ones((4, 4), np.float16)

@@ -76,10 +76,12 @@ class DataFormat(ABC):
         task: the task that the annotations are for.
         format: what cards call it.
         Spec: the schema of its cards.
+        annotated: whether people have annotated its samples.
     """
 
     task: ClassVar[str]
     format: ClassVar[str]
+    annotated: ClassVar[bool] = True
     Spec: ClassVar[type[DataSpec]] = DataSpec
 
     @property

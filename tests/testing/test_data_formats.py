@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 
+import av
 import datacards
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from simulator.data import coco
 from simulator.data.folder import Dataset, Item
 from simulator.data.format import FORMATS
 from simulator.data.labels import Labels
+from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.segmentation.task import Segmentation
 from simulator.tasks.task import Network
@@ -24,7 +27,7 @@ from simulator.testing.data_formats import DATA_CHECKS, prove_data_format
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 NETWORK = Network(Labels(("red", "green", "blue")))
-TASKS = {kind.name: kind(None, NETWORK) for kind in (Detection, Segmentation)}
+TASKS = {kind.name: kind(None, NETWORK) for kind in (Classification, Detection, Segmentation)}
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 
 
@@ -66,11 +69,25 @@ def detection_voc(folder):
     return datacards.card(folder, task="detection", format="voc", annotations="xml")
 
 
+def _video(folder, task):
+    with av.open(str(folder / "clip.mkv"), "w") as file:
+        stream = file.add_stream("ffv1", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 16, 24, "bgr0"
+        for level in (0, 100, 200):
+            pixels = np.full((16, 24, 3), level, np.uint8)
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            file.mux(stream.encode(frame.reformat(format="bgr0")))
+        file.mux(stream.encode(None))
+    path = folder / "data.yaml"
+    path.write_text(f"schema: 1\nname: v\ntask: {task}\nformat: video\nvideo: clip.mkv\n")
+    return path
+
+
 MAKERS = {
     made.__name__.replace("_", ".", 1): made
     for made in (detection_coco, detection_voc, detection_yolo,
                  segmentation_coco, segmentation_index_masks)
-}  # fmt: skip
+} | {f"{task}.video": partial(_video, task=task) for task in TASKS}  # fmt: skip
 
 
 def failed(verdicts):
@@ -140,10 +157,16 @@ class Bare(Broken):
         return [Item(item.name, item.path, None) for item in items]
 
 
+class Secret(Broken):
+    """Truths of samples that nobody has annotated, as the format says."""
+
+    annotated = False
+
+
 FAULTS = {
     "loading_is_repeatable": [Shuffling],
     "names_are_relative": [Absolute, Lost],
-    "truths_are_stamped": [Bare],
+    "truths_are_stamped": [Bare, Secret],
 }
 
 

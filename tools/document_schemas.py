@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from simulator.audit.document import AuditSpec
 from simulator.data.format import FORMATS
 from simulator.modalities.modality import MODALITIES
+from simulator.faults.campaign import CampaignSpec
 from simulator.model.card import DEFAULT
 from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
 from simulator.profile.modality import SCHEMAS, sections
@@ -29,6 +30,9 @@ def schemas() -> dict[str, Schema]:
         "condition-suite.schema.json": _headed(
             "A suite of conditions",
             _plain(ConditionSuiteSpec.model_json_schema(by_alias=True)),
+        ),
+        "campaign.schema.json": _headed(
+            "A campaign of faults", _plain(CampaignSpec.model_json_schema(by_alias=True))
         ),
     }
 

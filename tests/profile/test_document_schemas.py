@@ -9,7 +9,7 @@ import yaml
 from json_checker import errors
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("model-card", "data-card", "audit", "suite", "condition-suite")
+KINDS = ("model-card", "data-card", "audit", "suite", "condition-suite", "campaign")
 SCHEMAS = {
     kind: json.loads((ROOT / "profiles" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     for kind in KINDS
@@ -29,7 +29,8 @@ def shown(page):
 @pytest.mark.parametrize(
     ("kind", "page"),
     [("model-card", "model-cards.md"), ("data-card", "data-cards.md"), ("audit", "audit.md"),
-     ("suite", "suites.md"), ("condition-suite", "robustness.md")],
+     ("suite", "suites.md"), ("condition-suite", "robustness.md"),
+     ("campaign", "faults.md")],
 )  # fmt: skip
 def test_what_the_documents_show_is_green(kind, page):
     documents = shown(page)
@@ -43,6 +44,13 @@ def test_what_the_documents_show_is_green(kind, page):
 )
 def test_every_suite_of_conditions_is_green(path):
     assert wrong("condition-suite", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "suites" / "campaigns").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_every_campaign_is_green(path):
+    assert wrong("campaign", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda p: p.stem)
@@ -87,6 +95,7 @@ def card(**changed):
         ("audit", shown("audit.md")[0] | {"deploy": {"box": stack("resize.backnd")}}),
         ("audit", shown("audit.md")[0] | {"train": stack("resise")}),
         ("condition-suite", shown("robustness.md")[0] | {"where": "somewhere"}),
+        ("campaign", shown("faults.md")[0] | {"bits": "some"}),
         ("suite", shown("suites.md")[0] | {"colums": {}}),
         ("suite", shown("suites.md")[0] | {"columns": {"a": {"b": {"runtime.thread": 1}}}}),
         ("suite", shown("suites.md")[0] | {"combined": {"decode.idtc": "ifast"}}),

@@ -274,5 +274,5 @@ def test_what_moves_is_said(name):
 
 @pytest.mark.parametrize("text", ["", "31", "-1", "1,", "1,crop", "1.0", "0,0"])
 def test_a_wrong_frame_is_one_line(text):
-    with pytest.raises(UserError, match=r"FRAME 0 to 30 and PLACE original or crop224"):
+    with pytest.raises(UserError, match=r"FRAME 0 to 30 and OPTIONS of original, crop224"):
         CONDITIONS["p_snow"].parse(text)

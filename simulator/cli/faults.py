@@ -36,6 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--faults", type=int, metavar="N", help="so many faults instead of the campaign's number")
     add(
+        "--until", type=_width, metavar="N%",
+        help="go on until the interval of SDC is no wider in any stack, e.g. 0.5%%",
+    )  # fmt: skip
+    add(
         "--protect", choices=("clip", "min_max"),
         help="also measure each stack with a range restriction: Clip, or Max and Min, after layers",
     )  # fmt: skip
@@ -69,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.model,
             number=options.faults,
             protect=options.protect,
+            until=options.until,
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
@@ -93,6 +98,12 @@ def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> in
         screen.show(summary, common.console())
         print(lines)
     return common.verdict(summary)
+
+
+def _width(text: str) -> float:
+    if not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"a width in % expected, for example 0.5%, got {text!r}")
+    return float(text[:-1]) / 100
 
 
 def _replay(options: argparse.Namespace) -> int:

@@ -128,11 +128,6 @@ class Population:
         sample = None if self.campaign.permanent else int(rng.integers(samples))
         return Drawn(number, cell.site, faults, stratum, sample)
 
-    def drawn(self, seed: int, samples: int) -> Iterator[Drawn]:
-        """Yield every fault of the campaign."""
-        for number in range(self.campaign.spec.faults):
-            yield self.draw(number, seed, samples)
-
     def _fault(self, cell: _Cell, place: int) -> BitFault:
         index, bit = divmod(place, len(cell.bits))
         return BitFault(index, cell.bits[bit], Kind(self.campaign.spec.kind))

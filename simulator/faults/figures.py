@@ -62,7 +62,11 @@ def vocabulary(task: Task, sides: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 def summarized(
-    session: Session, campaign: Campaign, found: Sequence[Measured], skipped: int
+    session: Session,
+    campaign: Campaign,
+    found: Sequence[Measured],
+    number: int,
+    skipped: int,
 ) -> FaultsSummary:
     """Return the summary of a run."""
     spec, card = campaign.spec, session.card
@@ -81,7 +85,7 @@ def summarized(
         kind=spec.kind,
         lasts=spec.lasts,
         at_once=spec.at_once,
-        faults=spec.faults,
+        faults=number,
         stacks={
             one.stack.side: _Figures(session, campaign, one).stack(
                 one.population.alike(first.population)

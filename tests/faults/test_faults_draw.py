@@ -30,6 +30,11 @@ def campaign(folder, **fields):
     return load_campaign(str(place))
 
 
+def drawn_of(population):
+    count = population.campaign.spec.faults
+    return [population.draw(number, 0, 10) for number in range(count)]
+
+
 def test_the_built_in_ones_are_those_of_the_paper():
     found = {name: load_campaign(name).spec for name in builtin_campaigns()}
 
@@ -44,7 +49,7 @@ def test_the_built_in_ones_are_those_of_the_paper():
 
 def test_bits_are_drawn_uniformly(tmp_path):
     """960 bits of a, 560 of b, 1,600 of c: 3,120; expected counts of 5,000 within 5 sigma."""
-    drawn = list(Population(SITES, campaign(tmp_path)).drawn(0, 10))
+    drawn = drawn_of(Population(SITES, campaign(tmp_path)))
 
     counts = {at: sum(one.site == at for one in drawn) for at in (1, 3, 5)}
     assert sum(counts.values()) == 5000
@@ -79,7 +84,7 @@ def test_strata_have_equal_numbers_and_their_shares(tmp_path):
     assert [one.share for one in population.strata] == pytest.approx(
         [960 / 3120, 560 / 3120, 1600 / 3120]
     )
-    drawn = list(population.drawn(0, 10))
+    drawn = drawn_of(population)
     assert np.bincount([one.stratum for one in drawn]).tolist() == [100, 100, 100]
     assert {(one.stratum, one.site) for one in drawn} == {(0, 1), (1, 3), (2, 5)}
 
@@ -89,12 +94,12 @@ def test_the_bits_of_the_exponent(tmp_path):
 
     assert population.bits == 800
     assert population.possible == 3200
-    bits = {one.faults[0].bit for one in population.drawn(0, 1)}
+    bits = {one.faults[0].bit for one in drawn_of(population)}
     assert bits == set(range(23, 31))
 
 
 def test_permanent_faults_have_no_sample(tmp_path):
-    drawn = Population(SITES, campaign(tmp_path, lasts="permanent", faults=5)).drawn(0, 10)
+    drawn = drawn_of(Population(SITES, campaign(tmp_path, lasts="permanent", faults=5)))
 
     assert [one.sample for one in drawn] == [None] * 5
 

@@ -84,7 +84,7 @@ class Population:
         spec = campaign.spec
         self.chosen = chosen = _chosen(sites, spec)
         groups: dict[str, list[_Cell]] = {}
-        for index in chosen:
+        for index in sorted(chosen, key=self._form):
             for name, bits in _grouped(sites[index], spec):
                 groups.setdefault(name, []).append(_Cell(index, sites[index].elements, bits))
         self._cells = list(groups.values())
@@ -97,12 +97,13 @@ class Population:
         )
 
     def alike(self, other: Population) -> bool:
-        """Whether another network's layers are alike, so that equal draws are the same faults."""
-        return [self._form(at) for at in self.chosen] == [other._form(at) for at in other.chosen]
+        """Whether another network has the same layers, so that equal draws are the same faults."""
+        forms, others = map(self._form, self.chosen), map(other._form, other.chosen)
+        return sorted(forms) == sorted(others)
 
     def _form(self, at: int) -> tuple[Any, ...]:
         site = self.sites[at]
-        return site.target, site.storage, site.shape
+        return site.layer, site.target, site.storage, site.shape
 
     def draw(self, number: int, seed: int, samples: int) -> Drawn:
         """Return a fault; equal arguments give equal faults.

@@ -172,7 +172,8 @@ class _Figures:
             return dict.fromkeys(self._task.metrics)
         records = [record(sample, row) for row, sample in enumerate(at)]
         truths = [self._found.items[sample].truth for sample in at]
-        return dict(self._task.score(records, truths).metrics)
+        found = self._task.score(records, truths).metrics
+        return {name: found[name] for name in self._task.metrics}
 
     def _rate(self, hit: Mask, among: Mask) -> Rate:
         """A share of the inferences *among*.

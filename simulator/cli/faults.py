@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.replay:
         return _replay(options)
+    if options.fault is not None:
+        raise UserError("--fault: for replay RUN only; the number of faults is --faults")
     if options.campaign is None:
         from simulator.faults.campaign import builtin_campaigns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -75,6 +75,10 @@ class Campaign:
     def permanent(self) -> bool:
         """Whether a fault lasts for all samples."""
         return self.spec.lasts == "permanent"
+
+    def described(self) -> dict[str, Any]:
+        """Return what a manifest says of it: the document with all defaults."""
+        return self.spec.model_dump(by_alias=True)
 
 
 def builtin_campaigns() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,6 +15,9 @@ from simulator.contract.injection import BitFault, Site
 from simulator.contract.recipe import generator
 from simulator.errors import UserError
 from simulator.faults.campaign import Campaign, CampaignSpec
+
+SHOWN = 5
+"""How many names a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class Population:
         for index in sorted(chosen, key=self._form):
             for name, bits in _grouped(sites[index], spec):
                 groups.setdefault(name, []).append(_Cell(index, sites[index].elements, bits))
+        if spec.allocation == "equal" and spec.faults < len(groups):
+            raise UserError(
+                f"{spec.name}: faults: {spec.faults} are too few for allocation: equal; there are "
+                f"{len(groups)} strata"
+            )
         self._cells = list(groups.values())
         total = sum(cell.size for cells in self._cells for cell in cells)
         self.bits = total
@@ -141,22 +150,32 @@ def _chosen(sites: Sequence[Site], spec: CampaignSpec) -> list[int]:
         there = ", ".join(sorted({site.target for site in sites}))
         wanted = " or ".join(spec.targets)
         raise UserError(f"{spec.name}: targets: the artifact has no {wanted}, only {there}")
-    for key, patterns, names in (
-        ("layers", spec.layers, [sites[at].layer for at in of_target]),
-        ("operators", spec.operators, [sites[at].operator for at in of_target]),
+    for word, patterns, names in (
+        ("layer", spec.layers, [sites[at].layer for at in of_target]),
+        ("operator", spec.operators, [sites[at].operator for at in of_target]),
     ):
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in names):
-                some = ", ".join(list(dict.fromkeys(names))[:5])
                 raise UserError(
-                    f"{spec.name}: {key}: no such layer can be reached: {pattern!r}; there are "
-                    f"{len(set(names))}: {some}, ..."
+                    f"{spec.name}: {word}s: no such {word} can be reached: {pattern!r}"
+                    f"{_offered(pattern, list(dict.fromkeys(names)))}"
                 )
-    return [
+    chosen = [
         at
         for at in of_target
         if _named(sites[at].layer, spec.layers) and _named(sites[at].operator, spec.operators)
     ]
+    if not chosen:
+        raise UserError(f"{spec.name}: operators: none of these layers has such an operator")
+    return chosen
+
+
+def _offered(pattern: str, names: Sequence[str]) -> str:
+    """What a person may have meant, and some of what there is."""
+    near = get_close_matches(pattern, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    more = ", ..." if len(names) > SHOWN else ""
+    return f"{hint} (there are {len(names)}: {', '.join(names[:SHOWN])}{more})"
 
 
 def _named(name: str, patterns: Sequence[str]) -> bool:

@@ -141,7 +141,7 @@ class _Figures:
             DUE=self._rate(self._due, every),
             refused=self._rate(self._refused, every),
             masked=self._rate(~self._sdc & ~lost, every),
-            further={name: self._rate(self._mask(name), every) for name in further(self._task)},
+            further={name: self._known(name) for name in further(self._task)},
             severity=self._severity(every),
             by_bit=self._by_bit(),
             by_layer=self._by("layer"),
@@ -176,33 +176,38 @@ class _Figures:
         return {name: found[name] for name in self._task.metrics}
 
     def _rate(self, hit: Mask, among: Mask) -> Rate:
-        """A share of the inferences *among*.
-
-        Its interval is exact where inferences are independent, and of the bootstrap over faults
-        where each lasts for all samples.
-        """
+        """A share of the inferences *among*; of a permanent fault they depend on each other."""
         of, count = int(among.sum()), int((hit & among).sum())
         if not of:
             return Rate(rate=None, ci95=[None, None], count=0, of=0)
         if among.all() and self._campaign.spec.allocation == "equal":
-            return self._stratified(hit, count, of)
-        if self._campaign.permanent and 0 < count < of:
+            return self._stratified(hit, among)
+        if self._campaign.permanent:
             of_faults = self._fault[among].tolist()
-            found = faults.clustered(hit[among].tolist(), of_faults, self._resamples, self._seed)
-            return Rate(rate=count / of, ci95=list(found.ci95), count=count, of=of)
-        units = len(set(self._fault[among].tolist()))
-        ends = faults.rate(units if count else 0, units).ci95  # what was not seen is not excluded
-        if not self._campaign.permanent:
-            ends = faults.rate(count, of).ci95
-        return Rate(rate=count / of, ci95=list(ends), count=count, of=of)
+            found = faults.lasting(hit[among].tolist(), of_faults, self._resamples, self._seed)
+        else:
+            found = faults.rate(count, of)
+        return Rate(rate=found.value, ci95=list(found.ci95), count=count, of=of)
 
-    def _stratified(self, hit: Mask, count: int, of: int) -> Rate:
+    def _known(self, name: str) -> Rate:
+        """The rate of another reading, of what it is defined for: not without truth, say."""
+        defined = np.array(pc.is_valid(self._rows[name]))
+        among = (defined | self._mask("due")) if defined.any() else defined
+        if among.any() and self._campaign.spec.allocation == "equal":
+            return self._stratified(self._mask(name), among)
+        return self._rate(self._mask(name), among)
+
+    def _stratified(self, hit: Mask, among: Mask) -> Rate:
         """The rate of all bits, from as many faults in each stratum."""
         stratum, every = self._array("stratum"), self._found.population.strata
         parts = [
-            Stratum(one.share, int(hit[stratum == at].sum()), int((stratum == at).sum()))
+            Stratum(one.share, int((hit & own).sum()), int(own.sum()))
             for at, one in enumerate(every)
+            for own in [among & (stratum == at)]
         ]
+        count, of = int((hit & among).sum()), int(among.sum())
+        if not all(one.trials for one in parts):
+            return Rate(rate=None, ci95=[None, None], count=count, of=of)
         found = stratified(parts)
         return Rate(rate=found.value, ci95=[found.low, found.high], count=count, of=of)
 

@@ -137,11 +137,16 @@ class _Faults:
         session = self.session
         plain, guarded = built(session, self.sides, self.protect)
         stacks = [*plain, *guarded]
-        start = manifest(stacks, session, self.overrides) | {"request": request}
+        start = manifest(stacks, session, self.overrides) | {
+            "campaign": self.campaign.described(), "request": request,
+        }  # fmt: skip
         with ExitStack() as open_ones:
             injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
-            for one in injectors:  # refuses before anything is run
-                Population(one.sites, self.campaign)
+            for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
+                try:
+                    Population(one.sites, self.campaign)
+                except UserError as error:
+                    raise UserError(f"{stack.side}: {error}") from error
             with self.job.writer(folder, start, session) as run:
                 done = run_and_keep(session, session.plan(stacks), run, timed=False)
                 ran = [one for one in done if one.skipped is None]

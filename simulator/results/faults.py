@@ -13,9 +13,10 @@ from simulator.typed import Interval, Keys, Typed
 class Rate(Typed):
     """A share of inferences, or of faults, with its interval."""
 
-    rate: float | None = Field(description="None: nothing was run")
+    rate: float | None = Field(description="None: nothing was run, or it is not defined")
     ci95: Interval = Field(
-        description="Clopper-Pearson; of permanent faults the bootstrap over faults"
+        description="Clopper-Pearson; of permanent faults the bootstrap over faults, see "
+        "analysis.faults.lasting"
     )
     count: int
     of: int

@@ -107,8 +107,23 @@ def test_permanent_faults_have_no_sample(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"layers": ["d"]}, "layers: no such layer can be reached: 'd'; there are 3: a, b, c"),
-        ({"operators": ["MatMul"]}, "operators: no such layer can be reached: 'MatMul'"),
+        (
+            {"layers": ["d"]},
+            r"layers: no such layer can be reached: 'd' \(there are 3: a, b, c\)$",
+        ),
+        (
+            {"operators": ["Conf"]},
+            r"operators: no such operator can be reached: 'Conf'; did you mean 'Conv'\? "
+            r"\(there are 2: Conv, Gemm\)$",
+        ),
+        (
+            {"layers": ["c"], "operators": ["Conv"]},
+            "operators: none of these layers has such an operator",
+        ),
+        (
+            {"strata": "layer", "allocation": "equal", "faults": 2},
+            "faults: 2 are too few for allocation: equal; there are 3 strata",
+        ),
         ({"bits": [31, 8]}, "bits: 31: the weights of 'b' are stored as int8, whose bits are 0"),
         ({"bits": "exponent"}, "exponent: the weights of 'b' are stored as int8, which has none"),
     ],

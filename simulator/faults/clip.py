@@ -22,7 +22,7 @@ FRAMES = 30
 """So many frames are shown at most: those around the largest areas."""
 EACH = 250
 """Milliseconds of each."""
-_FALSE, _MISSED = (230, 159, 0), (0, 114, 178)
+_FALSE, _MISSED = (240, 228, 66), (0, 114, 178)
 _PALETTE = np.array([(0, 0, 0, 0), (*_FALSE, 120), (*_MISSED, 120)], np.uint8)
 _LEGEND = (
     Key(WITHOUT, "box without the fault"),

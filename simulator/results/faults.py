@@ -110,9 +110,7 @@ class FaultStack(Running):
     clean: Metrics = Field(description="without faults, on the inferences of the campaign")
     faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
     worst: list[FaultEvent]
-    persistence: Persistence | None = Field(
-        description="None: not permanent, no video, no boxes"
-    )
+    persistence: Persistence | None = Field(description="None: not permanent, no video, no boxes")
     inferences_per_second: float | None
 
 

@@ -236,6 +236,11 @@ class _Figures:
         names = severities(self._task)
         events = self._rows.filter(pa.array(self._sdc)).to_pylist()
         events.sort(key=lambda row: tuple(-abs(row[name] or 0) for name in names[:1]))
+        if self._campaign.permanent:  # the sample with which each fault is worst
+            worst: dict[int, Record] = {}
+            for row in events:
+                worst.setdefault(row["fault"], row)
+            events = list(worst.values())
         return [
             FaultEvent(
                 fault=row["fault"],

@@ -9,10 +9,11 @@ import plotly.graph_objects as go
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.faults.screen import mean, rate, titled
+from simulator.faults.screen import rate, titled
 from simulator.report.reading import Run
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks
+from simulator.report.words import between, share
 from simulator.results.faults import FaultsSummary, FaultStack, Persistence, Rate
 
 SHOWN = (0.0, 0.01, 0.05, 0.1, 0.15)
@@ -97,8 +98,8 @@ def lines(stacks: dict[str, FaultStack], rescaled: bool = False) -> list[list[st
         assert seen is not None
         for level, *shares in zip(seen.levels, seen.false, seen.missed, strict=True):
             if level in SHOWN:
-                cells = [rate(share) for share in shares]
-                cells += [rate(_times(share, one.share_of_bits)) for share in shares if scale]
+                cells = [rate(value) for value in shares]
+                cells += [rate(_times(value, one.share_of_bits)) for value in shares if scale]
                 found.append([side, f"{level:.0%}", *cells])
     return found
 
@@ -109,12 +110,16 @@ def means(stacks: dict[str, FaultStack]) -> list[str]:
     for side, one in stacks.items():
         seen = one.persistence
         assert seen is not None
-        for area, what in ((seen.false_area, "is falsely occupied"), (seen.missed_area, "is lost")):
-            if area.of:
-                of = "the image" if area is seen.false_area else "what is there"
+        areas = (
+            (seen.false_area, "falsely occupied", "the image"),
+            (seen.missed_area, "lost", "what is there"),
+        )
+        for area, what, of in areas:
+            if area.value is not None:
+                ends = between(area.ci95)
                 found.append(
-                    f"{side}: where a fault leaves something ({area.of}), the share of {of} that "
-                    f"{what} is {mean(area)} on average."
+                    f"{side}: {area.of} of {seen.false[0].of} faults leave something {what}, on "
+                    f"average {share(area.value)} of {of}{ends}."
                 )
     if _rescaled(stacks):
         found.append(
@@ -139,10 +144,10 @@ def _rescaled(stacks: dict[str, FaultStack]) -> list[str]:
     return ["false, all bits", "missed, all bits"]
 
 
-def _times(share: Rate, by: float) -> Rate:
-    scaled = [None if end is None else end * by for end in share.ci95]
-    value = None if share.rate is None else share.rate * by
-    return share.model_copy(update={"rate": value, "ci95": scaled})
+def _times(one: Rate, by: float) -> Rate:
+    scaled = [None if end is None else end * by for end in one.ci95]
+    value = None if one.rate is None else one.rate * by
+    return one.model_copy(update={"rate": value, "ci95": scaled})
 
 
 def _levels(seen: dict[Look, Persistence], kind: str) -> go.Figure:
@@ -150,7 +155,7 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> go.Figure:
     traces = []
     for look, one in seen.items():
         shares: Sequence[Rate] = getattr(one, kind)
-        values = [share.rate or 0 for share in shares]
+        values = [s.rate or 0 for s in shares]
         above = [(s.ci95[1] or 0) - (s.rate or 0) for s in shares]
         below = [(s.rate or 0) - (s.ci95[0] or 0) for s in shares]
         traces.append(

@@ -1,5 +1,6 @@
 """What permanent faults leave over a video, against frames run and counted by hand."""
 
+import shlex
 from fractions import Fraction
 
 import av
@@ -25,6 +26,7 @@ from simulator.faults.table import schema
 from simulator.model.card import Card
 from simulator.report.page import sections_of
 from simulator.report.reading import read
+from simulator.report.sections.provenance import command
 
 FRAMES, CELL = 24, 16
 WINDOW, LEAST, RADIUS = 15, 10, 50
@@ -243,11 +245,13 @@ def test_only_successive_frames_are_followed(tmp_path, monkeypatch, case):
 def test_several_bits_at_once_have_no_rates_by_bit(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / "cache"))
     result = faults(
-        campaign(tmp_path, at_once=2, faults=3), ["pillow_fp32"],
+        campaign(tmp_path, at_once=2), ["pillow_fp32"], number=3,
         model=tiny_tasks.card(tmp_path), data=film(tmp_path / "clip.mkv"), out=tmp_path / "run",
     )  # fmt: skip
+    asked = shlex.split(command(read(result.folder)))
 
     assert result.summary.stacks["deploy"].persistence.by_bit == {}
+    assert asked[asked.index("--faults") + 1] == "3"  # as the command line spells it
 
 
 @pytest.mark.parametrize(

@@ -111,15 +111,15 @@ def means(stacks: dict[str, FaultStack]) -> list[str]:
         seen = one.persistence
         assert seen is not None
         areas = (
-            (seen.false_area, "falsely occupied", "the image"),
-            (seen.missed_area, "lost", "what is there"),
+            (seen.false_area, "leave false objects", "of the image"),
+            (seen.missed_area, "hide objects", "of what is there"),
         )
         for area, what, of in areas:
             if area.value is not None:
                 ends = between(area.ci95)
                 found.append(
-                    f"{side}: {area.of} of {seen.false[0].of} faults leave something {what}, on "
-                    f"average {share(area.value)} of {of}{ends}."
+                    f"{side}: {area.of} of {seen.false[0].of} faults {what} for long, on average "
+                    f"{share(area.value)} {of}{ends}."
                 )
     if _rescaled(stacks):
         found.append(

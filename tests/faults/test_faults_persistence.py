@@ -201,6 +201,7 @@ def test_the_report_and_the_screen_tell_it(run, capsys):
     table, clips = section.tables
 
     first = next(row for row in table.rows if row[1] == "0%")
+    assert "faults hide objects for long, on average" in " ".join(section.found)
     assert first[2].startswith(f"{seen.false[0].rate:.2%} (")
     # 3 of 32 bits were hit.
     assert first[4].startswith(f"{seen.false[0].rate * 3 / 32:.2%} (")

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> int:
     """Print the rates; the exit code is the gate's."""
-    from simulator.faults import screen, tables
+    from simulator.faults import over_time, screen, tables
 
     summary = result.summary
     lines = f"run: {result.folder}\nreport: {common.report_of(result.folder)}"
@@ -98,6 +98,7 @@ def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> in
     else:
         common.lead(summary)
         screen.show(summary, common.console())
+        over_time.show(summary, common.console())
         print(lines)
     return common.verdict(summary)
 

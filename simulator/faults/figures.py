@@ -114,6 +114,7 @@ class _Figures:
     def __init__(self, session: Session, campaign: Campaign, found: Measured) -> None:
         self._task, self._campaign, self._found = session.card.task, campaign, found
         self._seed, self._resamples = session.seed, session.card.task.resamples
+        self._lasting = campaign.permanent and session.dataset.film
         self._rows = found.rows.filter(pc.is_null(found.rows["skipped"]))
         self._fault = self._array("fault")
         self._sdc = self._mask("sdc")
@@ -149,7 +150,7 @@ class _Figures:
             clean=clean,
             faulty=faulty,
             worst=self._worst(),
-            persistence=persistence(found, self._task) if self._campaign.permanent else None,
+            persistence=persistence(found, self._task) if self._lasting else None,
             inferences_per_second=found.per_second,
         )
 
@@ -245,6 +246,11 @@ class _Figures:
         names = severities(self._task)
         events = self._rows.filter(pa.array(self._sdc)).to_pylist()
         events.sort(key=lambda row: tuple(-abs(row[name] or 0) for name in names[:1]))
+        if self._campaign.permanent:  # the sample with which each fault is worst
+            worst: dict[int, Record] = {}
+            for row in events:
+                worst.setdefault(row["fault"], row)
+            events = list(worst.values())
         return [
             FaultEvent(
                 fault=row["fault"],

@@ -22,6 +22,7 @@ from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
 from simulator.faults.campaign import MOST, Campaign, load_campaign
+from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
 from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import injector_of
@@ -167,6 +168,7 @@ class _Faults:
                 skipped = len(done) - len(items)
                 summary = summarized(session, self.campaign, found, number, skipped)
                 summary = self._compared(summary, plain, guarded, items)
+                summary = with_clips(session, found, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
                 summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
                 run.finish(summary, took)

@@ -79,7 +79,7 @@ def mean(one: Mean) -> str:
 
 def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
-    table = _table(f"{summary.campaign}: {of}; 95 % intervals in brackets")
+    table = titled(f"{summary.campaign}: {of}; 95 % intervals in brackets")
     table.add_column("")
     for side in summary.stacks:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -104,7 +104,7 @@ def _groups(
     ordered = sorted(names, key=int, reverse=True) if what == "bit" else sorted(
         names, key=worst, reverse=True
     )  # fmt: skip
-    table = _table(f"By {what}: SDC | DUE in % of its faults")
+    table = titled(f"By {what}: SDC | DUE in % of its faults")
     table.add_column(what, overflow="fold")
     for side in found:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -129,7 +129,7 @@ def _pair(group: FaultGroup | None) -> str:
 def _events(side: str, events: Sequence[FaultEvent], console: Console) -> None:
     if not events:
         return
-    table = _table(f"{side}: the worst silent corruptions")
+    table = titled(f"{side}: the worst silent corruptions")
     for name in ("fault", "sample", "layer", "bit", "value", *map(_words, events[0].severity)):
         table.add_column(escape(name), overflow="fold")
     for one in events:
@@ -167,7 +167,8 @@ def notes(summary: FaultsSummary, console: Console) -> None:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
 
 
-def _table(heading: str) -> Table:
+def titled(heading: str) -> Table:
+    """Return an empty table with a title."""
     return Table(
         title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
         pad_edge=False,

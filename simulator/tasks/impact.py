@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from simulator.contract.pictures import Color, Rectangle
 from simulator.contract.warp import Size
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
@@ -49,6 +50,9 @@ VERDICT = (
     pa.field("why", pa.string()),
 )
 """The columns of every row: silent, detected, and by which :class:`Due`; both false: masked."""
+WITHOUT: Color = (0, 158, 115)
+WITH: Color = (213, 94, 0)
+"""The colors of answers in drawings: green and red of Okabe and Ito (2008)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,10 @@ class Impact:
     def blobs(self, faulty: Any) -> Blobs:
         """Return where the answer changed, for tasks whose answers are places in an image."""
         raise NotImplementedError(f"{self.task.name} does not say what is where")
+
+    def marks(self, faulty: Any) -> tuple[Rectangle, ...]:
+        """Return what to draw on the sample: :data:`WITHOUT` a fault, and :data:`WITH` it."""
+        return ()
 
     @staticmethod
     def restored(record: Mapping[str, Any]) -> Any:

@@ -117,6 +117,8 @@ class Impact:
 
     Attributes:
         columns: what :meth:`judge` returns, besides ``sdc``; None is allowed in each.
+        words: what people read instead of a column's name.
+        shown: the columns that say most of how severe a corruption is, for narrow tables.
         in_records: whether :meth:`blobs` can be said of what records hold; see :meth:`restored`.
         Options: what a campaign may choose.
 
@@ -129,6 +131,8 @@ class Impact:
     """
 
     columns: ClassVar[tuple[pa.Field, ...]] = (pa.field("severity", pa.float64()),)
+    words: ClassVar[Mapping[str, str]] = {"severity": "share of units changed"}
+    shown: ClassVar[tuple[str, ...]] = ("severity",)
     in_records: ClassVar[bool] = False
     Options: ClassVar[type[Section]] = Section
 

@@ -76,6 +76,20 @@ class DetectionImpact(Impact):
         ),
         *(pa.field(name, pa.float64()) for name in ("false_area", "missed_area")),
     )
+    words: ClassVar[Mapping[str, str]] = {
+        "strict": "SDC, strict: other objects",
+        "delta_fp": "false objects added",
+        "delta_fn_n": "share of found objects lost",
+        "size_golden": "size of boxes without fault, px²",
+        "size": "size of boxes with fault, px²",
+        "false_size": "size of false boxes, px²",
+        "confidence_golden": "score of boxes without fault",
+        "confidence": "score of boxes with fault",
+        "false_confidence": "score of false boxes",
+        "false_area": "image falsely occupied",
+        "missed_area": "occupied area lost",
+    }
+    shown: ClassVar[tuple[str, ...]] = ("delta_fp", "delta_fn_n", "false_area")
     in_records: ClassVar[bool] = True
     Options = DetectionFaults
 

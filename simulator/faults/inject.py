@@ -68,7 +68,7 @@ def injector_of(stack: Stack) -> Injector:
     try:
         made: Injector = maker.injector()(stack.artifact.path, choice.options)
     except Unsupported as error:
-        raise Unsupported(f"{stack.side}: {error}") from error
+        raise Unsupported(f"{stack.side}: {choice.backend.name}: {error}") from error
     return made
 
 

@@ -203,7 +203,7 @@ def test_a_gate_holds_the_upper_end_against_the_limit(place, tmp_path):
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        ("mnn_fp32", "deploy: no faults can be put into"),
+        ("mnn_fp32", "deploy: mnn: no faults can be put into what it runs: weights"),
     ],
 )
 def test_other_runtimes_refuse(place, tmp_path, profile, message):

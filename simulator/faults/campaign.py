@@ -25,7 +25,7 @@ class CampaignSpec(BaseModel):
 
     ``targets`` are what of a layer is hit. A ``transient`` fault lasts for one inference on one
     sample; a ``permanent`` one for all samples. ``bits`` are counted from 0, the least significant
-    one; ``exponent`` is that of the stored type and is for floating point only. ``layers`` and
+    one; ``exponent`` is that of floating point, and all bits of integers. ``layers`` and
     ``operators`` are names or patterns like ``block_3*``; all by default. Elements and bits are
     drawn uniformly; ``strata`` with the allocation ``equal`` gives each stratum the same number of
     faults, and figures weigh them by their share of all bits.

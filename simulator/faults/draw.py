@@ -199,12 +199,7 @@ def _bits(site: Site, spec: CampaignSpec) -> tuple[int, ...]:
     if spec.bits == "all":
         return tuple(range(site.bits))
     if spec.bits == "exponent":
-        if site.storage not in EXPONENTS:
-            raise UserError(
-                f"{spec.name}: bits: exponent: the {site.target} of {site.layer!r} are stored as "
-                f"{site.storage}, which has none; name bits from 0 to {site.bits - 1}"
-            )
-        return tuple(EXPONENTS[site.storage])
+        return tuple(EXPONENTS.get(site.storage, range(site.bits)))
     assert isinstance(spec.bits, list)
     for bit in spec.bits:
         if bit >= site.bits:

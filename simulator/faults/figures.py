@@ -32,6 +32,8 @@ from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 Mask = NDArray[np.bool_]
+FEW = 10
+"""A mean of fewer events gets no interval: the bootstrap of few is far too narrow."""
 WORST = 20
 """How many of the worst corruptions a summary lists."""
 
@@ -221,7 +223,8 @@ class _Figures:
     def _mean(self, values: Sequence[float | None], keys: Sequence[int]) -> Mean:
         known = [one if one is not None and np.isfinite(one) else None for one in values]
         found = faults.mean(known, keys, self._resamples, self._seed)
-        return Mean(value=found.value, ci95=list(found.ci95 or (None, None)), of=found.events)
+        ends = found.ci95 if found.events >= FEW else None
+        return Mean(value=found.value, ci95=list(ends or (None, None)), of=found.events)
 
     def _by_bit(self) -> dict[str, FaultGroup]:
         if self._campaign.spec.at_once > 1:

@@ -98,6 +98,12 @@ def test_the_bits_of_the_exponent(tmp_path):
     assert bits == set(range(23, 31))
 
 
+def test_integers_have_no_exponent_and_all_their_bits_count(tmp_path):
+    population = Population(SITES, campaign(tmp_path, bits="exponent"))
+
+    assert population.bits == 30 * 8 + 70 * 8 + 200 * 8
+
+
 def test_permanent_faults_have_no_sample(tmp_path):
     drawn = drawn_of(Population(SITES, campaign(tmp_path, lasts="permanent", faults=5)))
 
@@ -125,7 +131,6 @@ def test_permanent_faults_have_no_sample(tmp_path):
             "faults: 2 are too few for allocation: equal; there are 3 strata",
         ),
         ({"bits": [31, 8]}, "bits: 31: the weights of 'b' are stored as int8, whose bits are 0"),
-        ({"bits": "exponent"}, "exponent: the weights of 'b' are stored as int8, which has none"),
     ],
 )
 def test_what_an_artifact_has_not_is_refused(tmp_path, fields, message):

@@ -61,7 +61,8 @@ class Place:
 def places(graph: onnx.GraphProto, fuses: bool) -> Iterator[Place]:
     """Yield the inputs, and the tensors of every layer in the order in which they are computed.
 
-    A stored tensor that several layers use belongs to the first one: a fault hits them all.
+    A stored tensor that several layers use has the first of their names in the alphabet, which no
+    optimization changes: a fault hits them all.
 
     Args:
         graph: its nodes are sorted.
@@ -74,15 +75,24 @@ def places(graph: onnx.GraphProto, fuses: bool) -> Iterator[Place]:
     for value in graph.input:
         if value.name not in stored:
             yield Place(value.name, "Input", Target.INPUT, value.name)
-    seen = set[str]()
+    layers = {
+        node.output[0]: node.name if names.count(node.name) == 1 and node.name else node.output[0]
+        for node in graph.node
+        if node.op_type in _OPERANDS
+    }
+    owners: dict[str, str] = {}
+    for node in graph.node:
+        if node.op_type in _OPERANDS:
+            for _, tensor in _operands(node, makers, stored):
+                layer = layers[node.output[0]]
+                owners[tensor] = min(layer, owners.get(tensor, layer))
     for node in graph.node:
         if node.op_type not in _OPERANDS:
             continue
-        layer = node.name if node.name and names.count(node.name) == 1 else node.output[0]
+        layer = layers[node.output[0]]
         for target, tensor in _operands(node, makers, stored):
-            if tensor not in seen:
-                seen.add(tensor)
-                yield Place(layer, node.op_type, target, tensor)
+            if tensor in owners:
+                yield Place(owners.pop(tensor), node.op_type, target, tensor)
         neurons = _fused(graph, node) if fuses else node.output[0]
         yield Place(layer, node.op_type, Target.NEURONS, neurons)
 

@@ -93,18 +93,28 @@ class TorchInjector(Injector):
         self._parts: dict[Any, Parts] = {}
         for node, port in zip(self.given, self.runtime.inputs, strict=True):
             self._add(port.name, "Input", Target.INPUT, node, trace[node.name])
-        for node, layer in zip(self.layers, _names(self.layers), strict=True):
+        names = dict(zip(self.layers, _names(self.layers), strict=True))
+        owners: dict[Any, str] = {}
+        for node, layer in names.items():
+            for _, found in self._stored(node):
+                owners[found] = min(layer, owners.get(found, layer))
+        for node, layer in names.items():
             operator = node.target._schema.name.removeprefix("aten::")
-            for target, place in zip(
-                (Target.WEIGHTS, Target.BIASES), PRODUCTS[str(node.target)], strict=True
-            ):
-                if place is not None and place < len(node.args):
-                    found = stored(self.module, node.args[place])
-                    if found is not None and found not in self._nodes.values():
-                        values = array(attribute(self.module, found))
-                        self._add(layer, operator, target, found, values)
+            for target, found in self._stored(node):
+                if found in owners:
+                    values = array(attribute(self.module, found))
+                    self._add(owners.pop(found), operator, target, found, values)
             self._add(layer, operator, Target.NEURONS, node, trace[node.name])
         self.sites = tuple(self._nodes)
+
+    def _stored(self, node: Any) -> Iterator[tuple[Target, Any]]:
+        """The weights and biases of a layer; those that several share have the first name."""
+        places = zip((Target.WEIGHTS, Target.BIASES), PRODUCTS[str(node.target)], strict=True)
+        for target, place in places:
+            if place is not None and place < len(node.args):
+                found = stored(self.module, node.args[place])
+                if found is not None:
+                    yield target, found
 
     def _add(self, layer: str, operator: str, target: Target, node: Any, values: Array) -> None:
         if values.dtype.name in WIDTHS:

@@ -10,8 +10,8 @@ from pydantic.json_schema import models_json_schema
 
 from simulator.audit.document import AuditSpec
 from simulator.data.format import FORMATS
-from simulator.modalities.modality import MODALITIES
 from simulator.faults.campaign import CampaignSpec
+from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
 from simulator.profile.modality import SCHEMAS, sections

@@ -16,6 +16,7 @@ _SIDE, _SIDE_OF_THREE = 640, 480
 """The longest side of an image, in pixels of the drawing, for up to two columns and for more."""
 _FOR_A_PAGE: dict[str, Any] = {"quality": 80, "subsampling": "4:4:4", "optimize": True}
 _NARROWEST = 160
+_COLORS = 64
 _GAP = 8
 _DASH = 4
 _TITLE, _CAPTION, _LEGEND = 15, 12, 13
@@ -44,6 +45,40 @@ class PillowPainter(Painter):
         file = io.BytesIO()
         _sheet(drawn, panels, legend, _columns(panels)).save(file, "JPEG", **_FOR_A_PAGE)
         return file.getvalue()
+
+    def _gif(self, panels: Sequence[Panel], legend: Sequence[Key], each: int) -> bytes:
+        scale = _scale(panels, _SIDE_OF_THREE)
+        longest = max(panels[0].image.shape)
+        marked = [key.color for panel in panels for key in panel.legend]
+        marked += [one.color for panel in panels for one in panel.rectangles]
+        colors = list(dict.fromkeys((_WHITE, _BLACK, *marked)))
+        while True:
+            sheets = [_sheet([_drawn(one, scale)], [one], legend, 1) for one in panels]
+            file = io.BytesIO()
+            first, *others = _few_colors(sheets, colors)
+            first.save(file, "GIF", save_all=True, append_images=others, duration=each, loop=0)
+            size = file.tell()
+            if size <= _BYTES or scale * longest <= _NARROWEST:
+                return file.getvalue()
+            scale *= 0.97 * math.sqrt(_BYTES / size)
+
+
+def _few_colors(sheets: Sequence[Any], colors: Sequence[Color]) -> list[Any]:
+    """One palette for all, without dithering: what stands still costs nothing.
+
+    It holds exactly *colors*, which mean something, and otherwise those of the first, the middle
+    and the last sheet.
+    """
+    some = [sheets[0], sheets[len(sheets) // 2], sheets[-1]]
+    width, height = sheets[0].size
+    beside = Image.new("RGB", (width, len(some) * height))
+    for at, sheet in enumerate(some):
+        beside.paste(sheet, (0, at * height))
+    fixed = [value for color in colors[: _COLORS // 2] for value in color]
+    found = beside.quantize(_COLORS - len(fixed) // 3).getpalette()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*fixed, *found])
+    return [sheet.quantize(palette=palette, dither=Image.Dither.NONE) for sheet in sheets]
 
 
 def _columns(panels: Sequence[Panel]) -> int:

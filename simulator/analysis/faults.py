@@ -20,6 +20,8 @@ from simulator.statistics.paired import bonett_price, clopper_pearson, mcnemar_m
 RESAMPLES = 2000
 MOST = 10**12
 """No campaign has more faults."""
+FEW = 20
+"""Fewer faults with an event give no bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,31 @@ def clustered(
     return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)), len(sizes))
 
 
+def lasting(
+    happened: Sequence[bool], clusters: Sequence[Hashable], number: int = RESAMPLES, seed: int = 0
+) -> Rate:
+    """Return the rate of faults of which each lasts for several inferences.
+
+    Its interval is the bootstrap over faults; where fewer than :data:`FEW` faults did it at all, or
+    fewer than that missed it once, it is Clopper and Pearson's with the rate times the number of
+    faults as the number of events: a bootstrap of few faults is too narrow, and of none a point.
+    A share between 0 and 1 varies less from fault to fault than 0 or 1 would, so this one covers.
+
+    Args:
+        happened: one an inference, at least one.
+        clusters: the fault of each.
+        number: of resamples.
+        seed: of the draws.
+    """
+    sums, sizes = _sums(np.asarray(happened, np.float64), clusters)
+    value, faults = float(sums.sum() / sizes.sum()), len(sizes)
+    if min(np.count_nonzero(sums), np.count_nonzero(sums < sizes)) < FEW:
+        ends = _ends(value * faults, faults, 0.95)
+    else:
+        ends = clustered(happened, clusters, number, seed).ci95
+    return Rate(value, ends, int(sums.sum()), len(happened))
+
+
 def paired(first: Sequence[bool], second: Sequence[bool]) -> Paired:
     """Compare two stacks on the same faults; both sequences in one order.
 
@@ -234,10 +261,16 @@ def exceeding(severities: Sequence[float], levels: Sequence[float]) -> list[Rate
 
 def _width(events: int, trials: int, wanted: int, confidence: float) -> float:
     """How wide the interval is after *wanted* trials at the same rate."""
-    tail, k = (1 - confidence) / 2, events / trials * wanted
-    low = float(special.betaincinv(k, wanted - k + 1, tail)) if events else 0.0
-    full = events == trials
-    return (1.0 if full else float(special.betaincinv(k + 1, wanted - k, 1 - tail))) - low
+    low, high = _ends(events / trials * wanted, wanted, confidence)
+    return high - low
+
+
+def _ends(events: float, trials: int, confidence: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval, also of a number of events that is not whole."""
+    tail = (1 - confidence) / 2
+    low = float(special.betaincinv(events, trials - events + 1, tail)) if events > 0 else 0.0
+    full = events >= trials
+    return low, 1.0 if full else float(special.betaincinv(events + 1, trials - events, 1 - tail))
 
 
 def _groups(keys: Sequence[Hashable]) -> Mapping[Hashable, list[int]]:

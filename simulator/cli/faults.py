@@ -36,6 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--faults", type=int, metavar="N", help="so many faults instead of the campaign's number")
     add(
+        "--until", type=_width, metavar="N%",
+        help="go on until the interval of SDC is no wider in any stack, e.g. 0.5%%",
+    )  # fmt: skip
+    add(
         "--protect", choices=("clip", "min_max"),
         help="also measure each stack with a range restriction: Clip, or Max and Min, after layers",
     )  # fmt: skip
@@ -56,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.replay:
         return _replay(options)
+    if options.fault is not None:
+        raise UserError("--fault: for replay RUN only; the number of faults is --faults")
     if options.campaign is None:
         from simulator.faults.campaign import builtin_campaigns
 
@@ -69,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.model,
             number=options.faults,
             protect=options.protect,
+            until=options.until,
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
@@ -79,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> int:
     """Print the rates; the exit code is the gate's."""
-    from simulator.faults import screen, tables
+    from simulator.faults import over_time, screen, tables
 
     summary = result.summary
     lines = f"run: {result.folder}\nreport: {common.report_of(result.folder)}"
@@ -91,8 +98,15 @@ def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> in
     else:
         common.lead(summary)
         screen.show(summary, common.console())
+        over_time.show(summary, common.console())
         print(lines)
     return common.verdict(summary)
+
+
+def _width(text: str) -> float:
+    if not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"a width in % expected, for example 0.5%, got {text!r}")
+    return float(text[:-1]) / 100
 
 
 def _replay(options: argparse.Namespace) -> int:

@@ -148,7 +148,7 @@ class Runtime(ABC):
             Unsupported: nothing does.
         """
         raise Unsupported(
-            f"no faults can be put into {cls.__name__}: its weights and activations cannot be "
+            "no faults can be put into what it runs: weights and activations cannot be "
             "reached; onnxruntime, openvino and pytorch can"
         )
 

@@ -184,6 +184,25 @@ class Painter(ABC):
         """
         return self._jpeg(*_painted(panels))
 
+    @final
+    def gif(self, panels: Sequence[Panel], each: int) -> bytes:
+        """Draw panels one after the other, over and over.
+
+        Args:
+            panels: at least one, with images of one size.
+            each: milliseconds that a panel is shown; GIF counts them by ten.
+
+        Returns:
+            A GIF file of about 1 MB at most, with at most 64 colors.
+        """
+        if len({panel.image.shape for panel in panels}) > 1:
+            raise ValueError("the images of a GIF have one size")
+        return self._gif(*_painted(panels), each)
+
+    @abstractmethod
+    def _gif(self, panels: Sequence[Panel], legend: Sequence[Key], each: int) -> bytes:
+        """Draw each panel with its title above and the legend below it."""
+
     @abstractmethod
     def _jpeg(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
         """Draw like :meth:`_png`, images at most 480 pixels long."""

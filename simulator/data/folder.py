@@ -78,11 +78,13 @@ class Dataset:
         root: the folder.
         items: the samples, at least one.
         notes: what was left out and why, one sentence each.
+        film: whether they are frames of one video, in order and equally far apart.
     """
 
     root: Path
     items: tuple[Item, ...]
     notes: tuple[str, ...] = ()
+    film: bool = False
 
     @property
     def labelled(self) -> bool:
@@ -147,7 +149,8 @@ def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
     if limit is None or limit >= len(dataset.items):
         return dataset
     chosen = np.random.default_rng(seed).choice(len(dataset.items), size=limit, replace=False)
-    return replace(dataset, items=tuple(dataset.items[index] for index in sorted(chosen)))
+    items = tuple(dataset.items[index] for index in sorted(chosen))
+    return replace(dataset, items=items, film=False)
 
 
 def read(item: Item) -> Encoded:

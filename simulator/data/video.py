@@ -61,7 +61,8 @@ def load_video(
     pictures = sorted(place.glob("*.png"))
     items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
     how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {reading.name}"
-    return Dataset(path, items, (f"{how} to RGB; decoders of stacks get them as PNG files",))
+    note = f"{how} to RGB; decoders of stacks get them as PNG files"
+    return Dataset(path, items, (note,), film=True)
 
 
 def _write(path: Path, wanted: range, reading: Backend, writing: Backend, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,7 +25,7 @@ class CampaignSpec(BaseModel):
 
     ``targets`` are what of a layer is hit. A ``transient`` fault lasts for one inference on one
     sample; a ``permanent`` one for all samples. ``bits`` are counted from 0, the least significant
-    one; ``exponent`` is that of the stored type and is for floating point only. ``layers`` and
+    one; ``exponent`` is that of floating point, and all bits of integers. ``layers`` and
     ``operators`` are names or patterns like ``block_3*``; all by default. Elements and bits are
     drawn uniformly; ``strata`` with the allocation ``equal`` gives each stratum the same number of
     faults, and figures weigh them by their share of all bits.
@@ -75,6 +75,10 @@ class Campaign:
     def permanent(self) -> bool:
         """Whether a fault lasts for all samples."""
         return self.spec.lasts == "permanent"
+
+    def described(self) -> dict[str, Any]:
+        """Return what a manifest says of it: the document with all defaults."""
+        return self.spec.model_dump(by_alias=True)
 
 
 def builtin_campaigns() -> list[str]:

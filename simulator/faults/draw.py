@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,6 +15,9 @@ from simulator.contract.injection import BitFault, Site
 from simulator.contract.recipe import generator
 from simulator.errors import UserError
 from simulator.faults.campaign import Campaign, CampaignSpec
+
+SHOWN = 5
+"""How many names a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,14 @@ class Population:
         spec = campaign.spec
         self.chosen = chosen = _chosen(sites, spec)
         groups: dict[str, list[_Cell]] = {}
-        for index in chosen:
+        for index in sorted(chosen, key=self._form):
             for name, bits in _grouped(sites[index], spec):
                 groups.setdefault(name, []).append(_Cell(index, sites[index].elements, bits))
+        if spec.allocation == "equal" and spec.faults < len(groups):
+            raise UserError(
+                f"{spec.name}: faults: {spec.faults} are too few for allocation: equal; there are "
+                f"{len(groups)} strata"
+            )
         self._cells = list(groups.values())
         total = sum(cell.size for cells in self._cells for cell in cells)
         self.bits = total
@@ -97,12 +106,13 @@ class Population:
         )
 
     def alike(self, other: Population) -> bool:
-        """Whether another network's layers are alike, so that equal draws are the same faults."""
-        return [self._form(at) for at in self.chosen] == [other._form(at) for at in other.chosen]
+        """Whether another network has the same layers, so that equal draws are the same faults."""
+        forms, others = map(self._form, self.chosen), map(other._form, other.chosen)
+        return sorted(forms) == sorted(others)
 
     def _form(self, at: int) -> tuple[Any, ...]:
         site = self.sites[at]
-        return site.target, site.storage, site.shape
+        return site.layer, site.target, site.storage, site.shape
 
     def draw(self, number: int, seed: int, samples: int) -> Drawn:
         """Return a fault; equal arguments give equal faults.
@@ -128,11 +138,6 @@ class Population:
         sample = None if self.campaign.permanent else int(rng.integers(samples))
         return Drawn(number, cell.site, faults, stratum, sample)
 
-    def drawn(self, seed: int, samples: int) -> Iterator[Drawn]:
-        """Yield every fault of the campaign."""
-        for number in range(self.campaign.spec.faults):
-            yield self.draw(number, seed, samples)
-
     def _fault(self, cell: _Cell, place: int) -> BitFault:
         index, bit = divmod(place, len(cell.bits))
         return BitFault(index, cell.bits[bit], Kind(self.campaign.spec.kind))
@@ -145,22 +150,32 @@ def _chosen(sites: Sequence[Site], spec: CampaignSpec) -> list[int]:
         there = ", ".join(sorted({site.target for site in sites}))
         wanted = " or ".join(spec.targets)
         raise UserError(f"{spec.name}: targets: the artifact has no {wanted}, only {there}")
-    for key, patterns, names in (
-        ("layers", spec.layers, [sites[at].layer for at in of_target]),
-        ("operators", spec.operators, [sites[at].operator for at in of_target]),
+    for word, patterns, names in (
+        ("layer", spec.layers, [sites[at].layer for at in of_target]),
+        ("operator", spec.operators, [sites[at].operator for at in of_target]),
     ):
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in names):
-                some = ", ".join(list(dict.fromkeys(names))[:5])
                 raise UserError(
-                    f"{spec.name}: {key}: no such layer can be reached: {pattern!r}; there are "
-                    f"{len(set(names))}: {some}, ..."
+                    f"{spec.name}: {word}s: no such {word} can be reached: {pattern!r}"
+                    f"{_offered(pattern, list(dict.fromkeys(names)))}"
                 )
-    return [
+    chosen = [
         at
         for at in of_target
         if _named(sites[at].layer, spec.layers) and _named(sites[at].operator, spec.operators)
     ]
+    if not chosen:
+        raise UserError(f"{spec.name}: operators: none of these layers has such an operator")
+    return chosen
+
+
+def _offered(pattern: str, names: Sequence[str]) -> str:
+    """What a person may have meant, and some of what there is."""
+    near = get_close_matches(pattern, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    more = ", ..." if len(names) > SHOWN else ""
+    return f"{hint} (there are {len(names)}: {', '.join(names[:SHOWN])}{more})"
 
 
 def _named(name: str, patterns: Sequence[str]) -> bool:
@@ -184,12 +199,7 @@ def _bits(site: Site, spec: CampaignSpec) -> tuple[int, ...]:
     if spec.bits == "all":
         return tuple(range(site.bits))
     if spec.bits == "exponent":
-        if site.storage not in EXPONENTS:
-            raise UserError(
-                f"{spec.name}: bits: exponent: the {site.target} of {site.layer!r} are stored as "
-                f"{site.storage}, which has none; name bits from 0 to {site.bits - 1}"
-            )
-        return tuple(EXPONENTS[site.storage])
+        return tuple(EXPONENTS.get(site.storage, range(site.bits)))
     assert isinstance(spec.bits, list)
     for bit in spec.bits:
         if bit >= site.bits:

@@ -32,6 +32,8 @@ from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 Mask = NDArray[np.bool_]
+FEW = 10
+"""A mean of fewer events gets no interval: the bootstrap of few is far too narrow."""
 WORST = 20
 """How many of the worst corruptions a summary lists."""
 
@@ -62,7 +64,11 @@ def vocabulary(task: Task, sides: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 def summarized(
-    session: Session, campaign: Campaign, found: Sequence[Measured], skipped: int
+    session: Session,
+    campaign: Campaign,
+    found: Sequence[Measured],
+    number: int,
+    skipped: int,
 ) -> FaultsSummary:
     """Return the summary of a run."""
     spec, card = campaign.spec, session.card
@@ -81,7 +87,7 @@ def summarized(
         kind=spec.kind,
         lasts=spec.lasts,
         at_once=spec.at_once,
-        faults=spec.faults,
+        faults=number,
         stacks={
             one.stack.side: _Figures(session, campaign, one).stack(
                 one.population.alike(first.population)
@@ -110,6 +116,7 @@ class _Figures:
     def __init__(self, session: Session, campaign: Campaign, found: Measured) -> None:
         self._task, self._campaign, self._found = session.card.task, campaign, found
         self._seed, self._resamples = session.seed, session.card.task.resamples
+        self._lasting = campaign.permanent and session.dataset.film
         self._rows = found.rows.filter(pc.is_null(found.rows["skipped"]))
         self._fault = self._array("fault")
         self._sdc = self._mask("sdc")
@@ -137,7 +144,7 @@ class _Figures:
             DUE=self._rate(self._due, every),
             refused=self._rate(self._refused, every),
             masked=self._rate(~self._sdc & ~lost, every),
-            further={name: self._rate(self._mask(name), every) for name in further(self._task)},
+            further={name: self._known(name) for name in further(self._task)},
             severity=self._severity(every),
             by_bit=self._by_bit(),
             by_layer=self._by("layer"),
@@ -145,7 +152,7 @@ class _Figures:
             clean=clean,
             faulty=faulty,
             worst=self._worst(),
-            persistence=persistence(found, self._task) if self._campaign.permanent else None,
+            persistence=persistence(found, self._task) if self._lasting else None,
             inferences_per_second=found.per_second,
         )
 
@@ -168,36 +175,42 @@ class _Figures:
             return dict.fromkeys(self._task.metrics)
         records = [record(sample, row) for row, sample in enumerate(at)]
         truths = [self._found.items[sample].truth for sample in at]
-        return dict(self._task.score(records, truths).metrics)
+        found = self._task.score(records, truths).metrics
+        return {name: found[name] for name in self._task.metrics}
 
     def _rate(self, hit: Mask, among: Mask) -> Rate:
-        """A share of the inferences *among*.
-
-        Its interval is exact where inferences are independent, and of the bootstrap over faults
-        where each lasts for all samples.
-        """
+        """A share of the inferences *among*; of a permanent fault they depend on each other."""
         of, count = int(among.sum()), int((hit & among).sum())
         if not of:
             return Rate(rate=None, ci95=[None, None], count=0, of=0)
         if among.all() and self._campaign.spec.allocation == "equal":
-            return self._stratified(hit, count, of)
-        if self._campaign.permanent and 0 < count < of:
+            return self._stratified(hit, among)
+        if self._campaign.permanent:
             of_faults = self._fault[among].tolist()
-            found = faults.clustered(hit[among].tolist(), of_faults, self._resamples, self._seed)
-            return Rate(rate=count / of, ci95=list(found.ci95), count=count, of=of)
-        units = len(set(self._fault[among].tolist()))
-        ends = faults.rate(units if count else 0, units).ci95  # what was not seen is not excluded
-        if not self._campaign.permanent:
-            ends = faults.rate(count, of).ci95
-        return Rate(rate=count / of, ci95=list(ends), count=count, of=of)
+            found = faults.lasting(hit[among].tolist(), of_faults, self._resamples, self._seed)
+        else:
+            found = faults.rate(count, of)
+        return Rate(rate=found.value, ci95=list(found.ci95), count=count, of=of)
 
-    def _stratified(self, hit: Mask, count: int, of: int) -> Rate:
+    def _known(self, name: str) -> Rate:
+        """The rate of another reading, of what it is defined for: not without truth, say."""
+        defined = np.array(pc.is_valid(self._rows[name]))
+        among = (defined | self._mask("due")) if defined.any() else defined
+        if among.any() and self._campaign.spec.allocation == "equal":
+            return self._stratified(self._mask(name), among)
+        return self._rate(self._mask(name), among)
+
+    def _stratified(self, hit: Mask, among: Mask) -> Rate:
         """The rate of all bits, from as many faults in each stratum."""
         stratum, every = self._array("stratum"), self._found.population.strata
         parts = [
-            Stratum(one.share, int(hit[stratum == at].sum()), int((stratum == at).sum()))
+            Stratum(one.share, int((hit & own).sum()), int(own.sum()))
             for at, one in enumerate(every)
+            for own in [among & (stratum == at)]
         ]
+        count, of = int((hit & among).sum()), int(among.sum())
+        if not all(one.trials for one in parts):
+            return Rate(rate=None, ci95=[None, None], count=count, of=of)
         found = stratified(parts)
         return Rate(rate=found.value, ci95=[found.low, found.high], count=count, of=of)
 
@@ -210,7 +223,8 @@ class _Figures:
     def _mean(self, values: Sequence[float | None], keys: Sequence[int]) -> Mean:
         known = [one if one is not None and np.isfinite(one) else None for one in values]
         found = faults.mean(known, keys, self._resamples, self._seed)
-        return Mean(value=found.value, ci95=list(found.ci95 or (None, None)), of=found.events)
+        ends = found.ci95 if found.events >= FEW else None
+        return Mean(value=found.value, ci95=list(ends or (None, None)), of=found.events)
 
     def _by_bit(self) -> dict[str, FaultGroup]:
         if self._campaign.spec.at_once > 1:
@@ -235,6 +249,11 @@ class _Figures:
         names = severities(self._task)
         events = self._rows.filter(pa.array(self._sdc)).to_pylist()
         events.sort(key=lambda row: tuple(-abs(row[name] or 0) for name in names[:1]))
+        if self._campaign.permanent:  # the sample with which each fault is worst
+            worst: dict[int, Record] = {}
+            for row in events:
+                worst.setdefault(row["fault"], row)
+            events = list(worst.values())
         return [
             FaultEvent(
                 fault=row["fault"],

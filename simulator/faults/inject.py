@@ -27,8 +27,8 @@ BLOCK = 16
 """Samples whose traces are kept at once, where the memory allows it."""
 JOBS = 1000
 """Inferences that are lost at most when the process is killed."""
-LARGEST = 64
-"""So many of a layer's weights the canary flips at once; one alone may end in a dead channel."""
+CHANNELS = 64
+"""In so many channels of a layer the canary flips a weight, all at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def injector_of(stack: Stack) -> Injector:
     try:
         made: Injector = maker.injector()(stack.artifact.path, choice.options)
     except Unsupported as error:
-        raise Unsupported(f"{stack.side}: {error}") from error
+        raise Unsupported(f"{stack.side}: {choice.backend.name}: {error}") from error
     return made
 
 
@@ -157,7 +157,8 @@ class Injection:
     def canary(self, sites: Iterable[int], items: Sequence[Item]) -> None:
         """Make sure that a changed weight of each layer changes an output.
 
-        The highest bits of the largest weights are flipped at once, on up to three samples.
+        The highest bits of the largest weights are flipped at once, on up to three samples; each
+        weight is of another channel, because a channel that a sample leaves at 0 hides them all.
 
         Args:
             sites: the indices of those that hold weights.
@@ -171,9 +172,8 @@ class Injection:
             return
         for index in sites:
             site = self.injector.sites[index]
-            values = np.abs(self.injector.stored(site).astype(np.float64)).reshape(-1)
-            largest = np.argsort(-values, kind="stable")[:LARGEST]
-            faults = tuple(BitFault(int(at), site.bits - 1) for at in largest)
+            largest = _largest(self.injector.stored(site))
+            faults = tuple(BitFault(at, site.bits - 1) for at in largest)
             with self.injector.at(site) as rest:
                 if not any(_changes(rest, faults, one) for one in ready):
                     raise Unsupported(
@@ -246,6 +246,14 @@ class Injection:
             "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
             "kind": str(drawn.faults[0].kind),
         }  # fmt: skip
+
+
+def _largest(values: Array) -> list[int]:
+    """The places of the largest value of each slice of the first axis, the largest ones first."""
+    sizes = np.abs(values.astype(np.float64)).reshape(len(values) if values.ndim else 1, -1)
+    places = sizes.argmax(axis=1) + np.arange(len(sizes)) * sizes.shape[1]
+    order = np.argsort(-sizes.max(axis=1), kind="stable")[:CHANNELS]
+    return [int(place) for place in places[order]]
 
 
 def _changes(rest: Suffix, faults: Sequence[BitFault], sample: _Ready) -> bool:

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
 from simulator.analysis import faults
-from simulator.analysis.persistence import Frame, Rule, Severity, persistent, severity
+from simulator.analysis.persistence import Frame, Mask, Rule, Severity, persistent, severity
 from simulator.faults.measured import Measured
 from simulator.results.faults import Mean, Persistence, PersistentGroup, Rate
-from simulator.tasks.impact import Blobs, Impact
+from simulator.tasks.impact import Impact
 from simulator.tasks.task import Task
 
 LEVELS = tuple(level / 100 for level in range(16))
 """Of the area, as in Figure 10 of the paper."""
 _RULE = Rule()
 _STILL = Severity((), 0.0, 0.0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shot:
+    """One frame with a fault.
+
+    Attributes:
+        at: its number among the samples of the campaign.
+        impact: of what is seen without the fault.
+        answer: with the fault; that without it where the fault was detected.
+        detected: whether it was.
+        frame: the areas that persist.
+        false: (H, W) bool, pixels that false objects occupy persistently.
+        missed: (H, W) bool, the same of missed objects.
+    """
+
+    at: int
+    impact: Impact
+    answer: Any
+    detected: bool
+    frame: Frame
+    false: Mask
+    missed: Mask
 
 
 def persistence(found: Measured, task: Task) -> Persistence | None:
@@ -34,43 +62,86 @@ def persistence(found: Measured, task: Task) -> Persistence | None:
     frames = len(found.items)
     if not task.Impact.in_records or frames < _RULE.least or len(set(found.sizes)) != 1:
         return None
-    impacts = [
-        _impact(task, record, size) for record, size in zip(found.clean, found.sizes, strict=True)
+    changed = _changed(found)
+    tracked = {
+        fault: _tracked(found, task, fault) if count >= _RULE.least else _STILL
+        for fault, count in changed.items()
+    }
+    return _figures(tracked, _bits(found), frames)
+
+
+def shots(found: Measured, task: Task, fault: int) -> Iterator[Shot]:
+    """Yield every frame of the video with one fault.
+
+    Args:
+        found: see :func:`persistence`.
+        task: likewise.
+        fault: its number.
+    """
+    answers = list(_answers(found, task, fault))
+    blobs = (impact.blobs(answer) for _, impact, answer, _ in answers)
+    for answer, tracked in zip(answers, persistent(blobs, _RULE), strict=True):
+        yield Shot(*answer, *tracked)
+
+
+def _changed(found: Measured) -> dict[int, int]:
+    """In how many frames each fault changes what is occupied."""
+    areas = [
+        pc.fill_null(pc.greater(found.rows[name], 0), False)
+        for name in ("false_area", "missed_area")
     ]
-    by_fault: dict[int, list[dict[str, Any]]] = {}
-    for row in found.rows.to_pylist():
-        by_fault.setdefault(row["fault"], []).append(row)
-    tracked = {fault: _tracked(rows, impacts) for fault, rows in by_fault.items()}
-    bits = {fault: rows[0]["bit"][0] for fault, rows in by_fault.items()}
-    return _figures(tracked, bits, frames)
+    changed = np.array(pc.or_(*areas))
+    faults_, of = np.unique(_numbers(found), return_inverse=True)
+    counts = np.bincount(of, changed, len(faults_)).astype(int)
+    return dict(zip(faults_.tolist(), counts.tolist(), strict=True))
+
+
+def _numbers(found: Measured) -> NDArray[np.int64]:
+    """The fault of each row, in ascending order."""
+    return np.asarray(found.rows["fault"].to_numpy(), np.int64)
+
+
+def _bits(found: Measured) -> dict[int, int]:
+    """The bit of each fault; none where several are hit together."""
+    _, first = np.unique(_numbers(found), return_index=True)
+    rows = found.rows.select(["fault", "bit"]).take(first).to_pylist()
+    return {row["fault"]: row["bit"][0] for row in rows if len(row["bit"]) == 1}
+
+
+def _tracked(found: Measured, task: Task, fault: int) -> Severity:
+    blobs = (impact.blobs(answer) for _, impact, answer, _ in _answers(found, task, fault))
+    return severity([frame for frame, _, _ in persistent(blobs, _RULE)])
+
+
+def _answers(found: Measured, task: Task, fault: int) -> Iterator[tuple[int, Impact, Any, bool]]:
+    """Each frame's number, its impact, the answer with the fault, and whether it was detected.
+
+    Where the rows say that nothing changed, the answer is that without the fault: it was judged
+    against the injector's own, and the stack's own may differ from it in the last bits.
+    """
+    start, end = np.searchsorted(_numbers(found), [fault, fault + 1]).tolist()
+    names = {field.name for field in task.columns} | {
+        "at", "due", "skipped", "false_area", "missed_area"
+    }  # fmt: skip
+    for row in found.rows.slice(start, end - start).select(sorted(names)).to_pylist():
+        at = row["at"]
+        impact = _impact(task, found.clean[at], found.sizes[at])
+        detected = bool(row["due"] or row["skipped"] is not None)
+        still = detected or not (row["false_area"] or row["missed_area"])
+        answer = impact.golden if still else type(impact).restored(row)
+        yield at, impact, answer, detected
 
 
 def _impact(task: Task, record: Mapping[str, Any], size: Any) -> Impact:
     return task.Impact(task, task.Impact.Options(), task.Impact.restored(record), None, size)
 
 
-def _tracked(rows: Sequence[Mapping[str, Any]], impacts: Sequence[Impact]) -> Severity:
-    """Track one fault; most of them change too few frames to leave anything."""
-    changed = sum(bool(row["false_area"] or row["missed_area"]) for row in rows)
-    if changed < _RULE.least:
-        return _STILL
-    frames = [frame for frame, _, _ in persistent(_blobs(rows, impacts), _RULE)]
-    return severity(frames)
-
-
-def _blobs(rows: Sequence[Mapping[str, Any]], impacts: Sequence[Impact]) -> Iterator[Blobs]:
-    for row in rows:
-        impact = impacts[row["at"]]
-        detected = row["due"] or row["skipped"] is not None
-        yield impact.blobs(impact.golden if detected else type(impact).restored(row))
-
-
 def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: int) -> Persistence:
     every = list(tracked.values())
     false, missed = [one.false for one in every], [one.missed for one in every]
     worst = max(tracked, key=lambda fault: tracked[fault].false + tracked[fault].missed)
-    there = bool(tracked[worst].frames)
-    shown: Sequence[Frame] = tracked[worst].frames
+    there = tracked[worst].false + tracked[worst].missed > 0
+    shown: Sequence[Frame] = tracked[worst].frames if there else ()
     return Persistence(
         frames=frames,
         window=_RULE.window,
@@ -81,8 +152,8 @@ def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: i
         missed=[_rate(one) for one in faults.exceeding(missed, LEVELS)],
         by_bit={
             str(bit): PersistentGroup(
-                false=_above([one.false for f, one in tracked.items() if bits[f] == bit]),
-                missed=_above([one.missed for f, one in tracked.items() if bits[f] == bit]),
+                false=_above([tracked[f].false for f, hit in bits.items() if hit == bit]),
+                missed=_above([tracked[f].missed for f, hit in bits.items() if hit == bit]),
             )
             for bit in sorted(set(bits.values()), reverse=True)
         },

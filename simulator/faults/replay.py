@@ -48,7 +48,7 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         number: of the fault.
 
     Raises:
-        RunError: the folder holds no such run.
+        RunError: the folder holds no such run, or the campaign's document has changed since.
         UserError: there is no such fault.
     """
     manifest, summary, records = read_run(folder)
@@ -58,6 +58,8 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         raise UserError(f"--fault {number}: {folder} has the faults 0 to {summary['faults'] - 1}")
     asked = manifest["request"]["arguments"]
     campaign = load_campaign(asked["campaign"], asked["number"])
+    if campaign.described() != manifest["campaign"]:
+        raise RunError(f"{campaign.path}: not what it was when {folder} was made")
     sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
     given = Options(data=asked["data"], limit=asked["limit"], seed=asked["seed"])
     with Job("faults", asked["model"], given).session() as session:

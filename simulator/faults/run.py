@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack, get_args
 
 from simulator.analysis import gate
-from simulator.contract.injection import Injector, Target
 from simulator.data.folder import Item
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
@@ -23,17 +21,16 @@ from simulator.experiments.common import (
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session, Variant
-from simulator.faults.campaign import Campaign, load_campaign
+from simulator.faults.campaign import MOST, Campaign, load_campaign
+from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
 from simulator.faults.figures import summarized, vocabulary
-from simulator.faults.inject import Injection, injector_of
-from simulator.faults.measured import Measured
+from simulator.faults.inject import injector_of
+from simulator.faults.on_stack import OnStack
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
-from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.faults import FaultsSummary
-from simulator.tasks.score import Record
 
 
 @explicit("under", "trial")
@@ -46,6 +43,7 @@ def faults(
     model: str | Path | None = None,
     number: int | None = None,
     protect: By | None = None,
+    until: float | None = None,
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
@@ -61,6 +59,7 @@ def faults(
         deploy: likewise.
         model: a model card; the built-in model by default.
         number: of faults, instead of the campaign's.
+        until: go on until the 95 % interval of SDC is no wider than this fraction in any stack.
         protect: also measure each stack with a range restriction, ``clip`` or ``min_max``, see
             :func:`simulator.model.range_restriction.restrict`.
         overrides: ``STACK.KEY=VALUE``.
@@ -78,12 +77,15 @@ def faults(
     if protect not in (None, *get_args(By)):
         raise UserError(f"protect: {unknown('way', protect, get_args(By))}")
     loaded = load_campaign(campaign, number)
+    if until is not None:
+        _check_until(until, loaded)
     sides = load_stacks(profiles, train, deploy, overrides)
     rules = [gate.parse(rule) for rule in fail_on]
     refuse_missing(sides.values())
     job = Job("faults", model, options)
     asked = {
-        "campaign": str(loaded.path.resolve()), "number": number, "protect": protect,
+        "campaign": str(loaded.path.resolve()), "number": number, "until": until,
+        "protect": protect,
         "profiles": list(profiles), "train": train, "deploy": deploy,
         "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
     }  # fmt: skip
@@ -92,9 +94,16 @@ def faults(
         job.refuse_taken(folder)
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
         gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
-        own = _Faults(job, session, loaded, sides, overrides, protect, options.get("memory"))
+        own = _Faults(job, session, loaded, sides, overrides, protect, until, options.get("memory"))
         summary = own.run(folder, job.request(**asked), rules, undecided)
     return Result(summary, folder)
+
+
+def _check_until(until: float, campaign: Campaign) -> None:
+    if not 0 < until < 1:
+        raise UserError(f"until: a width above 0 and below 100 % expected, got {until:.4g}")
+    if campaign.permanent or campaign.spec.allocation != "proportional":
+        raise UserError("until: it is for transient faults, drawn in proportion")
 
 
 def built(
@@ -120,6 +129,7 @@ class _Faults:
     sides: Mapping[str, Chosen]
     overrides: Sequence[str]
     protect: By | None
+    until: float | None
     memory: int | None
 
     def run(
@@ -128,25 +138,37 @@ class _Faults:
         session = self.session
         plain, guarded = built(session, self.sides, self.protect)
         stacks = [*plain, *guarded]
-        start = manifest(stacks, session, self.overrides) | {"request": request}
+        start = manifest(stacks, session, self.overrides) | {
+            "campaign": self.campaign.described(), "request": request,
+        }  # fmt: skip
         with ExitStack() as open_ones:
             injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
-            for one in injectors:  # refuses before anything is run
-                Population(one.sites, self.campaign)
+            for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
+                try:
+                    Population(one.sites, self.campaign)
+                except UserError as error:
+                    raise UserError(f"{stack.side}: {error}") from error
             with self.job.writer(folder, start, session) as run:
                 done = run_and_keep(session, session.plan(stacks), run, timed=False)
                 ran = [one for one in done if one.skipped is None]
                 items = [one.item for one in ran]
                 clean = [[one.outcomes[at].record for one in ran] for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
-                found = [
-                    self._stack(at, stack, injector, items, clean[at], table)
-                    for at, (stack, injector) in enumerate(zip(stacks, injectors, strict=True))
+                shared = (self.campaign, session, items)
+                every = [
+                    OnStack(at, stack, injectors[at], *shared, clean[at], table, self.memory)
+                    for at, stack in enumerate(stacks)
                 ]
+                for opened in every:
+                    open_ones.enter_context(closing(opened))
+                number = self._rounds(every)
                 session.show.say("computing the figures")
+                found = [one.measured() for one in every]
                 table.finish([one.rows for one in found])
-                summary = summarized(session, self.campaign, found, len(done) - len(items))
+                skipped = len(done) - len(items)
+                summary = summarized(session, self.campaign, found, number, skipped)
                 summary = self._compared(summary, plain, guarded, items)
+                summary = with_clips(session, found, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
                 summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
                 run.finish(summary, took)
@@ -166,43 +188,16 @@ class _Faults:
         }
         return summary.model_copy(update={"slowdown": slower})
 
-    def _stack(
-        self,
-        at: int,
-        stack: Stack,
-        injector: Injector,
-        items: Sequence[Item],
-        clean: Sequence[Record],
-        table: FaultTable,
-    ) -> Measured:
-        """Run the campaign on one stack."""
-        session, started = self.session, time.perf_counter()
-        population = Population(injector.sites, self.campaign)
-        injection = Injection(stack, injector, session.card.task, session.executor, session.workers)
-        with closing(injection):
-            session.show.say(f"{stack.side}: does a flipped bit reach every layer?")
-            injection.canary(self._stored(injector, population), items)
-            drawn = population.drawn(session.seed, len(items))
-            memory = self.memory * 2**20 if self.memory else DEFAULT_MEMORY
-            works = list(injection.works(drawn, len(items), items[0], memory // 2))
-            total = sum(len(work.jobs) for work in works)
-            session.show.say(f"{stack.side}: {self.campaign.spec.name}")
-            ran = new = 0
-            for work in works:
-                if not table.has(at, work.name):
-                    table.add(at, work.name, injection.rows(work, items))
-                    new += len(work.jobs)
-                ran += len(work.jobs)
-                session.show.advance(ran, total)
-            rows = table.read(at, [work.name for work in works])
-        rate = new / (time.perf_counter() - started) if new == total else None
-        sizes = [injection.size(item) for item in items]
-        return Measured(stack, injector, population, items, clean, sizes, rows, rate)
-
-    @staticmethod
-    def _stored(injector: Injector, population: Population) -> list[int]:
-        return [
-            index
-            for index in population.chosen
-            if injector.sites[index].target in (Target.WEIGHTS, Target.BIASES)
-        ]
+    def _rounds(self, every: Sequence[OnStack]) -> int:
+        """Run the campaign on every stack, and further rounds until its intervals are narrow."""
+        for one in every:
+            one.canary()
+        done, wanted = 0, self.campaign.spec.faults
+        while done < wanted:
+            for one in every:
+                one.run(range(done, wanted))
+            done = wanted
+            if self.until is not None:
+                more = max(one.further(self.until) for one in every)
+                wanted = min(done + min(more, done), MOST)
+        return done

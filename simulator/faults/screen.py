@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.table import Table
 from simulator.faults.replay import Replayed
 from simulator.report.words import figure, run_on, share
 from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Mean, Rate
+from simulator.tasks.task import TASKS
 
 _LAYERS = 8
 _EVENTS = 5
@@ -24,7 +25,7 @@ def show(summary: FaultsSummary, console: Console) -> None:
     layers = {side: one.by_layer for side, one in summary.stacks.items()}
     _groups("layer", layers, console, _LAYERS)
     for side, one in summary.stacks.items():
-        _events(side, one.worst[:_EVENTS], console)
+        _events(side, summary, one.worst[:_EVENTS], console)
     notes(summary, console)
 
 
@@ -40,7 +41,7 @@ def replayed(found: Sequence[Replayed], console: Console) -> None:
 
 def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
     """Return the lines of the first table: a name, and a cell for each stack."""
-    stacks = list(summary.stacks.values())
+    stacks, said = list(summary.stacks.values()), words(summary)
     found = [
         ("silent corruption (SDC)", [rate(one.sdc) for one in stacks]),
         ("NaN or Inf (DUE)", [rate(one.due) for one in stacks]),
@@ -49,15 +50,27 @@ def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
     if any(one.refused.count for one in stacks):
         found.append(("outputs refused", [rate(one.refused) for one in stacks]))
     found += [
-        (_words(name), [rate(one.further[name]) for one in stacks]) for name in stacks[0].further
+        (said(name), [rate(one.further[name]) for one in stacks]) for name in stacks[0].further
     ]
     found += [
-        (_words(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
+        (said(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
     ]
     for metric in stacks[0].clean:
         cells = [f"{share(one.clean[metric])} > {share(one.faulty[metric])}" for one in stacks]
         found.append((f"{metric}, clean > faulty", cells))
     return found
+
+
+def words(summary: FaultsSummary) -> Callable[[str], str]:
+    """Return what gives people's words for the name of a task's figure."""
+    told = TASKS[summary.task].Impact.words
+    return lambda name: told.get(name, name.replace("_", " "))
+
+
+def shown(summary: FaultsSummary) -> list[str]:
+    """Return the severities that a narrow table has room for."""
+    severity = next(iter(summary.stacks.values())).severity
+    return [name for name in TASKS[summary.task].Impact.shown if name in severity]
 
 
 def rate(one: Rate) -> str:
@@ -79,7 +92,7 @@ def mean(one: Mean) -> str:
 
 def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
-    table = _table(f"{summary.campaign}: {of}; 95 % intervals in brackets")
+    table = titled(f"{summary.campaign}: {of}; 95 % intervals in brackets")
     table.add_column("")
     for side in summary.stacks:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -104,7 +117,7 @@ def _groups(
     ordered = sorted(names, key=int, reverse=True) if what == "bit" else sorted(
         names, key=worst, reverse=True
     )  # fmt: skip
-    table = _table(f"By {what}: SDC | DUE in % of its faults")
+    table = titled(f"By {what}: SDC | DUE in % of its faults")
     table.add_column(what, overflow="fold")
     for side in found:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -116,21 +129,20 @@ def _groups(
         console.print(f"{len(ordered) - most} further: in the report.", highlight=False)
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _pair(group: FaultGroup | None) -> str:
     if group is None:
         return "–"
     return f"{share(group.sdc.rate)} | {share(group.due.rate)}"
 
 
-def _events(side: str, events: Sequence[FaultEvent], console: Console) -> None:
+def _events(
+    side: str, summary: FaultsSummary, events: Sequence[FaultEvent], console: Console
+) -> None:
     if not events:
         return
-    table = _table(f"{side}: the worst silent corruptions")
-    for name in ("fault", "sample", "layer", "bit", "value", *map(_words, events[0].severity)):
+    table = titled(f"{side}: the worst silent corruptions")
+    severe = shown(summary)
+    for name in ("fault", "sample", "layer", "bit", "value", *map(words(summary), severe)):
         table.add_column(escape(name), overflow="fold")
     for one in events:
         values = ", ".join(
@@ -140,7 +152,7 @@ def _events(side: str, events: Sequence[FaultEvent], console: Console) -> None:
         table.add_row(
             str(one.fault), escape(one.sample), escape(one.layer),
             ", ".join(map(str, one.bit)), values,
-            *(figure(value, ".3g") for value in one.severity.values()),
+            *(figure(one.severity[name], ".3g") for name in severe),
         )  # fmt: skip
     console.print(table, highlight=False)
 
@@ -167,7 +179,8 @@ def notes(summary: FaultsSummary, console: Console) -> None:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
 
 
-def _table(heading: str) -> Table:
+def titled(heading: str) -> Table:
+    """Return an empty table with a title."""
     return Table(
         title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
         pad_edge=False,

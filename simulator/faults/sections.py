@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from simulator.faults.screen import mean, rate, rows
+from simulator.faults.screen import mean, rate, rows, shown, words
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, looks, text
@@ -73,6 +73,7 @@ def events(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, FaultsSummary):
         return None
+    names = shown(summary)
     found = [
         [
             side, str(one.fault), one.sample, one.layer, ", ".join(map(str, one.bit)),
@@ -80,15 +81,14 @@ def events(run: Run) -> Section | None:
                 f"{_value(before)} to {_value(after)}"
                 for before, after in zip(one.before, one.after, strict=True)
             ),
-            *(_value(value) for value in one.severity.values()),
+            *(_value(one.severity[name]) for name in names),
         ]
         for side, stack in summary.stacks.items()
         for one in stack.worst
     ]  # fmt: skip
     if not found:
         return None
-    names = next(list(one.severity) for s in summary.stacks.values() for one in s.worst)
-    head = ["stack", "fault", "sample", "layer", "bit", "value", *names]
+    head = ["stack", "fault", "sample", "layer", "bit", "value", *map(words(summary), names)]
     return Section(
         "events",
         "The worst silent corruptions",
@@ -103,9 +103,9 @@ def _grouped(
     what: str,
     groups: Mapping[str, Mapping[str, FaultGroup]],
     question: str,
-    words: str,
+    note: str,
 ) -> Section:
-    drawn_as = looks(summary.stacks)
+    drawn_as, names = looks(summary.stacks), shown(summary)
     panels = []
     for title, kind in (("SDC", "sdc"), ("DUE", "due")):
         traces = []
@@ -135,19 +135,19 @@ def _grouped(
     table = [
         [
             side, name, str(one.sdc.of), rate(one.sdc), rate(one.due),
-            *(mean(value) for value in one.severity.values()),
+            *(mean(one.severity[name]) for name in names),
         ]
         for side, found in groups.items()
         for name, one in found.items()
     ]  # fmt: skip
-    names = next((list(one.severity) for by in groups.values() for one in by.values()), [])
+    head = ["stack", what, "faults", "SDC", "DUE", *map(words(summary), names)]
     return Section(
         f"by_{what}",
         f"By {what}",
         question,
-        [words],
+        [note],
         panels=panels,
-        tables=[Table(["stack", what, "faults", "SDC", "DUE", *names], table, f"Every {what}", 2)],
+        tables=[Table(head, table, f"Every {what}", 2)],
     )
 
 

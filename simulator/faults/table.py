@@ -101,4 +101,7 @@ def read_faults(folder: Path, task: Task) -> pa.Table:
     Raises:
         RunError: there are none, or they are damaged.
     """
-    return read_table(folder / FAULTS, schema(task))
+    try:
+        return read_table(folder / FAULTS, schema(task))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise RunError(f"{folder / FAULTS}: damaged: {one_line(error)}") from error

@@ -228,7 +228,8 @@ def _faults(summary: FaultsSummary) -> _Told:
     if not bits:
         return _Told(lost)
     most = max(bits, key=lambda name: bits[name])
-    cause = f"Most of them hit bit {most}: {bits[most]:,} of {sum(bits.values()):,}."
+    told = f"hit bit {most}: {bits[most]:,} of {sum(bits.values()):,}."
+    cause = f"Most of them {told}" if 2 * bits[most] > sum(bits.values()) else None
     return _Told(lost, cause, f"simulate faults replay RUN --fault {first.worst[0].fault}.")
 
 

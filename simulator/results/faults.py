@@ -13,9 +13,10 @@ from simulator.typed import Interval, Keys, Typed
 class Rate(Typed):
     """A share of inferences, or of faults, with its interval."""
 
-    rate: float | None = Field(description="None: nothing was run")
+    rate: float | None = Field(description="None: nothing was run, or it is not defined")
     ci95: Interval = Field(
-        description="Clopper-Pearson; of permanent faults the bootstrap over faults"
+        description="Clopper-Pearson; of permanent faults the bootstrap over faults, see "
+        "analysis.faults.lasting"
     )
     count: int
     of: int
@@ -74,12 +75,17 @@ class Persistence(Typed):
     levels: list[float] = Field(description="of the mean area over the frames where it persists")
     false: list[Rate] = Field(description="share of faults above each level")
     missed: list[Rate]
-    by_bit: dict[str, PersistentGroup] = Field(description="above the level 0")
+    by_bit: dict[str, PersistentGroup] = Field(
+        description="above the level 0; empty where several bits are hit together"
+    )
     false_area: Mean = Field(description="of the faults that leave something")
     missed_area: Mean
-    worst: int | None = Field(description="the fault with the largest area; None: there is none")
+    worst: int | None = Field(
+        description="the fault with the largest area, of both kinds; None: there is none"
+    )
     worst_false: list[float] = Field(description="its area in each frame")
     worst_missed: list[float | None]
+    clip: str | None = Field(default=None, description="a GIF in the run folder that shows it")
 
 
 class FaultStack(Running):
@@ -105,7 +111,7 @@ class FaultStack(Running):
     clean: Metrics = Field(description="without faults, on the inferences of the campaign")
     faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
     worst: list[FaultEvent]
-    persistence: Persistence | None = Field(description="None: not permanent, or not boxes")
+    persistence: Persistence | None = Field(description="None: not permanent, no video, no boxes")
     inferences_per_second: float | None
 
 

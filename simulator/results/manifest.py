@@ -119,6 +119,9 @@ class RunManifest(Typed):
     conditions: list[ConditionDescription] | None = Field(
         default=None, description="of robustness: what every stack was under, one by one"
     )
+    campaign: dict[str, Any] | None = Field(
+        default=None, description="of faults: the campaign's document; else None"
+    )
     stacks: dict[str, StackDescription]
     request: Request | None = Field(default=None, description="None: part of another run")
     shared_stages: list[str] | None = Field(

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from simulator.contract.pictures import Color, Rectangle
 from simulator.contract.warp import Size
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
@@ -49,6 +50,9 @@ VERDICT = (
     pa.field("why", pa.string()),
 )
 """The columns of every row: silent, detected, and by which :class:`Due`; both false: masked."""
+WITHOUT: Color = (0, 158, 115)
+WITH: Color = (213, 94, 0)
+"""The colors of answers in drawings: green and red of Okabe and Ito (2008)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,8 @@ class Impact:
 
     Attributes:
         columns: what :meth:`judge` returns, besides ``sdc``; None is allowed in each.
+        words: what people read instead of a column's name.
+        shown: the columns that say most of how severe a corruption is, for narrow tables.
         in_records: whether :meth:`blobs` can be said of what records hold; see :meth:`restored`.
         Options: what a campaign may choose.
 
@@ -125,6 +131,8 @@ class Impact:
     """
 
     columns: ClassVar[tuple[pa.Field, ...]] = (pa.field("severity", pa.float64()),)
+    words: ClassVar[Mapping[str, str]] = {"severity": "share of units changed"}
+    shown: ClassVar[tuple[str, ...]] = ("severity",)
     in_records: ClassVar[bool] = False
     Options: ClassVar[type[Section]] = Section
 
@@ -145,6 +153,10 @@ class Impact:
     def blobs(self, faulty: Any) -> Blobs:
         """Return where the answer changed, for tasks whose answers are places in an image."""
         raise NotImplementedError(f"{self.task.name} does not say what is where")
+
+    def marks(self, faulty: Any) -> tuple[Rectangle, ...]:
+        """Return what to draw on the sample: :data:`WITHOUT` a fault, and :data:`WITH` it."""
+        return ()
 
     @staticmethod
     def restored(record: Mapping[str, Any]) -> Any:

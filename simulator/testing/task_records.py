@@ -206,6 +206,9 @@ class _Sketch(Painter):
 
     _jpeg = _png
 
+    def _gif(self, panels: Sequence[Panel], legend: Sequence[Key], each: int) -> bytes:
+        return self._png(panels, legend)
+
 
 def _sets(subject: Specimen) -> dict[str, list[Case]]:
     cases = changed(subject)

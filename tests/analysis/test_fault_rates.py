@@ -10,6 +10,7 @@ from simulator.analysis.faults import (
     clustered,
     exceeding,
     further,
+    lasting,
     mean,
     means_by,
     paired,
@@ -75,6 +76,34 @@ def test_faults_on_one_image_are_not_independent():
     assert found.ci95[1] - found.ci95[0] > 5 * (alone.ci95[1] - alone.ci95[0])
     expected = stats.binom.ppf([0.025, 0.975], 20, 0.25) / 20
     assert found.ci95 == pytest.approx(tuple(expected), abs=0.051)
+
+
+def test_one_fault_that_lasts_does_not_narrow_what_none_would_give():
+    """30 faults, 8 inferences each; the ends for none and for one whole fault are binomtest's."""
+    faults = np.repeat(np.arange(30), 8).tolist()
+    counts = (0, 1, 2, 8)
+    found = [lasting([at < count for at in range(240)], faults) for count in counts]
+
+    highs = [one.ci95[1] for one in found]
+    assert highs == sorted(highs)
+    for one, whole in ((found[0], 0), (found[-1], 1)):
+        exact = stats.binomtest(whole, 30).proportion_ci(method="exact")
+        assert one.ci95 == pytest.approx((exact.low, exact.high), rel=1e-9)
+    assert [one.events for one in found] == list(counts)
+    assert found[1].value == 1 / 240
+
+
+@pytest.mark.parametrize(("faults", "share"), [(30, 0.1), (100, 0.05)])
+def test_the_interval_of_lasting_faults_covers(faults, share):
+    """A fault in so many harms, each inference then with a chance of its own, of mean 1/6."""
+    rng = np.random.default_rng(7)
+    owners, covered, drawn = np.repeat(np.arange(faults), 20).tolist(), 0, 200
+    for _ in range(drawn):
+        chance = np.where(rng.random(faults) < share, rng.beta(0.3, 1.5, faults), 0)
+        silent = (rng.random((faults, 20)) < chance[:, None]).ravel().tolist()
+        low, high = lasting(silent, owners, 400).ci95
+        covered += low <= share / 6 <= high
+    assert covered >= stats.binom.ppf(0.001, drawn, 0.95)
 
 
 def test_two_stacks_are_compared_on_the_same_faults():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from simulator import registry
 from simulator.contract import MAX_PIXELS, Key, Panel, Rectangle, Stage
@@ -277,6 +277,49 @@ def test_a_drawing_for_a_page_is_small_and_keeps_its_colors(painter):
     assert sheet.shape[1] <= 2 * 480 + 3 * 8
     near = (abs(sheet.astype(int) - RED).max(axis=2) <= 10).sum()
     assert near > 2 * 2 * 2 * (192 + 144)  # of the 4 pixels of width at least 2
+
+
+def frames_of(data):
+    with Image.open(io.BytesIO(data)) as file:
+        return [
+            (np.asarray(frame.convert("RGB")), frame.info["duration"])
+            for frame in ImageSequence.Iterator(file)
+        ]
+
+
+def test_a_gif_shows_panel_after_panel_with_exact_colors(painter):
+    """A box moves ten pixels a frame over gray noise; boxes and keys keep their colors."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 256, (60, 90, 1), np.uint8).repeat(3, axis=2)
+    panels = [
+        Panel(noise, f"frame {at}", (Rectangle((10 * at, 5, 10 * at + 20, 30), RED),),
+              legend=(Key(BLUE, "blue"),))
+        for at in range(4)
+    ]  # fmt: skip
+    found = frames_of(painter.gif(panels, 250))
+
+    assert [each for _, each in found] == [250] * 4
+    red = [np.flatnonzero((picture == RED).all(axis=2).any(axis=0)) for picture, _ in found]
+    scale = (found[0][0].shape[1] - 16) / 90
+    starts = [(columns[0] - 8) / scale for columns in red]
+    assert starts == pytest.approx([0, 10, 20, 30], abs=1)
+    assert all((picture == BLUE).all(axis=2).any() for picture, _ in found)
+    assert painter.gif(panels, 250) == painter.gif(panels, 250)
+
+
+def test_a_gif_is_made_smaller_until_it_fits(painter):
+    """Thirty frames of noise have no regularity that a GIF could use."""
+    rng = np.random.default_rng(0)
+    panels = [Panel(rng.integers(0, 256, (270, 480, 3), np.uint8), "") for _ in range(30)]
+    data = painter.gif(panels, 100)
+    assert len(data) <= 1_000_000
+    assert len(frames_of(data)) == 30
+
+
+def test_images_of_two_sizes_are_no_gif(painter):
+    panels = [Panel(np.zeros((2, width, 3), np.uint8), "") for width in (3, 4)]
+    with pytest.raises(ValueError, match="one size"):
+        painter.gif(panels, 100)
 
 
 number = st.one_of(st.floats(), st.floats(-50, 150), st.integers(-10, 70).map(float))

@@ -30,6 +30,11 @@ def campaign(folder, **fields):
     return load_campaign(str(place))
 
 
+def drawn_of(population):
+    count = population.campaign.spec.faults
+    return [population.draw(number, 0, 10) for number in range(count)]
+
+
 def test_the_built_in_ones_are_those_of_the_paper():
     found = {name: load_campaign(name).spec for name in builtin_campaigns()}
 
@@ -44,7 +49,7 @@ def test_the_built_in_ones_are_those_of_the_paper():
 
 def test_bits_are_drawn_uniformly(tmp_path):
     """960 bits of a, 560 of b, 1,600 of c: 3,120; expected counts of 5,000 within 5 sigma."""
-    drawn = list(Population(SITES, campaign(tmp_path)).drawn(0, 10))
+    drawn = drawn_of(Population(SITES, campaign(tmp_path)))
 
     counts = {at: sum(one.site == at for one in drawn) for at in (1, 3, 5)}
     assert sum(counts.values()) == 5000
@@ -79,7 +84,7 @@ def test_strata_have_equal_numbers_and_their_shares(tmp_path):
     assert [one.share for one in population.strata] == pytest.approx(
         [960 / 3120, 560 / 3120, 1600 / 3120]
     )
-    drawn = list(population.drawn(0, 10))
+    drawn = drawn_of(population)
     assert np.bincount([one.stratum for one in drawn]).tolist() == [100, 100, 100]
     assert {(one.stratum, one.site) for one in drawn} == {(0, 1), (1, 3), (2, 5)}
 
@@ -89,12 +94,18 @@ def test_the_bits_of_the_exponent(tmp_path):
 
     assert population.bits == 800
     assert population.possible == 3200
-    bits = {one.faults[0].bit for one in population.drawn(0, 1)}
+    bits = {one.faults[0].bit for one in drawn_of(population)}
     assert bits == set(range(23, 31))
 
 
+def test_integers_have_no_exponent_and_all_their_bits_count(tmp_path):
+    population = Population(SITES, campaign(tmp_path, bits="exponent"))
+
+    assert population.bits == 30 * 8 + 70 * 8 + 200 * 8
+
+
 def test_permanent_faults_have_no_sample(tmp_path):
-    drawn = Population(SITES, campaign(tmp_path, lasts="permanent", faults=5)).drawn(0, 10)
+    drawn = drawn_of(Population(SITES, campaign(tmp_path, lasts="permanent", faults=5)))
 
     assert [one.sample for one in drawn] == [None] * 5
 
@@ -102,10 +113,24 @@ def test_permanent_faults_have_no_sample(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"layers": ["d"]}, "layers: no such layer can be reached: 'd'; there are 3: a, b, c"),
-        ({"operators": ["MatMul"]}, "operators: no such layer can be reached: 'MatMul'"),
+        (
+            {"layers": ["d"]},
+            r"layers: no such layer can be reached: 'd' \(there are 3: a, b, c\)$",
+        ),
+        (
+            {"operators": ["Conf"]},
+            r"operators: no such operator can be reached: 'Conf'; did you mean 'Conv'\? "
+            r"\(there are 2: Conv, Gemm\)$",
+        ),
+        (
+            {"layers": ["c"], "operators": ["Conv"]},
+            "operators: none of these layers has such an operator",
+        ),
+        (
+            {"strata": "layer", "allocation": "equal", "faults": 2},
+            "faults: 2 are too few for allocation: equal; there are 3 strata",
+        ),
         ({"bits": [31, 8]}, "bits: 31: the weights of 'b' are stored as int8, whose bits are 0"),
-        ({"bits": "exponent"}, "exponent: the weights of 'b' are stored as int8, which has none"),
     ],
 )
 def test_what_an_artifact_has_not_is_refused(tmp_path, fields, message):

@@ -203,7 +203,7 @@ def test_a_gate_holds_the_upper_end_against_the_limit(place, tmp_path):
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        ("mnn_fp32", "deploy: no faults can be put into"),
+        ("mnn_fp32", "deploy: mnn: no faults can be put into what it runs: weights"),
     ],
 )
 def test_other_runtimes_refuse(place, tmp_path, profile, message):
@@ -217,6 +217,22 @@ def test_other_runtimes_refuse(place, tmp_path, profile, message):
             )  # fmt: skip
     except MissingLibrary as error:  # pragma: no cover
         pytest.skip(str(error))
+
+
+def test_it_goes_on_until_the_interval_is_narrow(place, tmp_path):
+    """The first 100 faults are those of a campaign of 100."""
+    campaign = document(tmp_path, targets=["neurons"], faults=100)
+    common = {**OPTIONS, "model": place / "card.yaml", "data": place / "data"}
+    few = faults(campaign, **common, out=tmp_path / "few")
+    many = faults(campaign, **common, out=tmp_path / "many", until=0.04)
+
+    low, high = many.summary.stacks["deploy"].sdc.ci95
+    assert high - low <= 0.04 < np.diff(few.summary.stacks["deploy"].sdc.ci95)[0]
+    tables = [pq.read_table(one.folder / "faults.parquet").to_pylist() for one in (few, many)]
+    assert many.summary.faults == len(tables[1]) > 100
+    assert repr(tables[1][:100]) == repr(tables[0])
+    with pytest.raises(UserError, match="until: it is for transient faults"):
+        faults(document(tmp_path, lasts="permanent"), **common, until=0.04)
 
 
 def test_a_condition_of_its_own(place, tmp_path):

@@ -123,4 +123,6 @@ def command(run: Run) -> str:
     return " \\\n  ".join(map(shlex.join, lines))
 
 
-_FLAGS = {"overrides": "set", "profiles": "profile", "deadlines_ms": "deadline-ms"}
+_FLAGS = {
+    "overrides": "set", "profiles": "profile", "deadlines_ms": "deadline-ms", "number": "faults",
+}  # fmt: skip

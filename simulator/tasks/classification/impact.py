@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,14 @@ class ClassificationImpact(Impact):
         pa.field("right_to_wrong", pa.bool_()),
         pa.field("wrong_to_right", pa.bool_()),
     )
+    words: ClassVar[Mapping[str, str]] = {
+        "top5_changed": "other classes among the best 5",
+        "right_to_wrong": "right to wrong",
+        "wrong_to_right": "wrong to right",
+        "margin_loss": "margin lost",
+        "score_loss": "score lost",
+    }
+    shown: ClassVar[tuple[str, ...]] = ("margin_loss", "score_loss")
 
     def judge(self, faulty: Answer) -> dict[str, Any]:
         """Compare the classes, and the golden class' score and margin."""

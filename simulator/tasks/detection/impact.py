@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from simulator.contract.pictures import Rectangle
 from simulator.contract.warp import Size
 from simulator.data.truth import Boxes
 from simulator.profile.section import Section
@@ -23,7 +24,7 @@ from simulator.tasks.detection.assignment import (
     reference,
 )
 from simulator.tasks.detection.boxes import Detections, areas, detections, iou
-from simulator.tasks.impact import Blobs, Impact
+from simulator.tasks.impact import WITH, WITHOUT, Blobs, Impact
 
 COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
 
@@ -75,6 +76,21 @@ class DetectionImpact(Impact):
         ),
         *(pa.field(name, pa.float64()) for name in ("false_area", "missed_area")),
     )
+    words: ClassVar[Mapping[str, str]] = {
+        "strict": "SDC, strict: other objects",
+        "delta_fp": "false objects added",
+        "delta_fn_n": "share of found objects lost",
+        "size_golden": "size of boxes without fault, px²",
+        "size": "size of boxes with fault, px²",
+        "false_size": "size of false boxes, px²",
+        "confidence_golden": "score of boxes without fault",
+        "confidence": "score of boxes with fault",
+        "false_confidence": "score of false boxes",
+        "false_area": "image falsely occupied",
+        "missed_area": "occupied area lost",
+    }
+    shown: ClassVar[tuple[str, ...]] = ("delta_fp", "delta_fn_n", "false_area")
+    in_records: ClassVar[bool] = True
     Options = DetectionFaults
 
     def __init__(
@@ -124,6 +140,15 @@ class DetectionImpact(Impact):
         inside a healthy one frees and occupies nothing.
         """
         return self._blobs(self._objects(faulty))
+
+    def marks(self, faulty: Detections) -> tuple[Rectangle, ...]:
+        """Return boxes with the fault, and over them thinner ones without it."""
+        layers = ((self._objects(faulty), WITH, 4), (self._before, WITHOUT, 2))
+        return tuple(
+            Rectangle((x1, y1, x2, y2), color, width=width)
+            for found, color, width in layers
+            for x1, y1, x2, y2 in found.boxes.tolist()
+        )
 
     @staticmethod
     def restored(record: Mapping[str, Any]) -> Detections:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -48,6 +49,11 @@ class SegmentationImpact(Impact):
         pa.field("right_to_wrong", pa.int64()),
         pa.field("wrong_to_right", pa.int64()),
     )
+    words: ClassVar[Mapping[str, str]] = {
+        "changed_share": "pixels changed, share",
+        "largest_share": "largest changed blob, share",
+    }
+    shown: ClassVar[tuple[str, ...]] = ("changed_share", "largest_share")
     Options = SegmentationFaults
 
     def judge(self, faulty: U8) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""A short clip of what the worst permanent fault leaves over the frames of a video."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from simulator.contract import U8, Key, Panel
+from simulator.contract.recipe import Chain
+from simulator.experiments.flip_pictures import decoding, painter
+from simulator.experiments.session import Session
+from simulator.faults.measured import Measured
+from simulator.faults.persistence import Shot, shots
+from simulator.pipeline.plan import Arm, plan
+from simulator.results.faults import FaultsSummary
+from simulator.results.store import RunWriter
+from simulator.tasks.impact import WITH, WITHOUT
+
+FOLDER = "clips"
+FRAMES = 30
+"""So many frames are shown at most: those around the largest areas."""
+EACH = 250
+"""Milliseconds of each."""
+_FALSE, _MISSED = (240, 228, 66), (0, 114, 178)
+_PALETTE = np.array([(0, 0, 0, 0), (*_FALSE, 120), (*_MISSED, 120)], np.uint8)
+_LEGEND = (
+    Key(WITHOUT, "box without the fault"),
+    Key(WITH, "box with it"),
+    Key(_FALSE, "false and stays"),
+    Key(_MISSED, "missed and stays"),
+)
+
+
+def with_clips(
+    session: Session, found: Sequence[Measured], summary: FaultsSummary, run: RunWriter
+) -> FaultsSummary:
+    """Draw the worst fault of each stack, where one leaves something and a backend can draw.
+
+    Args:
+        session: for its task, and to decode frames.
+        found: what the campaign did to each stack.
+        summary: names the worst faults.
+        run: a GIF a stack is written to it.
+
+    Returns:
+        The summary with the names of the files.
+    """
+    stacks = dict(summary.stacks)
+    for number, one in enumerate(found):
+        side = one.stack.side
+        seen = stacks[side].persistence
+        chain, draws = decoding(one.stack), painter()
+        if seen is None or seen.worst is None or chain is None or draws is None:
+            continue
+        session.show.say(f"{side}: drawing the worst fault")
+        chosen = _stretch(list(shots(one, session.card.task, seen.worst)))
+        images = _images(session, one, chain, chosen)
+        panels = [_panel(one, seen.worst, shot, image) for shot, image in images]
+        name = f"{FOLDER}/{number:02}-fault-{seen.worst}.gif"
+        run.write_file(name, draws.gif(panels, EACH))
+        told = seen.model_copy(update={"clip": name})
+        stacks[side] = stacks[side].model_copy(update={"persistence": told})
+    return summary.model_copy(update={"stacks": stacks})
+
+
+def _stretch(every: Sequence[Shot]) -> Sequence[Shot]:
+    """The successive frames with the largest areas together."""
+    areas = [shot.frame.false + (shot.frame.missed or 0) for shot in every]
+    totals = np.convolve(areas, np.ones(min(FRAMES, len(areas))), "valid")
+    start = int(np.argmax(totals))
+    return every[start : start + FRAMES]
+
+
+def _images(
+    session: Session, found: Measured, chain: Chain, chosen: Sequence[Shot]
+) -> list[tuple[Shot, U8]]:
+    """The frames as the stack decodes them."""
+    executor = session.executor
+    opened = executor.open(plan({Arm(found.stack.side): chain}))
+    images = []
+    for shot in chosen:
+        (frame,) = opened.walk(executor.context(found.items[shot.at])).answers()
+        images.append((shot, frame.rgb))
+    return images
+
+
+def _panel(found: Measured, fault: int, shot: Shot, image: U8) -> Panel:
+    told = ": NaN or Inf, detected" if shot.detected else ""
+    overlay = np.where(shot.false, 1, np.where(shot.missed, 2, 0)).astype(np.uint8)
+    return Panel(
+        image,
+        f"fault {fault}, {found.items[shot.at].name}{told}",
+        shot.impact.marks(shot.answer),
+        overlay,
+        _PALETTE,
+        _LEGEND,
+    )

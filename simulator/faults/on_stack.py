@@ -1,0 +1,120 @@
+"""A campaign on one stack, in one round or, until an interval is narrow enough, in several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from simulator.analysis import faults as analysis
+from simulator.contract.injection import Injector, Target
+from simulator.data.folder import Item
+from simulator.experiments.session import Session
+from simulator.faults.campaign import Campaign
+from simulator.faults.draw import Population
+from simulator.faults.inject import Injection
+from simulator.faults.measured import Measured
+from simulator.faults.table import FaultTable
+from simulator.pipeline.executor import DEFAULT_MEMORY
+from simulator.pipeline.stack import Stack
+from simulator.tasks.score import Record
+
+
+class OnStack:
+    """A campaign on one stack; close it.
+
+    Args:
+        number: of the stack.
+        stack: the stack.
+        injector: puts faults into its artifact.
+        campaign: the campaign.
+        session: the samples and the task.
+        items: the samples that went through every stack.
+        clean: their records without faults.
+        table: the rows are written to it.
+        memory: MiB; None: the default.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        stack: Stack,
+        injector: Injector,
+        campaign: Campaign,
+        session: Session,
+        items: Sequence[Item],
+        clean: Sequence[Record],
+        table: FaultTable,
+        memory: int | None,
+    ) -> None:
+        self._number, self._stack, self._injector = number, stack, injector
+        self._session, self._items, self._clean, self._table = session, items, clean, table
+        self._campaign, self.population = campaign, Population(injector.sites, campaign)
+        self._memory = (memory * 2**20 if memory else DEFAULT_MEMORY) // 2
+        self._names: list[str] = []
+        self._spent, self._new, self._ran = 0.0, 0, 0
+        task = session.card.task
+        self._injection = Injection(stack, injector, task, session.executor, session.workers)
+
+    def canary(self) -> None:
+        """Make sure that a changed weight of each layer changes an output.
+
+        Raises:
+            Unsupported: one does not.
+        """
+        sites = self._injector.sites
+        stored = [
+            at
+            for at in self.population.chosen
+            if sites[at].target in (Target.WEIGHTS, Target.BIASES)
+        ]
+        self._session.show.say(f"{self._stack.side}: does a flipped bit reach every layer?")
+        self._injection.canary(stored, self._items)
+
+    def run(self, numbers: range) -> None:
+        """Put in the faults of these numbers; parts of an earlier attempt are kept."""
+        session, items, started = self._session, self._items, time.perf_counter()
+        drawn = [self.population.draw(one, session.seed, len(items)) for one in numbers]
+        works = list(self._injection.works(drawn, len(items), items[0], self._memory))
+        total = self._ran + sum(len(work.jobs) for work in works)
+        session.show.say(f"{self._stack.side}: {self._campaign.spec.name}")
+        for work in works:
+            name = f"{numbers.start:09}-{work.name}"
+            self._names.append(name)
+            if not self._table.has(self._number, name):
+                self._table.add(self._number, name, self._injection.rows(work, items))
+                self._new += len(work.jobs)
+            self._ran += len(work.jobs)
+            session.show.advance(self._ran, total)
+        self._spent += time.perf_counter() - started
+
+    def further(self, width: float) -> int:
+        """Return how many more faults the interval of SDC needs to be no wider than asked."""
+        rows = self._rows()
+        ran = rows.filter(pc.is_null(rows["skipped"]))
+        if not len(ran):
+            return 0
+        return analysis.further(pc.sum(ran["sdc"]).as_py(), len(ran), width)
+
+    def measured(self) -> Measured:
+        """Return all that was done."""
+        rate = self._new / self._spent if self._new == self._ran else None
+        return Measured(
+            self._stack,
+            self._injector,
+            self.population,
+            self._items,
+            self._clean,
+            [self._injection.size(item) for item in self._items],
+            self._rows(),
+            rate,
+        )
+
+    def close(self) -> None:
+        """Free the network."""
+        self._injection.close()
+
+    def _rows(self) -> pa.Table:
+        return self._table.read(self._number, self._names)

@@ -239,14 +239,15 @@ GRADIENT = StageSpec(
     "a loss is followed back to the input",
     1150,
     work="simulator.testing.gradients:Following",
-    checks=checks(
+    checks=(
+        *CLAIMS,
         *_of(
             "gradients",
             "scores_agree_with_onnx_reference",
             "agrees_with_differences",
             "the_way_back_stays",
             "bad_models_are_refused",
-        )
+        ),
     ),
 )
 TUNE = StageSpec(

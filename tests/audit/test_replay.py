@@ -268,7 +268,7 @@ IMAGES = [f"{number:03}.jpg" for number in range(100)]
 def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False, samples=IMAGES):
     rows = [
         {
-            "sample": name, "side": side, "label": None, "correct": None,
+            "sample": name, "side": side, "label": None, "correct": None, "best": None, "top5": None,
             "prediction": int(changed), "changed": int(changed), "units": 1,
             "score": score, "digest": digest, "skipped": None
         }
@@ -289,8 +289,8 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
             "count": count, "units": len(samples), "rate": count / len(samples),
             **{name: [end.low, end.high] for name, end in ends.items()},
         },
-        "delta": {"top1": None}, "train": {"metric": {"top1": None}},
-        "deploy": {"metric": {"top1": None}},
+        "delta": {"top1": None, "top5": None}, "train": {"metric": {"top1": None, "top5": None}},
+        "deploy": {"metric": {"top1": None, "top5": None}},
         "controls": {"self": {"bit_equal": bit_equal}},
         "gate": {"rules": [{"rule": "r", "unit": "fraction", "failed": failed}]},
     }  # fmt: skip

@@ -49,8 +49,8 @@ def jobs(card, cache, tmp_path):
         yield calls
 
 
-DOCUMENTED = {"audit", "replay", "robustness"}
-"""Jobs whose images, limit or conditions a document says: tests/audit, tests/robustness."""
+DOCUMENTED = {"audit", "replay", "robustness", "faults"}
+"""Jobs whose images, limit or conditions a document says; they have tests of their own."""
 JOBS = pytest.mark.parametrize(
     "command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED]
 )

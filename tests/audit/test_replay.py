@@ -268,7 +268,8 @@ IMAGES = [f"{number:03}.jpg" for number in range(100)]
 def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False, samples=IMAGES):
     rows = [
         {
-            "sample": name, "side": side, "label": None, "correct": None, "best": None, "top5": None,
+            "sample": name, "side": side, "label": None, "correct": None,
+            "best": None, "top5": None,
             "prediction": int(changed), "changed": int(changed), "units": 1,
             "score": score, "digest": digest, "skipped": None
         }

@@ -116,7 +116,17 @@ def test_one_whose_backend_has_a_python_of_its_own_can_run(cache, name):
     assert able(name)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(ELSEWHERE) - set(EFFECTIVE)))
+SLOW = {"ascend310p_nv12_fp16", "coral_edgetpu_int8"}
+"""FP16 on a CPU, and a compiler: make prove runs them."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.prove] if name in SLOW else [])
+        for name in sorted(set(NAMES) - set(ELSEWHERE) - set(EFFECTIVE))
+    ],
+)
 def test_it_answers_on_the_built_in_images(tmp_path, name):
     """The same answer twice, and on most photographs the training stack's.
 

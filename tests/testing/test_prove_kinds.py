@@ -63,6 +63,8 @@ UNPROVED = {
     "released": "takes files of the user's: tests/robustness/test_corrupted.py",
     "fgsm": "needs a label: tests/conditions/test_attacks.py",
     "pgd": "likewise",
+    "autoattack": "likewise: tests/conditions/test_auto_attack.py",
+    "square": "likewise",
 }
 """Conditions without examples, and why."""
 

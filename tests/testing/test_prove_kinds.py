@@ -63,7 +63,7 @@ UNPROVED = {
     "released": "takes files of the user's: tests/robustness/test_corrupted.py",
     "fgsm": "needs a label: tests/conditions/test_attacks.py",
     "pgd": "likewise",
-    "autoattack": "likewise: tests/conditions/test_auto_attack.py",
+    "autoattack": "likewise: tests/conditions/test_autoattack.py",
     "square": "likewise",
 }
 """Conditions without examples, and why."""
@@ -269,7 +269,7 @@ def test_every_check_says_what_it_demands_and_is_documented(kind):
     [
         (["condition", "acme_haze"], "acme_haze: 11 passed, 0 failed, 0 cannot"),
         (["modality", "vector"], "vector: 14 passed, 0 failed, 0 cannot"),
-        (["task", "acme_wear"], "acme_wear: 27 passed, 0 failed, 0 cannot"),
+        (["task", "acme_wear"], "acme_wear: 28 passed, 0 failed, 0 cannot"),
         (["graph_pass", "acme_relu"], "acme_relu: 5 passed, 0 failed, 0 cannot"),
         (["executor", "acme_queue"], "acme_queue: 4 passed, 0 failed, 0 cannot"),
         (["stage", "denoise"], "denoise: 10 passed, 0 failed, 0 cannot"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from simulator.analysis import faults
+from simulator.analysis import faults, ivmod
 from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
 from simulator.faults.measured import Measured
@@ -26,6 +26,7 @@ from simulator.results.faults import (
     PairedFaults,
     Rate,
 )
+from simulator.results.shared import Metrics
 from simulator.statistics.strata import Stratum, stratified
 from simulator.tasks.impact import Due
 from simulator.tasks.score import Record
@@ -125,11 +126,8 @@ class _Figures:
 
     def stack(self, same_faults: bool) -> FaultStack:
         found, every = self._found, np.ones(len(self._rows), bool)
-        stack, clean = found.stack, self._metrics(lambda at, row: found.clean[at])
-        late = self._task.late
-        lost = self._mask("due")
-        answers = self._answers
-        faulty = self._metrics(lambda at, row: late(found.clean[at]) if lost[row] else answers[row])
+        stack, lost = found.stack, self._mask("due")
+        clean, faulty = self._metrics(lost)
         return FaultStack(
             profile=stack.profile.name,
             overrides=list(stack.profile.overrides),
@@ -156,27 +154,24 @@ class _Figures:
             inferences_per_second=found.per_second,
         )
 
-    @property
-    def _answers(self) -> list[Record]:
-        names = [field.name for field in self._task.columns]
-        found: list[Record] = self._rows.select(names).to_pylist()
-        return found
-
     def _array(self, name: str) -> NDArray[np.int64]:
         return np.asarray(self._rows[name].to_numpy(), np.int64)
 
     def _mask(self, name: str) -> Mask:
         return np.array(pc.fill_null(self._rows[name], False))
 
-    def _metrics(self, record: Callable[[int, int], Record]) -> dict[str, float | None]:
-        """The metrics of the campaign's inferences; *record* takes a sample and a row."""
-        at = self._array("at").tolist()
+    def _metrics(self, lost: Mask) -> tuple[Metrics, Metrics]:
+        """The task's metrics of the campaign's inferences, without and with faults."""
+        at, names = self._array("at").tolist(), self._task.metrics
         if not at:
-            return dict.fromkeys(self._task.metrics)
-        records = [record(sample, row) for row, sample in enumerate(at)]
+            return dict.fromkeys(names), dict.fromkeys(names)
+        answers = self._rows.select([field.name for field in self._task.columns]).to_pylist()
+        faulty = [None if gone else one for gone, one in zip(lost, answers, strict=True)]
+        golden = [self._found.clean[sample] for sample in at]
         truths = [self._found.items[sample].truth for sample in at]
-        found = self._task.score(records, truths).metrics
-        return {name: found[name] for name in self._task.metrics}
+        both = ivmod.metrics(self._task, golden, faulty, truths)
+        clean, under = ({name: found[name] for name in names} for found in both)
+        return clean, under
 
     def _rate(self, hit: Mask, among: Mask) -> Rate:
         """A share of the inferences *among*; of a permanent fault they depend on each other."""

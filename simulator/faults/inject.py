@@ -188,10 +188,7 @@ class Injection:
     def _feeds(self, value: Any) -> Mapping[str, Array]:
         if isinstance(value, tuple):
             raise UserError("faults are for networks that run once a sample")
-        named = self._infer.inputs
-        if isinstance(value, np.ndarray):
-            return {next(iter(named.values())): value}
-        return {named[name]: value[name] for name in named}
+        return self._infer.feeds(value)
 
     def _ready(self, item: Item) -> _Ready | str:
         """Trace a sample; or why it is skipped."""

@@ -29,6 +29,7 @@ class OnStack:
         number: of the stack.
         stack: the stack.
         injector: puts faults into its artifact.
+        population: what faults are drawn from.
         campaign: the campaign.
         session: the samples and the task.
         items: the samples that went through every stack.
@@ -42,6 +43,7 @@ class OnStack:
         number: int,
         stack: Stack,
         injector: Injector,
+        population: Population,
         campaign: Campaign,
         session: Session,
         items: Sequence[Item],
@@ -51,7 +53,7 @@ class OnStack:
     ) -> None:
         self._number, self._stack, self._injector = number, stack, injector
         self._session, self._items, self._clean, self._table = session, items, clean, table
-        self._campaign, self.population = campaign, Population(injector.sites, campaign)
+        self._campaign, self.population = campaign, population
         self._memory = (memory * 2**20 if memory else DEFAULT_MEMORY) // 2
         self._names: list[str] = []
         self._spent, self._new, self._ran = 0.0, 0, 0

@@ -46,11 +46,7 @@ def inputs_of(
             (value,) = opened.walk(executor.context(item)).answers()
         except SampleError:
             continue
-        found.append(
-            {own: value[name] for name, own in infer.inputs.items()}
-            if isinstance(value, Mapping)
-            else {next(iter(infer.inputs.values())): value}
-        )
+        found.append(infer.feeds(value))
     return found
 
 

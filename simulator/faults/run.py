@@ -143,9 +143,10 @@ class _Faults:
         }  # fmt: skip
         with ExitStack() as open_ones:
             injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
+            populations = []
             for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
                 try:
-                    Population(one.sites, self.campaign)
+                    populations.append(Population(one.sites, self.campaign))
                 except UserError as error:
                     raise UserError(f"{stack.side}: {error}") from error
             with self.job.writer(folder, start, session) as run:
@@ -156,7 +157,16 @@ class _Faults:
                 table = FaultTable(run, session.card.task)
                 shared = (self.campaign, session, items)
                 every = [
-                    OnStack(at, stack, injectors[at], *shared, clean[at], table, self.memory)
+                    OnStack(
+                        at,
+                        stack,
+                        injectors[at],
+                        populations[at],
+                        *shared,
+                        clean[at],
+                        table,
+                        self.memory,
+                    )
                     for at, stack in enumerate(stacks)
                 ]
                 for opened in every:

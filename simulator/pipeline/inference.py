@@ -88,18 +88,25 @@ class Infer(Recipe):
         """Return the artifact, the runtime's options and the outputs."""
         return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
 
+    def feeds(self, value: Array | Mapping[str, Array]) -> dict[str, Array]:
+        """Return what one inference takes, by the runtime's names.
+
+        Args:
+            value: the only input, or all by their names on the card.
+        """
+        if isinstance(value, np.ndarray):
+            return {next(iter(self.inputs.values())): value}
+        return {own: value[name] for name, own in self.inputs.items()}
+
     def open(self, runtimes: Runtimes) -> Apply:
         """Open the runtime; every sample borrows it from the pool."""
         lease = runtimes.of(self.choice, self.artifact)
         with lease():
             pass
-        named, wanted = dict(self.inputs), dict(self.outputs)
-        only = next(iter(named.values()))
+        wanted = dict(self.outputs)
 
         def once(runtime: Runtime, value: Any) -> Outputs:
-            one = isinstance(value, np.ndarray)
-            feeds = {only: value} if one else {named[name]: value[name] for name in named}
-            found = _run(runtime, feeds)
+            found = _run(runtime, self.feeds(value))
             return {name: found[runtime_name] for name, runtime_name in wanted.items()}
 
         def apply(value: Any, _: Any) -> Inferred:

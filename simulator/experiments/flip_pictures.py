@@ -16,8 +16,8 @@ from simulator.contract import U8, Frame, ImageWriter, Painter, Stage
 from simulator.contract.recipe import Chain
 from simulator.errors import SampleError
 from simulator.experiments.session import Session
-from simulator.modalities.image.front_end import Decode
 from simulator.modalities.image.orientation import UPRIGHT, stored
+from simulator.modalities.image.steps import Decode
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk

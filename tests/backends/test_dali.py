@@ -14,7 +14,7 @@ from nvidia.dali import Pipeline, fn, types
 from backends.nvidia.dali_operators import BACKEND, DaliDecoder, DaliResizer
 from backends.nvidia.driver import cuda_device
 from simulator.contract import MissingLibrary, Stage, inspect
-from simulator.modalities.image.front_end import normalize
+from simulator.modalities.image.steps import normalize
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 

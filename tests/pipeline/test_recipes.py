@@ -10,7 +10,7 @@ from steps import Step, nothing
 from simulator.contract import Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import ModelError
-from simulator.modalities.image.front_end import Decode, Resize
+from simulator.modalities.image.steps import Decode, Resize
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.pipeline.extra import with_extras

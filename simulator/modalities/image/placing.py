@@ -8,10 +8,11 @@ from typing import Any
 
 from simulator.contract import Encoded
 from simulator.modalities.image.card import ImageCard, geometry_of
-from simulator.modalities.image.front_end import in_pairs, target
+from simulator.modalities.image.front_end import in_pairs
 from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import image_spec
+from simulator.modalities.image.steps import target
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
 

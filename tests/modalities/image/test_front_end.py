@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tiny
 
-from simulator.modalities.image.front_end import front_end, normalize
+from simulator.modalities.image.front_end import front_end
+from simulator.modalities.image.steps import normalize
 from simulator.model.card import Card
 from simulator.profile.implementations import choose
 from simulator.profile.load import load

@@ -1,0 +1,295 @@
+"""The steps from the bytes of an image file to the network's input, as recipes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simulator.contract import (
+    Array,
+    Converter,
+    Decoder,
+    Encoded,
+    Encoder,
+    Frame,
+    PixelFormat,
+    Resizer,
+    even,
+    rgb_frame,
+    subsample,
+)
+from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
+from simulator.errors import SampleError
+from simulator.modalities.image.geometry import Geometry
+from simulator.profile.implementations import Choice
+
+
+@dataclass(frozen=True, eq=False)
+class Decode(Recipe):
+    """Decodes a file to pixels.
+
+    Attributes:
+        choice: the decoder.
+        planes: take the file's own YUV planes instead of RGB.
+    """
+
+    choice: Choice
+    planes: bool
+    stage = "decode"
+    gives: ClassVar[Boundary] = Boundary.FRAME
+
+    def identity(self) -> Any:
+        """Return the decoder, and whether it gives planes."""
+        return ["decode", self.planes, self.choice.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the decoder's method."""
+        decoder: Decoder = self.choice.make()
+        method = decoder.planes if self.planes else decoder.rgb
+        decode = runtimes.guarded(self.choice, method)
+        return lambda image, _: decode(image)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class ToYuv(Recipe):
+    """Converts RGB to YUV, to emulate a camera or a hardware decoder.
+
+    Attributes:
+        choice: the encoder.
+        odd_size: ``drop`` or ``keep`` an odd last row and column.
+    """
+
+    choice: Choice
+    odd_size: str
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the encoder and the treatment of odd sizes."""
+        return ["encode", self.choice.identity(), self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function that cuts to an even size, if asked for, and encodes."""
+        encoder: Encoder = self.choice.make()
+        return lambda frame, _: encoder.encode(even(frame, self.odd_size))
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class Subsample(Recipe):
+    """Converts the file's own planes to the stack's YUV format.
+
+    Attributes:
+        format: the stack's pixel format.
+        chroma_downsampling: how chroma is reduced.
+        odd_size: ``drop`` or ``keep`` an odd last row and column.
+    """
+
+    format: str
+    chroma_downsampling: str
+    odd_size: str
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the format and the options."""
+        return ["subsample", self.format, self.chroma_downsampling, self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function of our own; no library is involved."""
+        format, how = PixelFormat(self.format), self.chroma_downsampling
+        return lambda frame, _: even(subsample(frame, format, how), self.odd_size)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class ToRgb(Recipe):
+    """Converts YUV to RGB.
+
+    Attributes:
+        choice: the converter.
+    """
+
+    choice: Choice
+    stage = "color"
+
+    def identity(self) -> Any:
+        """Return the converter."""
+        return ["convert", self.choice.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the converter's method."""
+        converter: Converter = self.choice.make()
+        return lambda frame, _: converter.convert(frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
+@dataclass(frozen=True, eq=False)
+class Crop(Recipe):
+    """Crops an RGB frame before it is resized.
+
+    Attributes:
+        geometry: gives the rows and columns to cut off.
+    """
+
+    geometry: Geometry
+    stage = "geometry"
+
+    def identity(self) -> Any:
+        """Return the crop, and the network's size, which decides its ratio of sides."""
+        return ["crop", self.geometry.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function of our own; no library is involved."""
+        return lambda frame, _: self._cropped(frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+    def words(self) -> str:
+        """Return the crop's part of the image and its rounding."""
+        crop = self.geometry.crop_before_resize
+        assert crop is not None
+        part = "the network's ratio of sides" if crop.fraction is None else f"{crop.fraction:g}"
+        return f"crop before the resize: {part}, {crop.rounding}"
+
+    def _cropped(self, frame: Frame) -> Frame:
+        cut = self.geometry.cut(frame.height, frame.width)
+        rows = slice(cut.top, frame.height - cut.bottom)
+        columns = slice(cut.left, frame.width - cut.right)
+        return rgb_frame(np.ascontiguousarray(frame.rgb[rows, columns]))
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Recipe):
+    """Resizes a frame.
+
+    Attributes:
+        choice: the resizer.
+        geometry: gives the target size.
+        odd_size: ``drop`` makes the target size even where chroma is subsampled.
+    """
+
+    choice: Choice
+    geometry: Geometry
+    odd_size: str | None
+    stage = "resize"
+
+    def identity(self) -> Any:
+        """Return the resizer and the geometry."""
+        return ["resize", self.choice.identity(), self.geometry.identity(), self.odd_size]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function that resizes to the size that the geometry gives."""
+        resizer: Resizer = self.choice.make()
+        return lambda frame, _: self._resample(resizer, frame)
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the result."""
+        with suppress(SampleError):  # too large; the step itself raises the error
+            cut = self.geometry.cut(source.height, source.width)
+            sides = source.height - cut.rows, source.width - cut.columns
+            rows, columns = self.geometry.resized(*sides)
+            return 3 * rows * columns
+        return 0
+
+    def _resample(self, resizer: Resizer, frame: Frame) -> Frame:
+        drop = frame.format.subsampling != (1, 1) and self.odd_size == "drop"
+        return resizer.frame(frame, *target(self.geometry, frame.height, frame.width, drop))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Recipe):
+    """Crops or pads a resized image to the network's size.
+
+    Attributes:
+        geometry: gives the position.
+    """
+
+    geometry: Geometry
+    stage = "geometry"
+
+    def identity(self) -> Any:
+        """Return the geometry."""
+        return ["fit", self.geometry.identity()]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return the geometry's method."""
+        return lambda frame, _: self.geometry.fit(frame.rgb)
+
+    def words(self) -> str:
+        """Return the geometry's kind and rounding."""
+        return f"{self.geometry.kind} {self.geometry.rounding}"
+
+
+@dataclass(frozen=True, eq=False)
+class Normalize(Recipe):
+    """Normalizes pixels to the network's input tensor; see :func:`normalize`.
+
+    Attributes:
+        mean: on 0-255, in the order of the tensor's channels.
+        std: likewise.
+        order: of the tensor's channels, ``rgb`` or ``bgr``.
+        layout: of the tensor, ``NCHW`` or ``NHWC``.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    order: str
+    layout: str
+    stage = "normalize"
+    gives: ClassVar[Boundary] = Boundary.INPUT
+
+    def identity(self) -> Any:
+        """Return all attributes."""
+        return ["normalize", list(self.mean), list(self.std), self.order, self.layout]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function of our own; no library is involved."""
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        return lambda rgb, _: normalize(rgb, mean, std, self.order, self.layout)
+
+
+def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> Array:
+    """Turn pixels into the network's input: (x - mean) / std in float32.
+
+    Args:
+        rgb: (H, W, 3) uint8 in R, G, B order.
+        mean: (3,) float32 on 0-255, in the order of the tensor's channels.
+        std: (3,) float32 on 0-255, likewise.
+        order: ``rgb`` or ``bgr``, the channel order of the tensor.
+        layout: ``NCHW`` or ``NHWC``.
+
+    Returns:
+        (1, 3, H, W) or (1, H, W, 3) float32, C-contiguous.
+    """
+    pixels = rgb if order == "rgb" else rgb[..., ::-1]
+    if layout == "NCHW":
+        planes = np.empty((1, 3, *rgb.shape[:2]), np.float32)
+        np.subtract(pixels.transpose(2, 0, 1), mean[:, None, None], out=planes[0])
+        planes[0] /= std[:, None, None]
+        return planes
+    rows = np.subtract(pixels, mean, dtype=np.float32)
+    rows /= std
+    return rows[None]
+
+
+def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:
+    """Return (rows, columns) to which an image is resized; rounded down to even if *even*."""
+    rows, columns = geometry.resized(height, width)
+    return (rows & ~1, columns & ~1) if even else (rows, columns)

@@ -94,6 +94,7 @@ def faults(
         job.refuse_taken(folder)
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
         gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
+        loaded.options(session.card.task)
         own = _Faults(job, session, loaded, sides, overrides, protect, until, options.get("memory"))
         summary = own.run(folder, job.request(**asked), rules, undecided)
     return Result(summary, folder)
@@ -102,8 +103,8 @@ def faults(
 def _check_until(until: float, campaign: Campaign) -> None:
     if not 0 < until < 1:
         raise UserError(f"until: a width above 0 and below 100 % expected, got {until:.4g}")
-    if campaign.permanent or campaign.spec.allocation != "proportional":
-        raise UserError("until: it is for transient faults, drawn in proportion")
+    if campaign.permanent:
+        raise UserError("until: it is for transient faults")
 
 
 def built(
@@ -156,21 +157,11 @@ class _Faults:
                 clean = [[one.outcomes[at].record for one in ran] for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
                 shared = (self.campaign, session, items)
-                every = [
-                    OnStack(
-                        at,
-                        stack,
-                        injectors[at],
-                        populations[at],
-                        *shared,
-                        clean[at],
-                        table,
-                        self.memory,
-                    )
-                    for at, stack in enumerate(stacks)
-                ]
-                for opened in every:
-                    open_ones.enter_context(closing(opened))
+                every: list[OnStack] = []
+                for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
+                    leader = next((one for one in every if one.population.alike(own)), None)
+                    given = (injectors[at], own, leader, *shared, clean[at], table, self.memory)
+                    every.append(open_ones.enter_context(closing(OnStack(at, stack, *given))))
                 number = self._rounds(every)
                 session.show.say("computing the figures")
                 found = [one.measured() for one in every]
@@ -208,6 +199,6 @@ class _Faults:
                 one.run(range(done, wanted))
             done = wanted
             if self.until is not None:
-                more = max(one.further(self.until) for one in every)
+                more = max(one.further(done, self.until) for one in every)
                 wanted = min(done + min(more, done), MOST)
         return done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -35,8 +36,12 @@ def replayed(found: Sequence[Replayed], console: Console) -> None:
         word = "[green]equal[/]" if one.equal else "[red]differs[/]"
         console.print(f"fault {one.fault}, {escape(one.stack)}: {word}", highlight=False)
         for name, (then, now) in one.values.items():
-            told = f"{then}" if then == now else f"{then} then, {now} now"
+            told = _listed(then) if then == now else f"{_listed(then)} then, {_listed(now)} now"
             console.print(escape(f"  {name}: {told}"), highlight=False)
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
 
 
 def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
@@ -56,8 +61,8 @@ def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
         (said(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
     ]
     for metric in stacks[0].clean:
-        cells = [f"{share(one.clean[metric])} > {share(one.faulty[metric])}" for one in stacks]
-        found.append((f"{metric}, clean > faulty", cells))
+        cells = [f"{share(one.clean[metric])} → {share(one.faulty[metric])}" for one in stacks]
+        found.append((f"{metric}, clean → faulty", cells))
     return found
 
 
@@ -146,7 +151,7 @@ def _events(
         table.add_column(escape(name), overflow="fold")
     for one in events:
         values = ", ".join(
-            f"{_number(before)} > {_number(after)}"
+            f"{_number(before)} → {_number(after)}"
             for before, after in zip(one.before, one.after, strict=True)
         )
         table.add_row(

@@ -97,7 +97,8 @@ def mean(one: Mean) -> str:
 
 def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
-    table = titled(f"{summary.campaign}: {of}; 95 % intervals in brackets")
+    weighted = "" if summary.allocation == "proportional" else "rates weighted by stratum; "
+    table = titled(f"{summary.campaign}: {of}; {weighted}95 % intervals in brackets")
     table.add_column("")
     for side in summary.stacks:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -166,8 +167,22 @@ def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.4g}"
 
 
+def reading(summary: FaultsSummary) -> list[str]:
+    """Return how faults were allocated and what counts as a corruption, where that was chosen."""
+    chosen = [f"{name} {value}" for name, value in summary.reading.items() if value is not None]
+    found = [f"Verdicts: {', '.join(chosen)}."] if chosen else []
+    if summary.allocation != "proportional":
+        found.append(
+            f"Faults were allocated to strata ({summary.allocation}): rates and means are weighted "
+            "by stratum, numbers, AP and accuracy are of the faults as they were drawn."
+        )
+    return found
+
+
 def notes(summary: FaultsSummary, console: Console) -> None:
     """Print how faults were put in, and what the person should know."""
+    for told in reading(summary):
+        console.print(escape(told), highlight=False)
     for side, one in summary.stacks.items():
         console.print(escape(f"{side}: {one.method}. DUE: {one.tap}."), highlight=False)
     for side, ratio in summary.slowdown.items():

@@ -76,6 +76,23 @@ def test_a_fault_depends_on_seed_and_number_alone(tmp_path_factory, number, seed
     assert len({(one.sites[f.site], f.index, f.bit) for f in one.faults}) == 3
 
 
+def test_several_bits_are_drawn_from_all_layers_alike(tmp_path):
+    """Each of three bits is of a layer by its share of the bits, whatever the others are."""
+    population = Population(SITES, campaign(tmp_path, at_once=3, faults=2000))
+    drawn = drawn_of(population)
+
+    hit = [[one.sites[fault.site] for fault in one.faults] for one in drawn]
+    for at, bits in ((1, 960), (3, 560), (5, 1600)):
+        share = bits / 3120
+        for place in range(3):
+            count = sum(one[place] == at for one in hit)
+            assert abs(count - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
+    together = sum(one[0] == one[1] for one in hit)
+    expected = 2000 * sum((bits / 3120) ** 2 for bits in (960, 560, 1600))
+    assert abs(together - expected) < 5 * expected**0.5
+    assert all(one.sites == tuple(sorted(set(one.sites))) for one in drawn)
+
+
 def test_strata_have_equal_numbers_and_their_shares(tmp_path):
     own = campaign(tmp_path, strata="layer", allocation="equal", faults=300)
     population = Population(SITES, own)

@@ -181,6 +181,11 @@ class TorchInjector(Injector):
         finite = taps is None or bool(torch.isfinite(taps).all())
         return Faulty(outputs, finite, tuple(changes))
 
+    def golden(self, trace: Trace) -> Faulty:
+        """Return what the whole network gave: the same operators on the same values."""
+        outputs = {n.removeprefix(OUTPUT): a for n, a in trace.items() if n.startswith(OUTPUT)}
+        return Faulty(outputs, bool(trace[FINITE]), ())
+
     def stored(self, site: Site) -> Array:
         """Return the values of weights or biases."""
         if site.target not in (Target.WEIGHTS, Target.BIASES):
@@ -215,7 +220,7 @@ class TorchSuffix(Suffix):
     def run(self, trace: Trace, faults: Sequence[BitFault] = ()) -> Faulty:
         """Change the elements in place, run, and put them back."""
         if not faults:
-            return _golden(trace)
+            return self._injector.golden(trace)
         injector, parts = self._injector, self._parts
         changes: dict[int, tuple[float, float]] = {}
 
@@ -279,12 +284,6 @@ def _element(values: Any, site: Site, index: int) -> Any:
         raise ValueError(f"element {index} of {site.elements}")
     place = np.unravel_index(index, site.shape)
     return values[tuple(slice(int(k), int(k) + 1) for k in place)]
-
-
-def _golden(trace: Trace) -> Faulty:
-    """Return what the whole network gave: the same operators on the same values."""
-    outputs = {n.removeprefix(OUTPUT): a for n, a in trace.items() if n.startswith(OUTPUT)}
-    return Faulty(outputs, bool(trace[FINITE]), ())
 
 
 def _changed(one: Any, fault: BitFault) -> tuple[float, float]:

@@ -156,6 +156,10 @@ class Injector(ABC):
         """
 
     @abstractmethod
+    def golden(self, trace: Trace) -> Faulty:
+        """Return what a trace says of the inference without faults."""
+
+    @abstractmethod
     def stored(self, site: Site) -> Array:
         """Return a copy of the weights or biases of a site.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array, Runtime, Stage
-from simulator.contract.injection import BitFault, Injector, Suffix, Target, Trace
+from simulator.contract.injection import BitFault, Injector, Suffix, Trace
 from simulator.contract.recipe import Boundary, Context
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
@@ -101,15 +101,7 @@ class Injection:
         assert isinstance(answer, Answer)
         self._infer, self._verdicts = infer, Verdicts(task, options, infer, answer)
         self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
-        whole = next(
-            (site for site in injector.sites if site.target is Target.INPUT), injector.sites[0]
-        )
-        self._whole = injector.at(whole)
         self._exact: dict[tuple[int, ...], bool] = {}
-
-    def close(self) -> None:
-        """Free the network."""
-        self._whole.close()
 
     def works(
         self, drawn: Iterable[Drawn], samples: int, first: Item, memory: int
@@ -204,7 +196,8 @@ class Injection:
             context = self._executor.context(item)
             sample = self._verdicts.sample(context)
             trace = self.injector.trace(self._feeds(self._value(context)))
-            return _Ready(sample, trace, self._verdicts.golden(self._whole.run(trace), sample))
+            golden = self._verdicts.golden(self.injector.golden(trace), sample)
+            return _Ready(sample, trace, golden)
         except SampleError as error:
             return str(error)
         except UserError:
@@ -235,7 +228,7 @@ class Injection:
         return rows
 
     def _golden(self, sites: tuple[int, ...], rest: Suffix, one: _Ready) -> Golden:
-        """The inference without faults by the same code; the whole network's if bits are equal."""
+        """The inference without faults by the same code; that of the trace if bits are equal."""
         if self._exact.get(sites):
             return one.golden
         own = rest.run(one.trace)

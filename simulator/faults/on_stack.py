@@ -25,7 +25,7 @@ DRAWN = 100_000
 
 
 class OnStack:
-    """A campaign on one stack; close it.
+    """A campaign on one stack.
 
     Attributes:
         population: what faults are drawn from.
@@ -143,10 +143,6 @@ class OnStack:
             rate,
             self._options,
         )
-
-    def close(self) -> None:
-        """Free the network."""
-        self._injection.close()
 
     def _rows(self) -> pa.Table:
         return self._table.read(self._number, self._names)

@@ -89,8 +89,7 @@ def replay(folder: Path, number: int) -> list[Replayed]:
                 injection = Injection(
                     stack, injector, session.card.task, options, session.executor, session.workers
                 )
-                with closing(injection):
-                    now = injection.rows(work, items)
+                now = injection.rows(work, items)
             found += [_compared(*pair) for pair in zip(before, now, strict=True)]
     return found
 

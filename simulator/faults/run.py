@@ -14,13 +14,13 @@ from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
     load_stacks,
     manifest,
-    pair_for,
     refuse_missing,
     run_and_keep,
+    variants,
 )
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
-from simulator.experiments.session import Session, Variant
+from simulator.experiments.session import Session
 from simulator.faults.campaign import MOST, Campaign, load_campaign
 from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
@@ -111,8 +111,7 @@ def built(
     session: Session, sides: Mapping[str, Chosen], protect: By | None
 ) -> tuple[list[Stack], list[Stack]]:
     """Build the stacks of a campaign, and each with a range restriction if that is asked for."""
-    variants = [Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()]
-    stacks = session.stacks(variants)
+    stacks = session.stacks(variants(sides).values())
     if protect is None:
         return stacks, []
     session.show.say("finding the ranges of activations")
@@ -161,7 +160,7 @@ class _Faults:
                 for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
                     leader = next((one for one in every if one.population.alike(own)), None)
                     given = (injectors[at], own, leader, *shared, clean[at], table, self.memory)
-                    every.append(open_ones.enter_context(closing(OnStack(at, stack, *given))))
+                    every.append(OnStack(at, stack, *given))
                 number = self._rounds(every)
                 session.show.say("computing the figures")
                 found = [one.measured() for one in every]

@@ -232,6 +232,10 @@ def test_one_fault_is_run_again(place, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "fault 17, deploy: equal" in said
     assert f"layer: {row['layer'][0]}" in said
+    assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "17", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["fault"], told["equal"]) == (17, True)
+    assert told["then"]["bit"] == told["now"]["bit"] == row["bit"]
     assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "30"]) == 2
     assert "has the faults 0 to 29" in capsys.readouterr().err
 
@@ -295,3 +299,28 @@ def test_the_campaign_has_to_be_named(capsys):
     assert "--campaign: needed: a path, or neurons-permanent, neurons-" in capsys.readouterr().err
     assert cli.main(["faults", "again"]) == 2
     assert "simulate faults replay RUN --fault N expected" in capsys.readouterr().err
+    assert cli.main(["faults", "replay", "--fault", "3"]) == 2
+    assert "simulate faults replay RUN --fault N expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["--seed", "1"], "--seed"),
+        (["--profile", "pillow_fp32", "--set", "deploy.runtime.threads=1"], "--profile, --set"),
+        (["--fail-on", "SDC > 1%"], "--fail-on"),
+        (["--campaign", "neurons-transient", "--overwrite"], "--campaign, --overwrite"),
+        (["--format", "csv"], "--format"),
+    ],
+)
+def test_replay_refuses_what_the_run_has_decided(tmp_path, capsys, given, named):
+    assert cli.main(["faults", "replay", str(tmp_path), "--fault", "1", *given]) == 2
+    assert f"{named}: not for replay, which repeats" in capsys.readouterr().err
+
+
+def test_the_help_shows_both_ways(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["faults", "--help"])
+    said = capsys.readouterr().out
+    assert "simulate faults replay RUN --fault N [--json]" in said
+    assert "replay RUN ..." not in said

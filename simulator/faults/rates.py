@@ -88,12 +88,17 @@ class Rates:
         trials = np.bincount(self._part[among], minlength=size)
         events = np.bincount(self._part[hit & among], minlength=size)
         shares = np.array(self._shares) * trials / self._of
-        there = [
-            Stratum(share, int(event), int(trial))
-            for share, event, trial in zip(shares / shares.sum(), events, trials, strict=True)
-            if trial
-        ]
-        return stratified(there)
+        often = 2 * events.sum() > trials.sum()  # what hardly ever happens has the better interval
+        counted = trials - events if often else events
+        found = stratified(
+            [
+                Stratum(share, int(event), int(trial))
+                for share, event, trial in zip(shares / shares.sum(), counted, trials, strict=True)
+                if trial
+            ]
+        )
+        ends = (1 - found.value, 1 - found.high, 1 - found.low, found.variance)
+        return Estimate(*ends) if often else found
 
     def delta(self, more: Mask, less: Mask, among: Mask) -> tuple[float | None, list[float | None]]:
         """Return the difference of two rates that exclude each other, with its interval.

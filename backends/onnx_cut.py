@@ -1,8 +1,8 @@
-"""Cut an ONNX graph at one tensor: the rest of the network, and what crosses the cut."""
+"""Cut an ONNX graph at tensors: the rest of the network, and what crosses the cut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,16 @@ _VARYING = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What depends on one tensor.
+    """What depends on tensors, or a part of that.
 
     Attributes:
-        start: the tensor; it may be a stored one.
-        nodes: all nodes that depend on it and that an output of the network needs, in order.
+        starts: those of the tensors that it takes; they may be stored ones.
+        nodes: that depend on them and that an output of the network needs, in order.
         crossing: the other tensors that these nodes take, which are not stored.
-        outputs: the network's outputs that these nodes make.
+        outputs: of what these nodes make, the network's outputs and what later parts take.
     """
 
-    start: str
+    starts: tuple[str, ...]
     nodes: tuple[onnx.NodeProto, ...]
     crossing: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -68,26 +68,51 @@ def read(artifact: Path) -> onnx.ModelProto:
 
 def cut(graph: onnx.GraphProto, start: str) -> Cut:
     """Find what follows from a tensor; the nodes of *graph* are sorted, as ONNX demands."""
-    reached, after = {start}, []
+    return (*cuts(graph, [start]), Cut((start,), (), (), ()))[0]
+
+
+def cuts(graph: onnx.GraphProto, starts: Collection[str]) -> list[Cut]:
+    """Find what follows from tensors, in parts.
+
+    Of each part all starts are known before it runs: they do not depend on one another, or earlier
+    parts have made them. What crosses into a part crosses the cut at one of its starts alone too.
+
+    Args:
+        graph: its nodes are sorted, as ONNX demands.
+        starts: the tensors.
+
+    Returns:
+        The parts in the order in which they run; none if nothing follows.
+    """
+    level, after = dict.fromkeys(starts, 0), list[tuple[int, onnx.NodeProto]]()
     for node in graph.node:
-        if not reached.isdisjoint(uses(node)):
-            after.append(node)
-            reached.update(filter(None, node.output))
+        own = max((level[name] for name in uses(node) if name in level), default=-1)
+        if own >= 0:
+            after.append((own, node))
+            level |= {name: own + (name in starts) for name in filter(None, node.output)}
     ends = [value.name for value in graph.output]
-    needed, kept = set(ends), list[Any]()
-    for node in reversed(after):
+    needed, kept = {*ends, *starts}, list[tuple[int, onnx.NodeProto]]()
+    for own, node in reversed(after):
         if not needed.isdisjoint(node.output):
-            kept.insert(0, node)
+            kept.insert(0, (own, node))
             needed.update(uses(node))
-    made = {name for node in kept for name in node.output}
     stored = {tensor.name for tensor in graph.initializer}
-    taken = dict.fromkeys(name for node in kept for name in uses(node))
-    return Cut(
-        start,
-        tuple(kept),
-        tuple(n for n in taken if n not in made and n not in stored and n != start),
-        tuple(name for name in ends if name in made),
-    )
+    parts = []
+    for part in sorted({own for own, _ in kept}):
+        nodes = tuple(node for own, node in kept if own == part)
+        made = dict.fromkeys(name for node in nodes for name in node.output)
+        taken = dict.fromkeys(name for node in nodes for name in uses(node) if name not in made)
+        later = {name for own, node in kept if own > part for name in uses(node)}
+        parts.append(Cut(
+            tuple(name for name in starts if name in taken),
+            nodes,
+            tuple(n for n in taken if n not in stored and n not in starts),
+            (
+                *(name for name in ends if name in made),
+                *(n for n in made if n not in ends and (n in later or n in starts)),
+            ),
+        ))  # fmt: skip
+    return parts
 
 
 def uses(node: onnx.NodeProto) -> Iterator[str]:
@@ -116,7 +141,7 @@ def rest(
     types: Mapping[str, tuple[int, Shape | None]],
     taps: Sequence[onnx.NodeProto],
 ) -> onnx.ModelProto:
-    """Make the model of a cut; its inputs are the start and what crosses, in this order.
+    """Make the model of a cut; its inputs are the starts and what crosses, in this order.
 
     Args:
         model: of which *found* is a cut.
@@ -124,13 +149,14 @@ def rest(
         types: the ONNX type and, if it is fixed, the shape of each input.
         taps: further nodes on tensors of the cut; the last one makes the last output.
     """
-    used = {name for node in found.nodes for name in uses(node)} - {found.start}
-    kind, shape = types[found.start]
-    first, casts = found.start, []
-    if kind in FED:
-        first = f"{found.start}/fed"
-        casts = [helper.make_node("Cast", [first], [found.start], to=kind)]
-    inputs = [(first, FED.get(kind, kind), shape)]
+    used = {name for node in found.nodes for name in uses(node)}.difference(found.starts)
+    inputs, casts = [], []
+    for start in found.starts:
+        (kind, shape), first = types[start], start
+        if kind in FED:
+            first = f"{start}/fed"
+            casts.append(helper.make_node("Cast", [first], [start], to=kind))
+        inputs.append((first, FED.get(kind, kind), shape))
     inputs += [(name, *types[name]) for name in found.crossing]
     names = [*found.outputs, *(name for tap in taps[-1:] for name in tap.output)]
     return remade(

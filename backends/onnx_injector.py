@@ -1,9 +1,10 @@
-"""Faults in ONNX graphs: only what follows a site runs again, with the hit tensor as an input."""
+"""Faults in ONNX graphs: only what follows a site runs again, with the hit tensors as inputs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +14,7 @@ import onnx
 from onnx import helper
 from onnx.numpy_helper import to_array
 
-from backends.onnx_cut import FED_AS, Cut, Shape, cut, rest, varying, with_outputs
+from backends.onnx_cut import FED_AS, Cut, Shape, cut, cuts, rest, varying, with_outputs
 from backends.onnx_layers import Place, places
 from backends.onnx_watch import FINITE, needed, taps
 from simulator.contract import (
@@ -32,6 +33,41 @@ from simulator.contract.bits import EXPONENTS, WIDTHS
 
 Run = Callable[[Sequence[Array]], Sequence[Array]]
 """Runs a model: its inputs in order to its outputs in order; a later call leaves these alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """A tensor with faults.
+
+    Attributes:
+        tensor: its name.
+        stored: its values; None where the network computes or gets them.
+        looked: whether a hit element that is NaN or Inf counts as seen.
+    """
+
+    tensor: str
+    stored: Array | None
+    looked: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A model of what follows tensors.
+
+    Attributes:
+        cut: what it is.
+        runs: its starts and what crosses to its outputs and, where it is watched, the taps.
+    """
+
+    cut: Cut
+    runs: Run
+
+    def run(self, known: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return its outputs by name."""
+        given = [known[name] for name in self.cut.starts]
+        fed = [one.astype(FED_AS.get(one.dtype.name, one.dtype), copy=False) for one in given]
+        got = self.runs([*fed, *(known[name] for name in self.cut.crossing)])
+        return dict(zip((*self.cut.outputs, FINITE), got, strict=False))
 
 
 class CutInjector(Injector):
@@ -54,6 +90,12 @@ class CutInjector(Injector):
         made = self._whole(given)
         return dict(zip((*self._inputs, *self._kept), (*given, *made), strict=True))
 
+    def golden(self, trace: Trace) -> Faulty:
+        """Return the outputs of a trace, and whether all its layers are finite."""
+        layers = [trace[name] for name in self._layers if trace[name].size]
+        ends = np.array([end for one in layers for end in (one.min(), one.max())], np.float64)
+        return Faulty({name: trace[name] for name in self._ends}, bool(np.isfinite(ends).all()), ())
+
     def stored(self, site: Site) -> Array:
         """Return the values of a stored tensor."""
         tensor = self._tensors[site]
@@ -61,20 +103,27 @@ class CutInjector(Injector):
             raise ValueError(f"the {site.target} of {site.layer!r} are not stored")
         return np.array(self._value(tensor))
 
-    def at(self, site: Site) -> Suffix:
-        """Make a model of what follows a site, and open it."""
+    def at(self, *sites: Site) -> Suffix:
+        """Make a model of what follows the sites, and open it.
+
+        A site that follows another one ends a model, and the next one begins with it.
+        """
+        starts = [self._start(site) for site in sites]
+        parts = [self._part(one) for one in cuts(self._model.graph, [s.tensor for s in starts])]
+        return CutSuffix(starts, parts, self._ends)
+
+    def _start(self, site: Site) -> Start:
         tensor = self._tensors.get(site)
         if tensor is None:
             raise ValueError(f"{self.artifact.name} has no {site.target} of {site.layer!r}")
-        found = cut(self._model.graph, tensor)
-        run = None
-        if found.nodes:
-            layers = self._layers & (found.made | {tensor})
-            watched = sorted(needed(self._model.graph, found, layers, self._types))
-            looks = list(taps(watched, self._types))
-            run = self._runner(rest(self._model, found, self._types, looks))
-        values = self._value(tensor) if tensor in self._stored else None
-        return CutSuffix(site, found, run, values, self._ends)
+        stored = self._value(tensor) if tensor in self._stored else None
+        return Start(tensor, stored, site.target is Target.NEURONS)
+
+    def _part(self, found: Cut) -> Part:
+        layers = self._layers.intersection(found.made.union(found.starts))
+        watched = sorted(needed(self._model.graph, found, layers, self._types))
+        looks = list(taps(watched, self._types))
+        return Part(found, self._runner(rest(self._model, found, self._types, looks)))
 
     def close(self) -> None:
         """Drop the graph and the runtime's model."""
@@ -147,51 +196,67 @@ class CutInjector(Injector):
 
 
 class CutSuffix(Suffix):
-    """What follows one tensor.
+    """What follows tensors.
 
     Args:
-        site: where the faults are.
-        found: the cut at its tensor.
-        run: runs its model; None if nothing follows.
-        stored: the values of a stored tensor; None for one that the trace has.
+        starts: where the faults are, one a site.
+        parts: what follows, in the order in which it runs.
         ends: the network's outputs.
     """
 
-    def __init__(
-        self, site: Site, found: Cut, run: Run | None, stored: Array | None, ends: list[str]
-    ) -> None:
-        self._looked = site.target is Target.NEURONS
-        self._cut, self._run, self._stored, self._ends = found, run, stored, ends
-        self._source: Array | None = None
-        self._values = np.empty(0)
+    def __init__(self, starts: Sequence[Start], parts: Sequence[Part], ends: list[str]) -> None:
+        self._starts, self._parts, self._ends = starts, parts, ends
+        self._copies: dict[str, tuple[Array, Array]] = {}
 
     def run(self, trace: Trace, faults: Sequence[BitFault] = ()) -> Faulty:
-        """Disturb a copy of the tensor, run what follows, and restore the copy."""
-        source = trace[self._cut.start] if self._stored is None else self._stored
-        if source is not self._source:
-            self._source, self._values = source, np.array(source, order="C")
-        values = self._values
+        """Disturb copies of the tensors, run what follows, and restore the copies."""
+        known, own = {**trace, FINITE: np.zeros(())}, [start.tensor for start in self._starts]
+        changes: dict[int, tuple[float, float]] = {}
+        finite, hit = True, set[str]()
         try:
-            changes = tuple(disturb(values, one.index, one.bit, one.kind) for one in faults)
-            made = self._rest(trace, values)
-            own = {self._cut.start: values.copy()} if self._cut.start in self._ends else {}
+            for part in self._parts:
+                self._disturb(hit, part.cut.starts, known, faults, changes)
+                known |= part.run(known)
+                finite = finite and bool(np.isfinite(known[FINITE]))
+            self._disturb(hit, own, known, faults, changes)
+            outputs = {
+                name: known[name].copy() if name in own else known[name] for name in self._ends
+            }
         finally:
             for one in faults:
-                place = slice(one.index, one.index + 1)
-                values.reshape(-1)[place] = source.reshape(-1)[place]
-        outputs = {name: {**own, **made}.get(name, trace[name]) for name in self._ends}
-        finite = bool(np.isfinite(made.get(FINITE, 0.0)))
-        if self._looked:
-            finite = finite and all(isfinite(after) for _, after in changes)
-        return Faulty(outputs, finite, changes)
+                if own[one.site] in self._copies:
+                    self._restore(own[one.site], one.index)
+        for at, one in enumerate(faults):
+            finite = finite and (not self._starts[one.site].looked or isfinite(changes[at][1]))
+        return Faulty(outputs, finite, tuple(changes[at] for at in range(len(faults))))
 
     def close(self) -> None:
-        """Drop the runtime's model and the copy of the tensor."""
-        self._run, self._source, self._values = None, None, np.empty(0)
+        """Drop the runtime's models and the copies of the tensors."""
+        self._parts = ()
+        self._copies.clear()
 
-    def _rest(self, trace: Trace, values: Array) -> Mapping[str, Array]:
-        if self._run is None:
-            return {}
-        first = values.astype(FED_AS.get(values.dtype.name, values.dtype), copy=False)
-        got = self._run([first, *(trace[name] for name in self._cut.crossing)])
-        return dict(zip((*self._cut.outputs, FINITE), got, strict=False))
+    def _disturb(
+        self,
+        hit: set[str],
+        names: Sequence[str],
+        known: dict[str, Array],
+        faults: Sequence[BitFault],
+        changes: dict[int, tuple[float, float]],
+    ) -> None:
+        """Put the faults into the starts that a part takes, if that has not been done."""
+        for number, start in enumerate(self._starts):
+            if start.tensor not in names or start.tensor in hit:
+                continue
+            hit.add(start.tensor)
+            source = known[start.tensor] if start.stored is None else start.stored
+            if self._copies.get(start.tensor, (None,))[0] is not source:
+                self._copies[start.tensor] = source, np.array(source, order="C")
+            values = known[start.tensor] = self._copies[start.tensor][1]
+            for at, one in enumerate(faults):
+                if one.site == number:
+                    changes[at] = disturb(values, one.index, one.bit, one.kind)
+
+    def _restore(self, tensor: str, index: int) -> None:
+        source, values = self._copies[tensor]
+        place = slice(index, index + 1)
+        values.reshape(-1)[place] = source.reshape(-1)[place]

@@ -111,7 +111,13 @@ def attribute(module: Any, node: Any) -> Any:
     return found
 
 
-def part(module: Any, inputs: Sequence[Any], results: Sequence[Any], taps: bool = False) -> Any:
+def part(
+    module: Any,
+    inputs: Sequence[Any],
+    results: Sequence[Any],
+    taps: bool = False,
+    hooked: Sequence[Any] = (),
+) -> Any:
     """Return the part of a graph between some nodes and others, as a module.
 
     Args:
@@ -120,19 +126,30 @@ def part(module: Any, inputs: Sequence[Any], results: Sequence[Any], taps: bool 
         results: nodes whose values are returned, as a tuple.
         taps: whether the extremes of all convolutions and products on the way, as one tensor,
             are returned too, at the end; None where there is none.
+        hooked: nodes on the way whose values a function changes, which is then the first argument;
+            it gets a value and the number of its node, and returns another value.
     """
     graph = torch.fx.Graph()
+    hook = graph.placeholder("hook") if hooked else None
     made = {node: graph.placeholder(node.name) for node in inputs}
     wanted = needed(results, inputs)
     ends = []
     for node in module.graph.nodes:
         if node in wanted and node not in made:
             made[node] = graph.node_copy(node, made.__getitem__)
+            if node in hooked:
+                given = (hook, made[node], hooked.index(node))
+                made[node] = graph.call_function(changed, given)
         if taps and node in made and str(node.target) in PRODUCTS:
             ends.append(graph.call_function(extremes, (made[node],)))
     tail = (graph.call_function(torch.stack, (ends,)) if ends else None,) if taps else ()
     graph.output((*(made[node] for node in results), *tail))
     return torch.fx.GraphModule(module, graph)
+
+
+def changed(hook: Any, values: Any, number: int) -> Any:
+    """Return what a function makes of a value."""
+    return hook(values, number)
 
 
 def extremes(values: Any) -> Any:

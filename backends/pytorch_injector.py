@@ -1,4 +1,4 @@
-"""Faults in ``torch.export`` programs: the graph is cut at a site, and its rest runs again."""
+"""Faults in ``torch.export`` programs: the graph is cut at sites, and its rest runs again."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ OUTPUT, FINITE = "output ", "all finite"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A graph that is cut at a node.
+    """A graph that is cut at nodes.
 
     Attributes:
-        kept: the nodes of a trace that are needed besides it.
-        before: from these to all else that its rest takes.
-        after: from the node and that to the network's outputs, and the taps.
+        first: those that depend on no other one.
+        hooked: those that do.
+        kept: the nodes of a trace that are needed besides them.
+        before: from these to all else that their rest takes.
+        after: from the first nodes and that to the network's outputs, and the taps.
     """
 
+    first: tuple[Any, ...]
+    hooked: tuple[Any, ...]
     kept: tuple[Any, ...]
     before: Any
     after: Any
@@ -90,7 +94,7 @@ class TorchInjector(Injector):
         zeros = {p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in self.runtime.inputs}
         trace = self.trace(zeros)
         self._nodes: dict[Site, Any] = {}
-        self._parts: dict[Any, Parts] = {}
+        self._parts: dict[tuple[Any, ...], Parts] = {}
         for node, port in zip(self.given, self.runtime.inputs, strict=True):
             self._add(port.name, "Input", Target.INPUT, node, trace[node.name])
         names = dict(zip(self.layers, _names(self.layers), strict=True))
@@ -121,21 +125,29 @@ class TorchInjector(Injector):
             site = Site(layer, operator, target, values.dtype.name, values.shape)
             self._nodes[site] = node
 
-    def parts(self, node: Any) -> Parts:
-        """Cut the graph at a node; once for all suffixes."""
-        if node not in self._parts:
-            after = depending(node)
-            kept = [n for n in (*self.given, *self.layers) if n not in after and n is not node]
-            within = needed(self.results, set(self.module.graph.nodes) - after)
-            beside = [n for n in within - after if n is not node and n.op != "get_attr"]
-            used = needed(beside, kept)
-            kept = [n for n in kept if n in used]
-            self._parts[node] = Parts(
-                tuple(kept),
-                part(self.module, kept, beside),
-                part(self.module, [node, *beside], self.results, taps=True),
-            )
-        return self._parts[node]
+    def parts(self, nodes: tuple[Any, ...]) -> Parts:
+        """Cut the graph at nodes; at a single one once for all suffixes."""
+        found = self._parts.get(nodes) or self._cut(nodes)
+        if len(nodes) == 1:
+            self._parts[nodes] = found
+        return found
+
+    def _cut(self, nodes: tuple[Any, ...]) -> Parts:
+        after = set[Any]().union(*map(depending, nodes))
+        first = tuple(node for node in nodes if node not in after)
+        hooked = tuple(node for node in nodes if node in after)
+        kept = [n for n in (*self.given, *self.layers) if n not in after and n not in first]
+        within = needed(self.results, set(self.module.graph.nodes) - after)
+        beside = [n for n in within - after if n not in first and n.op != "get_attr"]
+        used = needed(beside, kept)
+        kept = [n for n in kept if n in used]
+        return Parts(
+            first,
+            hooked,
+            tuple(kept),
+            part(self.module, kept, beside),
+            part(self.module, [*first, *beside], self.results, taps=True, hooked=hooked),
+        )
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -169,15 +181,20 @@ class TorchInjector(Injector):
         finite = taps is None or bool(torch.isfinite(taps).all())
         return Faulty(outputs, finite, tuple(changes))
 
+    def golden(self, trace: Trace) -> Faulty:
+        """Return what the whole network gave: the same operators on the same values."""
+        outputs = {n.removeprefix(OUTPUT): a for n, a in trace.items() if n.startswith(OUTPUT)}
+        return Faulty(outputs, bool(trace[FINITE]), ())
+
     def stored(self, site: Site) -> Array:
         """Return the values of weights or biases."""
         if site.target not in (Target.WEIGHTS, Target.BIASES):
             raise ValueError(f"the {site.target} of {site.layer!r} are not stored")
         return np.array(array(attribute(self.module, self._nodes[site])))
 
-    def at(self, site: Site) -> Suffix:
-        """Open the rest of the network from a site on."""
-        return TorchSuffix(self, site, self._nodes[site])
+    def at(self, *sites: Site) -> Suffix:
+        """Open the rest of the network from sites on."""
+        return TorchSuffix(self, sites, tuple(self._nodes[site] for site in sites))
 
     def close(self) -> None:
         """Free the runtime."""
@@ -185,64 +202,88 @@ class TorchInjector(Injector):
 
 
 class TorchSuffix(Suffix):
-    """The operators that depend on a site; what they need besides is computed once a sample."""
+    """The operators that depend on sites; what they need besides is computed once a sample."""
 
-    def __init__(self, injector: TorchInjector, site: Site, node: Any) -> None:
-        self._injector, self._site, self._node = injector, site, node
-        self._parts = injector.parts(node)
+    def __init__(
+        self, injector: TorchInjector, sites: Sequence[Site], nodes: tuple[Any, ...]
+    ) -> None:
+        self._injector, self._sites, self._nodes = injector, sites, nodes
+        self._parts = injector.parts(nodes)
         self._sample: Trace | None = None
         self._beside: tuple[Any, ...] = ()
-        if site.target in (Target.WEIGHTS, Target.BIASES):
-            self._values = attribute(injector.module, node).detach().clone()
+        self._values = {
+            node: attribute(injector.module, node).detach().clone()
+            for site, node in zip(sites, nodes, strict=True)
+            if site.target in (Target.WEIGHTS, Target.BIASES)
+        }
 
     def run(self, trace: Trace, faults: Sequence[BitFault] = ()) -> Faulty:
         """Change the elements in place, run, and put them back."""
         if not faults:
-            return _golden(trace)
-        with self._injector.running():
+            return self._injector.golden(trace)
+        injector, parts = self._injector, self._parts
+        changes: dict[int, tuple[float, float]] = {}
+
+        def hook(values: Any, number: int) -> Any:
+            mine = values.clone()
+            self._disturb(parts.hooked[number], mine, faults, changes, [])
+            return mine
+
+        with injector.running():
             if trace is not self._sample:
                 self._load(trace)
-            old, changes = [], []
+            old: list[tuple[Any, Any]] = []
             try:
-                for fault in faults:
-                    one = self._element(fault.index)
-                    old.append((one, one.clone()))
-                    changes.append(_changed(one, fault))
-                given = self._values
-                if self._site.target is Target.INPUT:
-                    given = self._injector.runtime.tensor(given.numpy())
-                *made, taps = self._parts.after(given, *self._beside)
-                return self._injector.faulty(made, taps, changes)
+                for node in parts.first:
+                    self._disturb(node, self._values[node], faults, changes, old)
+                given = [
+                    injector.runtime.tensor(values.numpy()) if node in injector.given else values
+                    for node, values in ((node, self._values[node]) for node in parts.first)
+                ]
+                made = parts.after(*([hook] if parts.hooked else []), *given, *self._beside)
+                told = [changes[at] for at in range(len(faults))]
+                return injector.faulty(made[:-1], made[-1], told)
             finally:
                 for one, before in reversed(old):
                     one.copy_(before)
+
+    def _disturb(
+        self,
+        node: Any,
+        values: Any,
+        faults: Sequence[BitFault],
+        changes: dict[int, tuple[float, float]],
+        old: list[tuple[Any, Any]],
+    ) -> None:
+        """Put the faults of a node into its values; keep the elements that were there."""
+        for at, fault in enumerate(faults):
+            if self._nodes[fault.site] is node:
+                one = _element(values, self._sites[fault.site], fault.index)
+                old.append((one, one.clone()))
+                changes[at] = _changed(one, fault)
 
     def _load(self, trace: Trace) -> None:
         injector = self._injector
         values = [injector.load(node, trace[node.name]) for node in self._parts.kept]
         self._beside = self._parts.before(*values)
-        if self._site.target is Target.INPUT:
-            self._values = tensor(np.array(trace[self._node.name]))
-        elif self._site.target is Target.NEURONS:
-            self._values = injector.load(self._node, trace[self._node.name]).clone()
+        for site, node in zip(self._sites, self._nodes, strict=True):
+            if site.target is Target.INPUT:
+                self._values[node] = tensor(np.array(trace[node.name]))
+            elif site.target is Target.NEURONS:
+                self._values[node] = injector.load(node, trace[node.name]).clone()
         self._sample = trace
-
-    def _element(self, index: int) -> Any:
-        """Return a view of one element, counted in the order of the axes, not of the memory."""
-        if not 0 <= index < self._site.elements:
-            raise ValueError(f"element {index} of {self._site.elements}")
-        place = np.unravel_index(index, self._site.shape)
-        return self._values[tuple(slice(int(k), int(k) + 1) for k in place)]
 
     def close(self) -> None:
         """Forget the sample."""
         self._sample, self._beside = None, ()
 
 
-def _golden(trace: Trace) -> Faulty:
-    """Return what the whole network gave: the same operators on the same values."""
-    outputs = {n.removeprefix(OUTPUT): a for n, a in trace.items() if n.startswith(OUTPUT)}
-    return Faulty(outputs, bool(trace[FINITE]), ())
+def _element(values: Any, site: Site, index: int) -> Any:
+    """Return a view of one element, counted in the order of the axes, not of the memory."""
+    if not 0 <= index < site.elements:
+        raise ValueError(f"element {index} of {site.elements}")
+    place = np.unravel_index(index, site.shape)
+    return values[tuple(slice(int(k), int(k) + 1) for k in place)]
 
 
 def _changed(one: Any, fault: BitFault) -> tuple[float, float]:

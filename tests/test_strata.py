@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.statistics.strata import Stratum, allocate, neyman, stratified
+from simulator.statistics.strata import Stratum, neyman, stratified
 
 BITS = 32
 
@@ -90,7 +90,10 @@ def test_neyman_beats_equal_allocation_beats_none():
     shares, pilot = [1 / BITS] * BITS, [0] * 31 + [500]
     weights = neyman([Stratum(1 / BITS, k, 1000) for k in pilot])
     errors = []
-    for trials in ([1000] * BITS, allocate(32_000, weights)):
+    for trials in (
+        [1000] * BITS,
+        np.rint(np.array(weights) / sum(weights) * 32_000).astype(int).tolist(),
+    ):
         events = [n // 2 if k else 0 for k, n in zip(pilot, trials, strict=True)]
         strata = [Stratum(*one) for one in zip(shares, events, trials, strict=True)]
         errors.append(stratified(strata).variance ** 0.5)
@@ -100,26 +103,12 @@ def test_neyman_beats_equal_allocation_beats_none():
 
 
 @pytest.mark.parametrize(
-    ("trials", "weights", "least", "expected"),
-    [
-        (10, [1, 1, 1], 2, [4, 3, 3]), (10, [3, 1, 1], 2, [6, 2, 2]), (10, [0, 0, 1], 2, [2, 2, 6]),
-        (100, [50, 1, 0, 49], 5, [45, 5, 5, 45]), (6, [5, 1, 1], 2, [2, 2, 2]),
-    ],
-)  # fmt: skip
-def test_trials_are_divided_by_largest_remainders(trials, weights, least, expected):
-    assert allocate(trials, weights, least) == expected
-
-
-@pytest.mark.parametrize(
     "impossible",
     [
         lambda: stratified([Stratum(0.5, 0, 10)]),
         lambda: stratified([Stratum(1.0, 11, 10)]),
         lambda: stratified([Stratum(1.0, 0, 0)]),
         lambda: stratified([]),
-        lambda: allocate(3, [1, 1]),
-        lambda: allocate(30, [0, 0]),
-        lambda: allocate(30, [-1, 2]),
     ],
 )
 def test_the_impossible_is_refused(impossible):

@@ -7,7 +7,7 @@ under one permanent fault, are not: use :func:`clustered` by image, or by fault.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -91,30 +91,6 @@ def rate(events: int, trials: int) -> Rate:
     return Rate(events / max(trials, 1), clopper_pearson(events, trials), events, trials)
 
 
-def rates_by(keys: Sequence[Hashable], happened: Sequence[bool]) -> dict[Hashable, Rate]:
-    """Return the rate of each key, for example of each bit or layer; keys in ascending order.
-
-    Args:
-        keys: one a fault.
-        happened: whether it did, one a fault.
-    """
-    groups = _groups(keys)
-    flags = np.asarray(happened, bool)
-    return {key: rate(int(flags[rows].sum()), len(rows)) for key, rows in groups.items()}
-
-
-def shares_by(keys: Sequence[Hashable], happened: Sequence[bool]) -> dict[Hashable, Rate]:
-    """Return which share of all events each key has; none where there is no event.
-
-    They depend on how many faults hit each key; see :func:`rates_by`.
-    """
-    flags = np.asarray(happened, bool)
-    total = int(flags.sum())
-    if not total:
-        return {}
-    return {key: rate(int(flags[rows].sum()), total) for key, rows in _groups(keys).items()}
-
-
 def further(events: int, trials: int, width: float, confidence: float = 0.95) -> int:
     """Return after how many more faults an exact interval will be no wider than asked.
 
@@ -148,7 +124,11 @@ def further(events: int, trials: int, width: float, confidence: float = 0.95) ->
 
 
 def clustered(
-    happened: Sequence[float], clusters: Sequence[Hashable], number: int = RESAMPLES, seed: int = 0
+    happened: Sequence[float],
+    clusters: Sequence[Hashable],
+    number: int = RESAMPLES,
+    seed: int = 0,
+    weights: Sequence[float] | None = None,
 ) -> Effect:
     """Return a rate or mean with a bootstrap interval over clusters.
 
@@ -158,8 +138,9 @@ def clustered(
             permanent ones.
         number: of resamples.
         seed: of the draws.
+        weights: of the inferences; each counts 1 where None.
     """
-    sums, sizes = _sums(np.asarray(happened, np.float64), clusters)
+    sums, sizes = _sums(np.asarray(happened, np.float64), clusters, weights)
     return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)), len(sizes))
 
 
@@ -214,6 +195,7 @@ def mean(
     clusters: Sequence[Hashable] | None = None,
     number: int = RESAMPLES,
     seed: int = 0,
+    weights: Sequence[float] | None = None,
 ) -> Mean:
     """Return the mean of the values that are not None; its interval is a bootstrap over clusters.
 
@@ -222,6 +204,7 @@ def mean(
         clusters: see :func:`clustered`; each event by itself where None.
         number: of resamples.
         seed: of the draws.
+        weights: of the events; each counts 1 where None.
     """
     rows = [at for at, value in enumerate(values) if value is not None]
     known = np.array([values[at] for at in rows], np.float64)
@@ -229,28 +212,10 @@ def mean(
     if not rows:
         return Mean(None, None, 0, undefined)
     keys = rows if clusters is None else [clusters[at] for at in rows]
-    found = clustered(known.tolist(), keys, number, seed)
+    heavy = None if weights is None else [weights[at] for at in rows]
+    found = clustered(known.tolist(), keys, number, seed, heavy)
     interval = found.ci95 if len(set(keys)) > 1 and isfinite(found.ci95[0]) else None
     return Mean(found.value, interval, len(rows), undefined)
-
-
-def means_by(
-    keys: Sequence[Hashable],
-    values: Sequence[float | None],
-    clusters: Sequence[Hashable] | None = None,
-    number: int = RESAMPLES,
-    seed: int = 0,
-) -> dict[Hashable, Mean]:
-    """Return the mean of each key, for example of ``delta_fp`` by bit; see :func:`mean`."""
-    return {
-        key: mean(
-            [values[at] for at in rows],
-            None if clusters is None else [clusters[at] for at in rows],
-            number,
-            seed,
-        )
-        for key, rows in _groups(keys).items()
-    }
 
 
 def exceeding(severities: Sequence[float], levels: Sequence[float]) -> list[Rate]:
@@ -273,26 +238,16 @@ def _ends(events: float, trials: int, confidence: float) -> tuple[float, float]:
     return low, 1.0 if full else float(special.betaincinv(events + 1, trials - events, 1 - tail))
 
 
-def _groups(keys: Sequence[Hashable]) -> Mapping[Hashable, list[int]]:
-    groups: dict[Hashable, list[int]] = {}
-    for at, key in enumerate(keys):
-        groups.setdefault(key, []).append(at)
-    return {key: groups[key] for key in sorted(groups, key=_order)}
-
-
-def _order(key: Hashable) -> tuple[bool, float, str]:
-    """Numbers by size, then everything else by name."""
-    number = isinstance(key, int | float)
-    return not number, float(key) if isinstance(key, int | float) else 0.0, str(key)
-
-
-def _sums(values: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
-    """The sum of the values of each cluster, and how many there are."""
+def _sums(
+    values: Floats, clusters: Sequence[Hashable], weights: Sequence[float] | None = None
+) -> tuple[Floats, Floats]:
+    """The sum of the weighted values of each cluster, and that of the weights."""
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} values and {len(clusters)} clusters")
     places: dict[Hashable, int] = {}
     which = np.array([places.setdefault(one, len(places)) for one in clusters], np.intp)
     sums, sizes = np.zeros((2, len(places)))
-    np.add.at(sums, which, values)
-    np.add.at(sizes, which, 1)
+    each = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
+    np.add.at(sums, which, values * each)
+    np.add.at(sizes, which, each)
     return sums, sizes

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("replay", nargs="*", metavar="replay RUN", help="run one fault of a finished run again")
+    parser.usage = (
+        "simulate faults --campaign CAMPAIGN [options]\n"
+        "       simulate faults replay RUN --fault N [--json]"
+    )
+    add("action", nargs="?", metavar="replay", help="run one fault of a finished run again")
+    add("run", nargs="?", metavar="RUN", help="of replay: the run's folder")
     add("--fault", type=int, metavar="N", help="of replay: the number of the fault")
     add(
         "--campaign", metavar="CAMPAIGN",
@@ -58,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.faults.run import faults
 
-    if options.replay:
+    if options.action is not None:
         return _replay(options)
     if options.fault is not None:
         raise UserError("--fault: for replay RUN only; the number of faults is --faults")
@@ -104,17 +109,53 @@ def show(result: Result[FaultsSummary], as_json: bool, form: str = "text") -> in
 
 
 def _width(text: str) -> float:
-    if not text.endswith("%"):
-        raise argparse.ArgumentTypeError(f"a width in % expected, for example 0.5%, got {text!r}")
-    return float(text[:-1]) / 100
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 0)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(
+            f"a width in % expected, for example 0.5%, got {text!r}"
+        ) from None
 
 
 def _replay(options: argparse.Namespace) -> int:
     from simulator.faults import screen
     from simulator.faults.replay import replay
 
-    if options.replay[0] != "replay" or len(options.replay) != 2 or options.fault is None:
+    if options.action != "replay" or options.run is None or options.fault is None:
         raise UserError("simulate faults replay RUN --fault N expected")
-    found = replay(Path(options.replay[1]), options.fault)
-    screen.replayed(found, common.console())
+    _refuse(options)
+    found = replay(Path(options.run), options.fault)
+    if options.json:
+        common.print_json([
+            {
+                "fault": one.fault, "stack": one.stack, "sample": one.sample, "equal": one.equal,
+                "then": {name: then for name, (then, _) in one.values.items()},
+                "now": {name: now for name, (_, now) in one.values.items()},
+            }
+            for one in found
+        ])  # fmt: skip
+    else:
+        screen.replayed(found, common.console())
     return cli.PASS if all(one.equal for one in found) else cli.GATE_FAILED
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    """Refuse what a replay takes from the run.
+
+    Raises:
+        UserError: such an option was given.
+    """
+    parser = argparse.ArgumentParser()
+    arguments(parser)
+    usual, names = vars(parser.parse_args([])), {"profiles": "profile", "overrides": "set"}
+    taken = {"action", "run", "fault", "json"}
+    given = [
+        f"--{names.get(name, name).replace('_', '-')}"
+        for name, value in usual.items()
+        if name not in taken and getattr(options, name) != value
+    ]
+    if given:
+        raise UserError(
+            f"{', '.join(given)}: not for replay, which repeats what the run did; it takes RUN, "
+            "--fault and --json"
+        )

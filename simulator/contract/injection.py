@@ -61,11 +61,13 @@ class BitFault:
         index: of the element in the flattened tensor.
         bit: from 0, the least significant one.
         kind: what happens to it.
+        site: which one of the sites that a :class:`Suffix` starts from.
     """
 
     index: int
     bit: int
     kind: Kind = Kind.FLIP
+    site: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,18 +91,20 @@ Trace = Mapping[str, Array]
 
 
 class Suffix(ABC):
-    """The part of a network from one site on; one thread uses it at a time."""
+    """The part of a network from one or several sites on; one thread uses it at a time."""
 
     @abstractmethod
     def run(self, trace: Trace, faults: Sequence[BitFault] = ()) -> Faulty:
-        """Run the rest of the network with faults at the site; the next call has none of them.
+        """Run the rest of the network with faults at its sites; the next call has none of them.
+
+        A site that follows another one is hit after the faults there have reached it.
 
         Without faults it gives the outputs that faulty ones are compared with: those of the same
         code on the same values.
 
         Args:
             trace: of a sample.
-            faults: at this site, applied one after the other.
+            faults: at these sites; those of one site are applied one after the other.
         """
 
     @abstractmethod
@@ -119,7 +123,7 @@ class Suffix(ABC):
 class Injector(ABC):
     """Puts faults into one artifact as its runtime runs it.
 
-    A trace is made once a sample, and only what follows a site is run again for each fault.
+    A trace is made once a sample, and only what follows the hit sites is run again for each fault.
     :meth:`trace` and the suffixes of different sites may be used by several threads at once.
 
     Args:
@@ -152,6 +156,10 @@ class Injector(ABC):
         """
 
     @abstractmethod
+    def golden(self, trace: Trace) -> Faulty:
+        """Return what a trace says of the inference without faults."""
+
+    @abstractmethod
     def stored(self, site: Site) -> Array:
         """Return a copy of the weights or biases of a site.
 
@@ -160,8 +168,12 @@ class Injector(ABC):
         """
 
     @abstractmethod
-    def at(self, site: Site) -> Suffix:
-        """Open the rest of the network from a site on."""
+    def at(self, *sites: Site) -> Suffix:
+        """Open the rest of the network from sites on.
+
+        Args:
+            sites: at least one, in any order, each once; :attr:`BitFault.site` counts them.
+        """
 
     @abstractmethod
     def close(self) -> None:

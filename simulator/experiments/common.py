@@ -13,7 +13,7 @@ from simulator import checkout, machine, registry
 from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
-from simulator.experiments.session import Session
+from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import Kind, Notice
 from simulator.pipeline import recorded
@@ -152,6 +152,11 @@ def named_profiles(
 def pair_for(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:
     """The profiles that a stack's calibration may refer to as ``train`` and ``deploy``."""
     return sides if set(sides) == set(SIDES) else {"train": chosen, "deploy": chosen}
+
+
+def variants(sides: Mapping[str, Chosen]) -> dict[str, Variant]:
+    """Return the stacks of a job as a session builds them, each under its own name."""
+    return {side: Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()}
 
 
 def chosen(reference: str, changes: Sequence[str]) -> Chosen:

@@ -17,11 +17,12 @@ from simulator.experiments.common import (
     refuse_missing,
     run_and_keep,
     unasked_notices,
+    variants,
 )
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
-from simulator.experiments.session import Session, Variant
-from simulator.experiments.summary import SIDES, summarize, vocabulary
+from simulator.experiments.session import Session
+from simulator.experiments.summary import summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
 from simulator.notices import merged as merged_notices
 from simulator.pipeline.executor import Done
@@ -86,7 +87,7 @@ def compare(
         session.notes += unasked_notices(sides)
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
-        stacks = session.stacks([Variant(side, sides[side], sides) for side in SIDES])
+        stacks = session.stacks(variants(sides).values())
         if strict:
             _refuse_differences(stacks)
         watch = pair_watch(session, stacks, differing(stacks), quick=quick)

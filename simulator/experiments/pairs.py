@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import done_of, manifest, notify, rows_of, watching
+from simulator.experiments.common import done_of, manifest, notify, rows_of, variants, watching
 from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job, judged
-from simulator.experiments.session import Session, Variant
+from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
 from simulator.pipeline.executor import Done
@@ -69,7 +69,7 @@ def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str,
     """
     if not finished:
         return
-    pairs = [_stacks(session, sides) for _, sides in finished]
+    pairs = [session.stacks(variants(sides).values()) for _, sides in finished]
     for (folder, _), pair in zip(finished, pairs, strict=True):
         now = manifest(pair, session, [])
         if parts := changed(read_manifest(folder), now, _MUST_MATCH):
@@ -100,7 +100,7 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     if not left:
         return
     absent = _left_out(one.folder for one in wanted if one not in left)
-    pairs = [_stacks(session, one.sides) for one in left]
+    pairs = [session.stacks(variants(one.sides).values()) for one in left]
     watches = [
         pair_watch(session, pair, differing(pair), (2 * at, 2 * at + 1), f"pair {at} ")
         for at, pair in enumerate(pairs)
@@ -150,10 +150,6 @@ def _merged(
 def _shared(merged: Plan, watch: PairWatch) -> list[str]:
     """The stages that both stacks of a pair share."""
     return replace(merged, paths=tuple(merged.paths[arm] for arm in watch.arms)).shared()
-
-
-def _stacks(session: Session, sides: Mapping[str, Chosen]) -> list[Stack]:
-    return session.stacks([Variant(side, sides[side], sides) for side in SIDES])
 
 
 def _left_out(folders: Iterable[Path]) -> dict[str, str]:

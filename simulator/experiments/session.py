@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -229,7 +229,7 @@ class Session(Closing):
         (infer,) = (step for step in stack.chain.recipes if step.gives is Boundary.OUTPUTS)
         return replace(under, condition=under.condition.asking(infer))
 
-    def stacks(self, variants: Sequence[Variant]) -> list[Stack]:
+    def stacks(self, variants: Iterable[Variant]) -> list[Stack]:
         """Build every stack; equal artifacts and runtimes are made once."""
         self.show.say("preparing the stacks")
         return [self.stack(variant) for variant in variants]

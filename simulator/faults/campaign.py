@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.contract.bits import Kind
 from simulator.contract.injection import Target
 from simulator.errors import ProfileError
+from simulator.faults.allocation import Rule
+from simulator.profile.document import Key
 from simulator.profile.load import shipped_folder
+from simulator.profile.messages import problems
+from simulator.profile.section import Section
 from simulator.profile.suite import read_suite
+from simulator.tasks.task import Task
 
 FOLDER = "campaigns"
 """Below the folder of the built-in suites."""
@@ -28,7 +34,10 @@ class CampaignSpec(BaseModel):
     one; ``exponent`` is that of floating point, and all bits of integers. ``layers`` and
     ``operators`` are names or patterns like ``block_3*``; all by default. Elements and bits are
     drawn uniformly; ``strata`` with the allocation ``equal`` gives each stratum the same number of
-    faults, and figures weigh them by their share of all bits.
+    faults, with ``neyman`` most to those that vary most, see :mod:`simulator.faults.allocation`;
+    figures then weigh them by their share of all bits. ``at_once`` bits are hit in one inference,
+    each of any layer. ``verdict`` are options of the task's
+    :attr:`simulator.tasks.impact.Impact.Options`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -46,7 +55,8 @@ class CampaignSpec(BaseModel):
     layers: list[str] = []
     operators: list[str] = []
     strata: Literal["none", "bit", "layer", "operator"] = "none"
-    allocation: Literal["proportional", "equal"] = "proportional"
+    allocation: Rule = "proportional"
+    verdict: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +66,12 @@ class Campaign:
     Attributes:
         spec: the document.
         path: where it was read.
+        where: gives ``file:line`` of a key of the document.
     """
 
     spec: CampaignSpec
     path: Path
+    where: Callable[[Key], str]
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -75,6 +87,24 @@ class Campaign:
     def permanent(self) -> bool:
         """Whether a fault lasts for all samples."""
         return self.spec.lasts == "permanent"
+
+    def options(self, task: Task) -> Section:
+        """Return what it asks of a task's verdicts.
+
+        Raises:
+            ProfileError: the task has no such option; each problem as ``file:line: key: what``.
+        """
+        shape, asked = task.Impact.Options, self.spec.verdict
+        if asked and not shape.model_fields:
+            place = ("verdict",)
+            raise ProfileError(
+                [f"{self.where(place)}: verdict: a verdict on {task.name} has no options"]
+            )
+        try:
+            return shape.model_validate(asked)
+        except ValidationError as error:
+            lines = problems(error, shape, self.where, "campaign", place=("verdict",))
+            raise ProfileError(lines) from error
 
     def described(self) -> dict[str, Any]:
         """Return what a manifest says of it: the document with all defaults."""
@@ -98,21 +128,19 @@ def load_campaign(reference: str, faults: int | None = None) -> Campaign:
     """
     folder = shipped_folder("suites") / FOLDER
     spec, document = read_suite(reference, folder, CampaignSpec, "campaign", builtin_campaigns())
-    problems = []
-    if spec.allocation == "equal" and spec.strata == "none":
-        problems.append(
-            f"{document.where(('allocation',))}: allocation: equal needs strata: bit, layer or "
-            "operator"
-        )
-    if spec.allocation == "equal" and spec.lasts == "permanent":
-        problems.append(
-            f"{document.where(('allocation',))}: allocation: equal is for transient faults"
-        )
+    refused = []
+    rule, place = spec.allocation, document.where(("allocation",))
+    if rule != "proportional" and spec.strata == "none":
+        refused.append(f"{place}: allocation: {rule} needs strata: bit, layer or operator")
+    if rule != "proportional" and spec.lasts == "permanent":
+        refused.append(f"{place}: allocation: {rule} is for transient faults")
+    if rule != "proportional" and spec.at_once > 1:
+        refused.append(f"{place}: allocation: {rule} is for one bit at once")
     if isinstance(spec.bits, list) and len(set(spec.bits)) < len(spec.bits):
-        problems.append(f"{document.where(('bits',))}: bits: one of them is there twice")
+        refused.append(f"{document.where(('bits',))}: bits: one of them is there twice")
     if faults is not None and not 1 <= faults <= MOST:
-        problems.append(f"--faults {faults}: a number from 1 to {MOST:,} expected")
-    if problems:
-        raise ProfileError(problems)
+        refused.append(f"--faults {faults}: a number from 1 to {MOST:,} expected")
+    if refused:
+        raise ProfileError(refused)
     changed = spec if faults is None else spec.model_copy(update={"faults": faults})
-    return Campaign(changed, document.path)
+    return Campaign(changed, document.path, document.where)

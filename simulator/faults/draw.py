@@ -9,11 +9,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.contract.bits import EXPONENTS, Kind
 from simulator.contract.injection import BitFault, Site
 from simulator.contract.recipe import generator
 from simulator.errors import UserError
+from simulator.faults.allocation import Allocation
 from simulator.faults.campaign import Campaign, CampaignSpec
 
 SHOWN = 5
@@ -22,18 +24,18 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One fault.
+    """One fault, of one or several bits.
 
     Attributes:
         number: from 0; a fault depends on its number and on the seed, not on how many there are.
-        site: the index of the site.
-        faults: what happens to which bits of it.
+        sites: the indices of the sites, in ascending order.
+        faults: what happens to which bits of them.
         stratum: the index of the stratum.
         sample: the index of the sample; None for a permanent fault.
     """
 
     number: int
-    site: int
+    sites: tuple[int, ...]
     faults: tuple[BitFault, ...]
     stratum: int
     sample: int | None
@@ -77,9 +79,11 @@ class Population:
         bits: how many bits may be hit.
         possible: how many bits these sites have.
         strata: the parts that faults are drawn from.
+        allocation: how many come from each.
 
     Raises:
-        UserError: there are none, or a site has no such bit; the message says what there is.
+        UserError: there are none, or a site has no such bit, or there are too few faults for the
+            strata; the message says what there is.
     """
 
     def __init__(self, sites: Sequence[Site], campaign: Campaign) -> None:
@@ -91,11 +95,6 @@ class Population:
         for index in sorted(chosen, key=self._form):
             for name, bits in _grouped(sites[index], spec):
                 groups.setdefault(name, []).append(_Cell(index, sites[index].elements, bits))
-        if spec.allocation == "equal" and spec.faults < len(groups):
-            raise UserError(
-                f"{spec.name}: faults: {spec.faults} are too few for allocation: equal; there are "
-                f"{len(groups)} strata"
-            )
         self._cells = list(groups.values())
         total = sum(cell.size for cells in self._cells for cell in cells)
         self.bits = total
@@ -104,6 +103,10 @@ class Population:
             Stratum(name, sum(cell.size for cell in cells) / total)
             for name, cells in groups.items()
         )
+        shares = [one.share for one in self.strata]
+        self.allocation = Allocation.of(spec.allocation, shares, spec.faults, spec.name)
+        self._strata = _ends(shares)
+        self._ends = [_ends([cell.size for cell in cells]) for cells in self._cells]
 
     def alike(self, other: Population) -> bool:
         """Whether another network has the same layers, so that equal draws are the same faults."""
@@ -114,33 +117,47 @@ class Population:
         site = self.sites[at]
         return site.layer, site.target, site.storage, site.shape
 
-    def draw(self, number: int, seed: int, samples: int) -> Drawn:
+    def draw(
+        self, number: int, seed: int, samples: int, weights: Sequence[float] | None = None
+    ) -> Drawn:
         """Return a fault; equal arguments give equal faults.
 
         Args:
             number: of the fault, from 0.
             seed: of the campaign.
             samples: how many there are to choose from.
+            weights: of the strata, behind the pilot of Neyman's allocation.
         """
-        spec, rng = self.campaign.spec, generator("fault", seed, number)
-        if spec.allocation == "equal":
-            stratum = number % len(self._cells)
-        else:
-            stratum = int(rng.choice(len(self._cells), p=[one.share for one in self.strata]))
-        cells = self._cells[stratum]
-        sizes = np.array([cell.size for cell in cells], np.float64)
-        cell = cells[int(rng.choice(len(cells), p=sizes / sizes.sum()))]
-        count = min(spec.at_once, cell.size)
-        places: dict[int, None] = {}
-        while len(places) < count:
-            places[int(rng.integers(cell.size))] = None
-        faults = tuple(self._fault(cell, place) for place in places)
+        rng = generator("fault", seed, number)
+        stratum = self.allocation.stratum(number, weights)
+        if stratum is None:
+            stratum = _one_of(self._strata, rng)
+        places: dict[tuple[_Cell, int], None] = {}
+        while len(places) < min(self.campaign.spec.at_once, self.bits):
+            cell = self._cells[stratum][_one_of(self._ends[stratum], rng)]
+            places[cell, int(rng.integers(cell.size))] = None
+        sites = tuple(sorted({cell.site for cell, _ in places}))
+        faults = tuple(self._fault(cell, place, sites) for cell, place in places)
         sample = None if self.campaign.permanent else int(rng.integers(samples))
-        return Drawn(number, cell.site, faults, stratum, sample)
+        return Drawn(number, sites, faults, stratum, sample)
 
-    def _fault(self, cell: _Cell, place: int) -> BitFault:
+    def _fault(self, cell: _Cell, place: int, sites: Sequence[int]) -> BitFault:
         index, bit = divmod(place, len(cell.bits))
-        return BitFault(index, cell.bits[bit], Kind(self.campaign.spec.kind))
+        kind = Kind(self.campaign.spec.kind)
+        return BitFault(index, cell.bits[bit], kind, sites.index(cell.site))
+
+
+def _ends(sizes: Sequence[float]) -> NDArray[np.float64]:
+    """Where each part ends, as a share of all."""
+    chances = np.array(sizes, np.float64)
+    ends: NDArray[np.float64] = np.cumsum(chances / chances.sum())
+    ends /= ends[-1]
+    return ends
+
+
+def _one_of(ends: NDArray[np.float64], rng: np.random.Generator) -> int:
+    """Draw a part, as ``rng.choice`` does of its chances."""
+    return int(ends.searchsorted(rng.random(), side="right"))
 
 
 def _chosen(sites: Sequence[Site], spec: CampaignSpec) -> list[int]:

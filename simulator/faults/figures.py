@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from simulator.analysis import faults, ivmod
+from simulator.analysis import faults
 from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
 from simulator.faults.measured import Measured
 from simulator.faults.persistence import persistence
 from simulator.faults.protect import MARK
+from simulator.faults.rates import Mask, Rates, ran
 from simulator.notices import merged
 from simulator.results.faults import (
     FaultEvent,
@@ -27,14 +27,10 @@ from simulator.results.faults import (
     Rate,
 )
 from simulator.results.shared import Metrics
-from simulator.statistics.strata import Stratum, stratified
 from simulator.tasks.impact import Due
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-Mask = NDArray[np.bool_]
-FEW = 10
-"""A mean of fewer events gets no interval: the bootstrap of few is far too narrow."""
 WORST = 20
 """How many of the worst corruptions a summary lists."""
 
@@ -74,6 +70,7 @@ def summarized(
     """Return the summary of a run."""
     spec, card = campaign.spec, session.card
     first = found[0]
+    figures = {one.stack.side: _Figures(session, campaign, one, number) for one in found}
     notices = merged(notice for one in found for notice in one.stack.labelled_notices)
     return FaultsSummary(
         model=card.spec.name,
@@ -88,15 +85,15 @@ def summarized(
         kind=spec.kind,
         lasts=spec.lasts,
         at_once=spec.at_once,
+        reading=first.options.model_dump(),
+        allocation=spec.allocation,
         faults=number,
         stacks={
-            one.stack.side: _Figures(session, campaign, one).stack(
-                one.population.alike(first.population)
-            )
-            for one in found
+            side: one.stack(one.found.population.alike(first.population))
+            for side, one in figures.items()
         },
         paired={
-            one.stack.side: _paired(before, one)
+            one.stack.side: _paired(before, figures[one.stack.side])
             for one in found[1:]
             for before in [_before(one, found)]
             if one.population.alike(before.population)
@@ -114,18 +111,18 @@ def _before(one: Measured, found: Sequence[Measured]) -> Measured:
 class _Figures:
     """The figures of one stack."""
 
-    def __init__(self, session: Session, campaign: Campaign, found: Measured) -> None:
-        self._task, self._campaign, self._found = session.card.task, campaign, found
-        self._seed, self._resamples = session.seed, session.card.task.resamples
+    def __init__(self, session: Session, campaign: Campaign, found: Measured, number: int) -> None:
+        self._task, self._campaign, self.found = session.card.task, campaign, found
         self._lasting = campaign.permanent and session.dataset.film
-        self._rows = found.rows.filter(pc.is_null(found.rows["skipped"]))
-        self._fault = self._array("fault")
+        self.rows = ran(found.rows)
+        given = (session.card.task.resamples, session.seed)
+        self.rates = Rates(campaign, found.population, self.rows, number, *given)
         self._sdc = self._mask("sdc")
-        self._refused = np.array(pc.fill_null(pc.equal(self._rows["why"], Due.REFUSED), False))
+        self._refused = np.array(pc.fill_null(pc.equal(self.rows["why"], Due.REFUSED), False))
         self._due = self._mask("due") & ~self._refused
 
     def stack(self, same_faults: bool) -> FaultStack:
-        found, every = self._found, np.ones(len(self._rows), bool)
+        found, every = self.found, np.ones(len(self.rows), bool)
         stack, lost = found.stack, self._mask("due")
         clean, faulty = self._metrics(lost)
         return FaultStack(
@@ -138,10 +135,10 @@ class _Figures:
             bits=found.population.bits,
             share_of_bits=found.population.bits / found.population.possible,
             same_faults=same_faults,
-            SDC=self._rate(self._sdc, every),
-            DUE=self._rate(self._due, every),
-            refused=self._rate(self._refused, every),
-            masked=self._rate(~self._sdc & ~lost, every),
+            SDC=self.rates.rate(self._sdc, every),
+            DUE=self.rates.rate(self._due, every),
+            refused=self.rates.rate(self._refused, every),
+            masked=self.rates.rate(~self._sdc & ~lost, every),
             further={name: self._known(name) for name in further(self._task)},
             severity=self._severity(every),
             by_bit=self._by_bit(),
@@ -154,95 +151,62 @@ class _Figures:
             inferences_per_second=found.per_second,
         )
 
-    def _array(self, name: str) -> NDArray[np.int64]:
-        return np.asarray(self._rows[name].to_numpy(), np.int64)
-
     def _mask(self, name: str) -> Mask:
-        return np.array(pc.fill_null(self._rows[name], False))
+        return np.array(pc.fill_null(self.rows[name], False))
 
     def _metrics(self, lost: Mask) -> tuple[Metrics, Metrics]:
         """The task's metrics of the campaign's inferences, without and with faults."""
-        at, names = self._array("at").tolist(), self._task.metrics
+        at, names = self.rows["at"].to_pylist(), self._task.metrics
         if not at:
             return dict.fromkeys(names), dict.fromkeys(names)
-        answers = self._rows.select([field.name for field in self._task.columns]).to_pylist()
+        answers = self.rows.select([field.name for field in self._task.columns]).to_pylist()
         faulty = [None if gone else one for gone, one in zip(lost, answers, strict=True)]
-        golden = [self._found.clean[sample] for sample in at]
-        truths = [self._found.items[sample].truth for sample in at]
-        both = ivmod.metrics(self._task, golden, faulty, truths)
+        golden = [self.found.clean[sample] for sample in at]
+        truths = [self.found.items[sample].truth for sample in at]
+        both = metrics(self._task, golden, faulty, truths)
         clean, under = ({name: found[name] for name in names} for found in both)
         return clean, under
 
-    def _rate(self, hit: Mask, among: Mask) -> Rate:
-        """A share of the inferences *among*; of a permanent fault they depend on each other."""
-        of, count = int(among.sum()), int((hit & among).sum())
-        if not of:
-            return Rate(rate=None, ci95=[None, None], count=0, of=0)
-        if among.all() and self._campaign.spec.allocation == "equal":
-            return self._stratified(hit, among)
-        if self._campaign.permanent:
-            of_faults = self._fault[among].tolist()
-            found = faults.lasting(hit[among].tolist(), of_faults, self._resamples, self._seed)
-        else:
-            found = faults.rate(count, of)
-        return Rate(rate=found.value, ci95=list(found.ci95), count=count, of=of)
-
     def _known(self, name: str) -> Rate:
         """The rate of another reading, of what it is defined for: not without truth, say."""
-        defined = np.array(pc.is_valid(self._rows[name]))
+        defined = np.array(pc.is_valid(self.rows[name]))
         among = (defined | self._mask("due")) if defined.any() else defined
-        if among.any() and self._campaign.spec.allocation == "equal":
-            return self._stratified(self._mask(name), among)
-        return self._rate(self._mask(name), among)
-
-    def _stratified(self, hit: Mask, among: Mask) -> Rate:
-        """The rate of all bits, from as many faults in each stratum."""
-        stratum, every = self._array("stratum"), self._found.population.strata
-        parts = [
-            Stratum(one.share, int((hit & own).sum()), int(own.sum()))
-            for at, one in enumerate(every)
-            for own in [among & (stratum == at)]
-        ]
-        count, of = int((hit & among).sum()), int(among.sum())
-        if not all(one.trials for one in parts):
-            return Rate(rate=None, ci95=[None, None], count=count, of=of)
-        found = stratified(parts)
-        return Rate(rate=found.value, ci95=[found.low, found.high], count=count, of=of)
+        return self.rates.rate(self._mask(name), among)
 
     def _severity(self, among: Mask) -> dict[str, Mean]:
         """The mean of each severity over the silent corruptions *among*."""
-        events = self._rows.filter(pa.array(self._sdc & among))
+        silent = self._sdc & among
+        events = self.rows.filter(pa.array(silent))
         keys = events["fault" if self._campaign.permanent else "at"].to_pylist()
-        return {name: self._mean(events[name].to_pylist(), keys) for name in severities(self._task)}
-
-    def _mean(self, values: Sequence[float | None], keys: Sequence[int]) -> Mean:
-        known = [one if one is not None and np.isfinite(one) else None for one in values]
-        found = faults.mean(known, keys, self._resamples, self._seed)
-        ends = found.ci95 if found.events >= FEW else None
-        return Mean(value=found.value, ci95=list(ends or (None, None)), of=found.events)
+        return {
+            name: self.rates.mean(events[name].to_pylist(), silent, keys)
+            for name in severities(self._task)
+        }
 
     def _by_bit(self) -> dict[str, FaultGroup]:
         if self._campaign.spec.at_once > 1:
             return {}
-        bits = np.array(pc.list_flatten(self._rows["bit"]))
+        bits = np.array(pc.list_flatten(self.rows["bit"]))
         return {str(bit): self._group(bits == bit) for bit in sorted(set(bits.tolist()))[::-1]}
 
     def _by(self, name: str) -> dict[str, FaultGroup]:
-        values = np.array(self._rows[name].to_pylist(), object)
-        sites = self._found.injector.sites
-        order = dict.fromkeys(getattr(sites[at], name) for at in self._found.population.chosen)
+        if self._campaign.spec.at_once > 1:
+            return {}
+        values = np.array(pc.list_flatten(self.rows[name]).to_pylist(), object)
+        sites = self.found.injector.sites
+        order = dict.fromkeys(getattr(sites[at], name) for at in self.found.population.chosen)
         return {one: self._group(values == one) for one in order if (values == one).any()}
 
     def _group(self, among: Mask) -> FaultGroup:
         return FaultGroup(
-            SDC=self._rate(self._sdc, among),
-            DUE=self._rate(self._due, among),
+            SDC=self.rates.rate(self._sdc, among),
+            DUE=self.rates.rate(self._due, among),
             severity=self._severity(among),
         )
 
     def _worst(self) -> list[FaultEvent]:
         names = severities(self._task)
-        events = self._rows.filter(pa.array(self._sdc)).to_pylist()
+        events = self.rows.filter(pa.array(self._sdc)).to_pylist()
         events.sort(key=lambda row: tuple(-abs(row[name] or 0) for name in names[:1]))
         if self._campaign.permanent:  # the sample with which each fault is worst
             worst: dict[int, Record] = {}
@@ -253,8 +217,8 @@ class _Figures:
             FaultEvent(
                 fault=row["fault"],
                 sample=row["sample"],
-                layer=row["layer"],
-                target=row["target"],
+                layer=_joined(row["layer"]),
+                target=_joined(row["target"]),
                 bit=row["bit"],
                 before=list(map(_finite, row["before"])),
                 after=list(map(_finite, row["after"])),
@@ -264,27 +228,63 @@ class _Figures:
         ]
 
 
+def _joined(names: Sequence[str]) -> str:
+    """One name for all bits, or each bit's own."""
+    return ", ".join(names if len(set(names)) > 1 else names[:1])
+
+
 def _finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _paired(first: Measured, other: Measured) -> PairedFaults:
+def _paired(first: Measured, other: _Figures) -> PairedFaults:
     """Compare the silent corruptions of the same faults in two stacks."""
-    ours, theirs = (_by_inference(one.rows) for one in (first, other))
-    both = [key for key in ours if key in theirs]
-    found = faults.paired([ours[key] for key in both], [theirs[key] for key in both])
+    before = _by_inference(ran(first.rows))
+    keys = list(_by_inference(other.rows).items())
+    both = np.array([key in before for key, _ in keys], bool)
+    ours = np.array([before.get(key, False) for key, _ in keys], bool)
+    theirs = np.array([sdc for _, sdc in keys], bool)
+    found = faults.paired(ours[both].tolist(), theirs[both].tolist())
+    delta: float | None = found.delta
+    ends: list[float | None] = list(found.ci95)
+    if other.rates.weighted:
+        delta, ends = other.rates.delta(theirs & ~ours, ours & ~theirs, both)
     return PairedFaults(
         than=first.stack.side,
         only_first=found.only_first,
         only_this=found.only_second,
         both=found.both,
-        delta=found.delta,
-        ci95=list(found.ci95),
+        delta=delta,
+        ci95=ends,
         p=found.p,
     )
 
 
 def _by_inference(rows: pa.Table) -> Mapping[tuple[int, int], bool]:
-    ran = rows.filter(pc.is_null(rows["skipped"]))
-    columns: Iterable[Any] = (ran[name].to_pylist() for name in ("fault", "at", "sdc"))
+    columns: Iterable[Any] = (rows[name].to_pylist() for name in ("fault", "at", "sdc"))
     return {(fault, at): sdc for fault, at, sdc in zip(*columns, strict=True)}
+
+
+def metrics(
+    task: Task,
+    golden: Sequence[Record],
+    faulty: Sequence[Record | None],
+    truths: Sequence[Any],
+) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """Return a task's metrics without and with faults, for example AP50 and mAP.
+
+    They stand beside IVMOD to show where they mislead: they are of objects, not of images, and a
+    fault that a user would never see can move them, or the reverse.
+
+    Args:
+        task: of the model.
+        golden: ``Task.record`` of the prediction without a fault, one an inference; that of an
+            image with several faults several times.
+        faulty: with the fault; None where it was detected, which counts as no answer.
+        truths: what ``Task.opened`` returned, of the same inferences.
+    """
+    answered = [
+        task.late(was) if now is None else now for was, now in zip(golden, faulty, strict=True)
+    ]
+    before, after = (dict(task.score(list(some), truths).metrics) for some in (golden, answered))
+    return before, after

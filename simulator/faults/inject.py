@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array, Runtime, Stage
-from simulator.contract.injection import BitFault, Injector, Suffix, Target, Trace
+from simulator.contract.injection import BitFault, Injector, Suffix, Trace
 from simulator.contract.recipe import Boundary, Context
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
@@ -21,6 +21,7 @@ from simulator.pipeline.executor import Executor
 from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
+from simulator.profile.section import Section
 from simulator.tasks.task import Task
 
 BLOCK = 16
@@ -79,29 +80,28 @@ class Injection:
         stack: the stack.
         injector: puts faults into its artifact; the caller closes it.
         task: judges the answers.
+        options: of the task's verdicts, see :meth:`simulator.faults.campaign.Campaign.options`.
         executor: runs the steps before the network.
         workers: how many layers are worked on at once.
     """
 
     def __init__(
-        self, stack: Stack, injector: Injector, task: Task, executor: Executor, workers: int
+        self,
+        stack: Stack,
+        injector: Injector,
+        task: Task,
+        options: Section,
+        executor: Executor,
+        workers: int,
     ) -> None:
         self.stack, self.injector = stack, injector
         self._executor, self._workers = executor, workers
         infer, answer = stack.chain.recipes[-2:]
         assert isinstance(infer, Infer)
         assert isinstance(answer, Answer)
-        self._infer, self._verdicts = infer, Verdicts(task, infer, answer)
+        self._infer, self._verdicts = infer, Verdicts(task, options, infer, answer)
         self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
-        whole = next(
-            (site for site in injector.sites if site.target is Target.INPUT), injector.sites[0]
-        )
-        self._whole = injector.at(whole)
-        self._exact: dict[int, bool] = {}
-
-    def close(self) -> None:
-        """Free the network."""
-        self._whole.close()
+        self._exact: dict[tuple[int, ...], bool] = {}
 
     def works(
         self, drawn: Iterable[Drawn], samples: int, first: Item, memory: int
@@ -121,7 +121,7 @@ class Injection:
             for sample in hit:
                 blocks[sample // size].append((one, sample))
         for block in sorted(blocks):
-            jobs = sorted(blocks[block], key=lambda job: (job[0].site, job[0].number, job[1]))
+            jobs = sorted(blocks[block], key=lambda job: (job[0].sites, job[0].number, job[1]))
             for part, start in enumerate(range(0, len(jobs), JOBS)):
                 these = tuple(jobs[start : start + JOBS])
                 wanted = tuple(sorted({sample for _, sample in these}))
@@ -146,11 +146,11 @@ class Injection:
             ModelError: the runtime cannot run the network.
         """
         ready: dict[int, _Ready | str] = {at: self._ready(items[at]) for at in work.samples}
-        by_site: dict[int, list[tuple[Drawn, int]]] = defaultdict(list)
+        by_sites: dict[tuple[int, ...], list[tuple[Drawn, int]]] = defaultdict(list)
         for job in work.jobs:
-            by_site[job[0].site].append(job)
+            by_sites[job[0].sites].append(job)
         with ThreadPoolExecutor(self._workers, thread_name_prefix="fault") as pool:
-            parts = pool.map(lambda one: self._at(one[0], one[1], items, ready), by_site.items())
+            parts = pool.map(lambda one: self._at(one[0], one[1], items, ready), by_sites.items())
             found = [row for part in parts for row in part]
         return sorted(found, key=lambda row: (row["fault"], row["at"]))
 
@@ -196,7 +196,8 @@ class Injection:
             context = self._executor.context(item)
             sample = self._verdicts.sample(context)
             trace = self.injector.trace(self._feeds(self._value(context)))
-            return _Ready(sample, trace, self._verdicts.golden(self._whole.run(trace), sample))
+            golden = self._verdicts.golden(self.injector.golden(trace), sample)
+            return _Ready(sample, trace, golden)
         except SampleError as error:
             return str(error)
         except UserError:
@@ -206,40 +207,41 @@ class Injection:
 
     def _at(
         self,
-        index: int,
+        sites: tuple[int, ...],
         jobs: Sequence[tuple[Drawn, int]],
         items: Sequence[Item],
         ready: Mapping[int, _Ready | str],
     ) -> list[Row]:
-        """All inferences with a fault at one site."""
+        """All inferences with faults at the same sites."""
         rows: list[Row] = []
         goldens: dict[int, Golden] = {}
-        with self.injector.at(self.injector.sites[index]) as rest:
+        with self.injector.at(*(self.injector.sites[index] for index in sites)) as rest:
             for drawn, at in jobs:
                 row, one = self._fault(drawn, at, items[at].name), ready[at]
                 if isinstance(one, str):
                     rows.append(row | {"skipped": one})
                     continue
                 if at not in goldens:
-                    goldens[at] = self._golden(index, rest, one)
+                    goldens[at] = self._golden(sites, rest, one)
                 faulty = rest.run(one.trace, drawn.faults)
                 rows.append(row | self._verdicts.row(one.sample, goldens[at], faulty))
         return rows
 
-    def _golden(self, index: int, rest: Suffix, one: _Ready) -> Golden:
-        """The inference without faults by the same code; the whole network's if bits are equal."""
-        if self._exact.get(index):
+    def _golden(self, sites: tuple[int, ...], rest: Suffix, one: _Ready) -> Golden:
+        """The inference without faults by the same code; that of the trace if bits are equal."""
+        if self._exact.get(sites):
             return one.golden
         own = rest.run(one.trace)
-        self._exact[index] = equal(own.outputs, one.golden.run.outputs)
-        return one.golden if self._exact[index] else self._verdicts.golden(own, one.sample)
+        self._exact[sites] = equal(own.outputs, one.golden.run.outputs)
+        return one.golden if self._exact[sites] else self._verdicts.golden(own, one.sample)
 
     def _fault(self, drawn: Drawn, at: int, name: str) -> Row:
-        site = self.injector.sites[drawn.site]
+        hit = [self.injector.sites[drawn.sites[one.site]] for one in drawn.faults]
         return {
             "fault": drawn.number, "stack": self.stack.side, "at": at, "sample": name,
-            "layer": site.layer, "operator": site.operator, "target": str(site.target),
-            "storage": site.storage, "stratum": drawn.stratum, "skipped": None,
+            "layer": [site.layer for site in hit], "operator": [site.operator for site in hit],
+            "target": [str(site.target) for site in hit],
+            "storage": [site.storage for site in hit], "stratum": drawn.stratum, "skipped": None,
             "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
             "kind": str(drawn.faults[0].kind),
         }  # fmt: skip

@@ -11,6 +11,7 @@ from simulator.contract.injection import Injector
 from simulator.data.folder import Item
 from simulator.faults.draw import Population
 from simulator.pipeline.stack import Stack
+from simulator.profile.section import Section
 from simulator.tasks.score import Record
 
 
@@ -27,6 +28,7 @@ class Measured:
         sizes: rows and columns of each; None where they are no images.
         rows: of the inferences with faults.
         per_second: inferences; None where some were done by an earlier attempt.
+        options: of the task's verdicts.
     """
 
     stack: Stack
@@ -37,3 +39,4 @@ class Measured:
     sizes: Sequence[tuple[int, int] | None]
     rows: pa.Table
     per_second: float | None
+    options: Section

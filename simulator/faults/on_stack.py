@@ -6,9 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from simulator.analysis import faults as analysis
 from simulator.contract.injection import Injector, Target
 from simulator.data.folder import Item
 from simulator.experiments.session import Session
@@ -16,20 +14,29 @@ from simulator.faults.campaign import Campaign
 from simulator.faults.draw import Population
 from simulator.faults.inject import Injection
 from simulator.faults.measured import Measured
+from simulator.faults.rates import Rates, further, learnt, ran
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Stack
 from simulator.tasks.score import Record
 
+DRAWN = 100_000
+"""So many inferences are drawn and divided at once."""
+
 
 class OnStack:
-    """A campaign on one stack; close it.
+    """A campaign on one stack.
+
+    Attributes:
+        population: what faults are drawn from.
+        weights: of its strata, behind the pilot of Neyman's allocation.
 
     Args:
         number: of the stack.
         stack: the stack.
         injector: puts faults into its artifact.
         population: what faults are drawn from.
+        leader: whose pilot decides how faults are allocated; None for this stack's own.
         campaign: the campaign.
         session: the samples and the task.
         items: the samples that went through every stack.
@@ -44,6 +51,7 @@ class OnStack:
         stack: Stack,
         injector: Injector,
         population: Population,
+        leader: OnStack | None,
         campaign: Campaign,
         session: Session,
         items: Sequence[Item],
@@ -54,11 +62,15 @@ class OnStack:
         self._number, self._stack, self._injector = number, stack, injector
         self._session, self._items, self._clean, self._table = session, items, clean, table
         self._campaign, self.population = campaign, population
+        self._leader, self.weights = leader or self, list[float]()
         self._memory = (memory * 2**20 if memory else DEFAULT_MEMORY) // 2
         self._names: list[str] = []
         self._spent, self._new, self._ran = 0.0, 0, 0
         task = session.card.task
-        self._injection = Injection(stack, injector, task, session.executor, session.workers)
+        self._options = campaign.options(task)
+        self._injection = Injection(
+            stack, injector, task, self._options, session.executor, session.workers
+        )
 
     def canary(self) -> None:
         """Make sure that a changed weight of each layer changes an output.
@@ -77,12 +89,27 @@ class OnStack:
 
     def run(self, numbers: range) -> None:
         """Put in the faults of these numbers; parts of an earlier attempt are kept."""
-        session, items, started = self._session, self._items, time.perf_counter()
-        drawn = [self.population.draw(one, session.seed, len(items)) for one in numbers]
-        works = list(self._injection.works(drawn, len(items), items[0], self._memory))
-        total = self._ran + sum(len(work.jobs) for work in works)
+        started, session = time.perf_counter(), self._session
+        each = len(self._items) if self._campaign.permanent else 1
         session.show.say(f"{self._stack.side}: {self._campaign.spec.name}")
-        for work in works:
+        pilot = max(numbers.start, min(self.population.allocation.pilot, numbers.stop))
+        total = self._ran + len(numbers) * each
+        self._chunks(range(numbers.start, pilot), max(DRAWN // each, 1), total)
+        if self.population.allocation.pilot and not self.weights:
+            self.weights = self._leader.weights or learnt(self.population, self._rows())
+        self._chunks(range(pilot, numbers.stop), max(DRAWN // each, 1), total)
+        self._spent += time.perf_counter() - started
+
+    def _chunks(self, numbers: range, size: int, total: int) -> None:
+        for first in range(numbers.start, numbers.stop, size):
+            self._chunk(numbers[first - numbers.start :][:size], total)
+
+    def _chunk(self, numbers: range, total: int) -> None:
+        session, items = self._session, self._items
+        drawn = (
+            self.population.draw(one, session.seed, len(items), self.weights) for one in numbers
+        )
+        for work in self._injection.works(drawn, len(items), items[0], self._memory):
             name = f"{numbers.start:09}-{work.name}"
             self._names.append(name)
             if not self._table.has(self._number, name):
@@ -90,15 +117,17 @@ class OnStack:
                 self._new += len(work.jobs)
             self._ran += len(work.jobs)
             session.show.advance(self._ran, total)
-        self._spent += time.perf_counter() - started
 
-    def further(self, width: float) -> int:
-        """Return how many more faults the interval of SDC needs to be no wider than asked."""
-        rows = self._rows()
-        ran = rows.filter(pc.is_null(rows["skipped"]))
-        if not len(ran):
-            return 0
-        return analysis.further(pc.sum(ran["sdc"]).as_py(), len(ran), width)
+    def further(self, done: int, width: float) -> int:
+        """Return how many more faults the interval of SDC needs to be no wider than asked.
+
+        Args:
+            done: how many there were.
+            width: from the lower to the upper end.
+        """
+        rows = ran(self._rows())
+        found = Rates(self._campaign, self.population, rows, done, 0, self._session.seed)
+        return further(found, rows["sdc"], width)
 
     def measured(self) -> Measured:
         """Return all that was done."""
@@ -112,11 +141,8 @@ class OnStack:
             [self._injection.size(item) for item in self._items],
             self._rows(),
             rate,
+            self._options,
         )
-
-    def close(self) -> None:
-        """Free the network."""
-        self._injection.close()
 
     def _rows(self) -> pa.Table:
         return self._table.read(self._number, self._names)

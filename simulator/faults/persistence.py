@@ -125,15 +125,16 @@ def _answers(found: Measured, task: Task, fault: int) -> Iterator[tuple[int, Imp
     }  # fmt: skip
     for row in found.rows.slice(start, end - start).select(sorted(names)).to_pylist():
         at = row["at"]
-        impact = _impact(task, found.clean[at], found.sizes[at])
+        impact = _impact(found, task, at)
         detected = bool(row["due"] or row["skipped"] is not None)
         still = detected or not (row["false_area"] or row["missed_area"])
         answer = impact.golden if still else type(impact).restored(row)
         yield at, impact, answer, detected
 
 
-def _impact(task: Task, record: Mapping[str, Any], size: Any) -> Impact:
-    return task.Impact(task, task.Impact.Options(), task.Impact.restored(record), None, size)
+def _impact(found: Measured, task: Task, at: int) -> Impact:
+    golden = task.Impact.restored(found.clean[at])
+    return task.Impact(task, found.options, golden, None, found.sizes[at])
 
 
 def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: int) -> Persistence:

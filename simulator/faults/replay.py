@@ -16,6 +16,7 @@ from simulator.experiments.job import Job, Options
 from simulator.faults.campaign import load_campaign
 from simulator.faults.draw import Population
 from simulator.faults.inject import Injection, Work, injector_of
+from simulator.faults.rates import learnt
 from simulator.faults.run import built
 from simulator.faults.table import read_faults
 from simulator.results.read import read_run
@@ -67,23 +68,28 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         by_name = {item.name: item for item in session.dataset.items}
         items = [by_name[name] for name in names]
         stored = read_faults(folder, session.card.task)
-        stored = stored.filter(pc.equal(stored["fault"], number)).to_pylist()
+        options = campaign.options(session.card.task)
         found: list[Replayed] = []
+        leaders: list[tuple[Population, str]] = []
         plain, guarded = built(session, sides, asked["protect"])
         for stack in (*plain, *guarded):
-            before = [row for row in stored if row["stack"] == stack.side]
+            own = stored.filter(pc.equal(stored["stack"], stack.side))
+            before = own.filter(pc.equal(own["fault"], number)).to_pylist()
             with closing(injector_of(stack)) as injector:
-                drawn = Population(injector.sites, campaign).draw(number, session.seed, len(items))
+                population = Population(injector.sites, campaign)
+                leaders.append((population, stack.side))
+                first = next(side for one, side in leaders if one.alike(population))
+                weights = learnt(population, stored.filter(pc.equal(stored["stack"], first)))
+                drawn = population.draw(number, session.seed, len(items), weights)
                 work = Work(
                     "",
                     tuple(row["at"] for row in before),
                     tuple((drawn, row["at"]) for row in before),
                 )
                 injection = Injection(
-                    stack, injector, session.card.task, session.executor, session.workers
+                    stack, injector, session.card.task, options, session.executor, session.workers
                 )
-                with closing(injection):
-                    now = injection.rows(work, items)
+                now = injection.rows(work, items)
             found += [_compared(*pair) for pair in zip(before, now, strict=True)]
     return found
 

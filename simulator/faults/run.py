@@ -14,13 +14,13 @@ from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
     load_stacks,
     manifest,
-    pair_for,
     refuse_missing,
     run_and_keep,
+    variants,
 )
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
-from simulator.experiments.session import Session, Variant
+from simulator.experiments.session import Session
 from simulator.faults.campaign import MOST, Campaign, load_campaign
 from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
@@ -94,6 +94,7 @@ def faults(
         job.refuse_taken(folder)
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
         gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
+        loaded.options(session.card.task)
         own = _Faults(job, session, loaded, sides, overrides, protect, until, options.get("memory"))
         summary = own.run(folder, job.request(**asked), rules, undecided)
     return Result(summary, folder)
@@ -102,16 +103,15 @@ def faults(
 def _check_until(until: float, campaign: Campaign) -> None:
     if not 0 < until < 1:
         raise UserError(f"until: a width above 0 and below 100 % expected, got {until:.4g}")
-    if campaign.permanent or campaign.spec.allocation != "proportional":
-        raise UserError("until: it is for transient faults, drawn in proportion")
+    if campaign.permanent:
+        raise UserError("until: it is for transient faults")
 
 
 def built(
     session: Session, sides: Mapping[str, Chosen], protect: By | None
 ) -> tuple[list[Stack], list[Stack]]:
     """Build the stacks of a campaign, and each with a range restriction if that is asked for."""
-    variants = [Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()]
-    stacks = session.stacks(variants)
+    stacks = session.stacks(variants(sides).values())
     if protect is None:
         return stacks, []
     session.show.say("finding the ranges of activations")
@@ -156,21 +156,11 @@ class _Faults:
                 clean = [[one.outcomes[at].record for one in ran] for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
                 shared = (self.campaign, session, items)
-                every = [
-                    OnStack(
-                        at,
-                        stack,
-                        injectors[at],
-                        populations[at],
-                        *shared,
-                        clean[at],
-                        table,
-                        self.memory,
-                    )
-                    for at, stack in enumerate(stacks)
-                ]
-                for opened in every:
-                    open_ones.enter_context(closing(opened))
+                every: list[OnStack] = []
+                for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
+                    leader = next((one for one in every if one.population.alike(own)), None)
+                    given = (injectors[at], own, leader, *shared, clean[at], table, self.memory)
+                    every.append(OnStack(at, stack, *given))
                 number = self._rounds(every)
                 session.show.say("computing the figures")
                 found = [one.measured() for one in every]
@@ -208,6 +198,6 @@ class _Faults:
                 one.run(range(done, wanted))
             done = wanted
             if self.until is not None:
-                more = max(one.further(self.until) for one in every)
+                more = max(one.further(done, self.until) for one in every)
                 wanted = min(done + min(more, done), MOST)
         return done

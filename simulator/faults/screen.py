@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -35,8 +36,12 @@ def replayed(found: Sequence[Replayed], console: Console) -> None:
         word = "[green]equal[/]" if one.equal else "[red]differs[/]"
         console.print(f"fault {one.fault}, {escape(one.stack)}: {word}", highlight=False)
         for name, (then, now) in one.values.items():
-            told = f"{then}" if then == now else f"{then} then, {now} now"
+            told = _listed(then) if then == now else f"{_listed(then)} then, {_listed(now)} now"
             console.print(escape(f"  {name}: {told}"), highlight=False)
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
 
 
 def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
@@ -56,8 +61,8 @@ def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
         (said(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
     ]
     for metric in stacks[0].clean:
-        cells = [f"{share(one.clean[metric])} > {share(one.faulty[metric])}" for one in stacks]
-        found.append((f"{metric}, clean > faulty", cells))
+        cells = [f"{share(one.clean[metric])} → {share(one.faulty[metric])}" for one in stacks]
+        found.append((f"{metric}, clean → faulty", cells))
     return found
 
 
@@ -92,7 +97,8 @@ def mean(one: Mean) -> str:
 
 def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
-    table = titled(f"{summary.campaign}: {of}; 95 % intervals in brackets")
+    weighted = "" if summary.allocation == "proportional" else "rates weighted by stratum; "
+    table = titled(f"{summary.campaign}: {of}; {weighted}95 % intervals in brackets")
     table.add_column("")
     for side in summary.stacks:
         table.add_column(escape(side), justify="right", overflow="fold")
@@ -146,7 +152,7 @@ def _events(
         table.add_column(escape(name), overflow="fold")
     for one in events:
         values = ", ".join(
-            f"{_number(before)} > {_number(after)}"
+            f"{_number(before)} → {_number(after)}"
             for before, after in zip(one.before, one.after, strict=True)
         )
         table.add_row(
@@ -161,8 +167,22 @@ def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.4g}"
 
 
+def reading(summary: FaultsSummary) -> list[str]:
+    """Return how faults were allocated and what counts as a corruption, where that was chosen."""
+    chosen = [f"{name} {value}" for name, value in summary.reading.items() if value is not None]
+    found = [f"Verdicts: {', '.join(chosen)}."] if chosen else []
+    if summary.allocation != "proportional":
+        found.append(
+            f"Faults were allocated to strata ({summary.allocation}): rates and means are weighted "
+            "by stratum, numbers, AP and accuracy are of the faults as they were drawn."
+        )
+    return found
+
+
 def notes(summary: FaultsSummary, console: Console) -> None:
     """Print how faults were put in, and what the person should know."""
+    for told in reading(summary):
+        console.print(escape(told), highlight=False)
     for side, one in summary.stacks.items():
         console.print(escape(f"{side}: {one.method}. DUE: {one.tap}."), highlight=False)
     for side, ratio in summary.slowdown.items():

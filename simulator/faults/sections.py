@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from simulator.faults.screen import mean, rate, rows, shown, words
+from simulator.faults.screen import mean, rate, reading, rows, shown, words
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, looks, text
@@ -34,6 +34,7 @@ def rates(run: Run) -> Section | None:
             f"{summary.faults:,} faults ({summary.kind}, {summary.lasts}) in "
             f"{' and '.join(summary.targets)}; {summary.at_once} bit at once. DUE depends on the "
             "runtime and on where it is looked for.",
+            *reading(summary),
             *methods,
             *paired,
         ],

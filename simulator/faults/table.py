@@ -22,10 +22,10 @@ _FAULT = (
     pa.field("stack", pa.string(), nullable=False),
     pa.field("at", pa.int32(), nullable=False),
     pa.field("sample", pa.string(), nullable=False),
-    pa.field("layer", pa.string(), nullable=False),
-    pa.field("operator", pa.string(), nullable=False),
-    pa.field("target", pa.string(), nullable=False),
-    pa.field("storage", pa.string(), nullable=False),
+    pa.field("layer", pa.list_(pa.string()), nullable=False),
+    pa.field("operator", pa.list_(pa.string()), nullable=False),
+    pa.field("target", pa.list_(pa.string()), nullable=False),
+    pa.field("storage", pa.list_(pa.string()), nullable=False),
     pa.field("index", pa.list_(pa.int64()), nullable=False),
     pa.field("bit", pa.list_(pa.int8()), nullable=False),
     pa.field("kind", pa.string(), nullable=False),
@@ -40,8 +40,9 @@ _FAULT = (
 def schema(task: Task) -> pa.Schema:
     """Return the schema of the rows: the fault, the answer, the verdict and what was lost.
 
-    ``at`` is the number of the sample among those that went through every stack; the columns of
-    the answer are null where a fault was detected.
+    ``layer``, ``operator``, ``target``, ``storage``, ``index``, ``bit``, ``before`` and ``after``
+    have an entry for each bit that was hit. ``at`` is the number of the sample among those that
+    went through every stack; the columns of the answer are null where a fault was detected.
     """
     answer = {field.name: field for field in task.columns}
     verdict = {field.name: field for field in task.Impact.schema()}

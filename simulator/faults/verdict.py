@@ -10,6 +10,7 @@ from simulator.contract import Array, Encoded
 from simulator.contract.injection import Faulty
 from simulator.contract.recipe import Context
 from simulator.pipeline.inference import Answer, Infer
+from simulator.profile.section import Section
 from simulator.tasks.impact import Decoded, Impact, decoded
 from simulator.tasks.task import Task
 
@@ -54,14 +55,15 @@ class Verdicts:
 
     Args:
         task: of the model.
+        options: of its verdicts.
         infer: the step that runs the network.
         answer: the step that decodes its outputs.
     """
 
-    def __init__(self, task: Task, infer: Infer, answer: Answer) -> None:
+    def __init__(self, task: Task, options: Section, infer: Infer, answer: Answer) -> None:
         self._task, self._names = task, dict(infer.outputs)
         self._settings, self._placing = answer.settings, answer.placing
-        self._options = task.Impact.Options()
+        self._options = options
 
     def sample(self, context: Context) -> Sample:
         """Return what is known of a sample.

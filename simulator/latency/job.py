@@ -10,9 +10,9 @@ from simulator.analysis import gate
 from simulator.contract import Stage
 from simulator.digests import sha256
 from simulator.errors import UserError
-from simulator.experiments.common import manifest, pair_for, refuse_missing
+from simulator.experiments.common import manifest, refuse_missing, variants
 from simulator.experiments.job import Job, Result, judged
-from simulator.experiments.session import Session, Variant
+from simulator.experiments.session import Session
 from simulator.latency.recorded import check_table
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Chosen, Stack
@@ -128,9 +128,7 @@ def timed_job(
     with job.session() as session:
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
-        stacks = session.stacks(
-            [Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()]
-        )
+        stacks = session.stacks(variants(sides).values())
         start = manifest(stacks, session, overrides) | {
             "request": asked,
             "measuring": {name: value for name, value in own.items() if name not in LOCATIONS},

@@ -11,6 +11,7 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "→": r"$\rightarrow$",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
 

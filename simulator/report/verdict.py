@@ -22,7 +22,7 @@ from simulator.report.words import (
     title,
 )
 from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
-from simulator.results.faults import FaultsSummary
+from simulator.results.faults import FaultsSummary, Rate
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
@@ -217,20 +217,33 @@ def _faults(summary: FaultsSummary) -> _Told:
         if not one.sdc.of:
             lost.append(f"{side}: nothing was run.")
             continue
-        what = "faults" if summary.lasts == "transient" else "inferences with a fault"
         lost.append(
-            f"{side}: {one.sdc.count:,} of {one.sdc.of:,} {what} corrupt an answer silently: "
-            f"{share(one.sdc.rate, 2)}{between(one.sdc.ci95)}; {share(one.due.rate, 2)} end in NaN "
-            "or Inf."
+            f"{side}: {_corrupted(summary, one.sdc)}; {share(one.due.rate, 2)} end in NaN or Inf."
         )
     first = next(iter(summary.stacks.values()))
     bits = {name: group.sdc.count for name, group in first.by_bit.items() if group.sdc.count}
     if not bits:
         return _Told(lost)
+    again = f"simulate faults replay RUN --fault {first.worst[0].fault}."
+    if summary.allocation != "proportional":  # numbers as drawn say nothing of bits
+        return _Told(lost, next=again)
     most = max(bits, key=lambda name: bits[name])
     told = f"hit bit {most}: {bits[most]:,} of {sum(bits.values()):,}."
     cause = f"Most of them {told}" if 2 * bits[most] > sum(bits.values()) else None
-    return _Told(lost, cause, f"simulate faults replay RUN --fault {first.worst[0].fault}.")
+    return _Told(lost, cause, again)
+
+
+def _corrupted(summary: FaultsSummary, one: Rate) -> str:
+    """How many answers are silently corrupted, and of strata what share of all that would be."""
+    what = "faults" if summary.lasts == "transient" else "inferences with a fault"
+    how = f"{share(one.rate, 2)}{between(one.ci95)}"
+    counted = f"{one.count:,} of {one.of:,}"
+    if summary.allocation == "proportional":
+        return f"{counted} {what} corrupt an answer silently: {how}"
+    return (
+        f"{how} of {what} corrupt an answer silently, weighted by stratum; {counted} as they were "
+        "drawn"
+    )
 
 
 def _flipping(summary: RobustnessSummary) -> list[str]:

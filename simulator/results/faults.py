@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,9 +16,10 @@ class Rate(Typed):
     rate: float | None = Field(description="None: nothing was run, or it is not defined")
     ci95: Interval = Field(
         description="Clopper-Pearson; of permanent faults the bootstrap over faults, see "
-        "analysis.faults.lasting"
+        "analysis.faults.lasting; of strata that were not drawn in proportion that of "
+        "statistics.strata.stratified"
     )
-    count: int
+    count: int = Field(description="of events as drawn, where rates are weighted by stratum too")
     of: int
 
 
@@ -50,7 +51,7 @@ class FaultEvent(Typed):
 
     fault: int = Field(description="its number: simulate faults replay RUN --fault N")
     sample: str
-    layer: str
+    layer: str = Field(description="of several bits in several layers each one's, with commas")
     target: str
     bit: list[int]
     before: list[float | None] = Field(description="the hit values; None: not finite")
@@ -105,7 +106,7 @@ class FaultStack(Running):
         description="the task's other readings of a corruption"
     )
     severity: Severity
-    by_bit: Groups
+    by_bit: Groups = Field(description="these three are empty where several bits are hit together")
     by_layer: Groups
     by_operator: Groups
     clean: Metrics = Field(description="without faults, on the inferences of the campaign")
@@ -122,9 +123,15 @@ class PairedFaults(Typed):
     only_first: int = Field(description="corrupt that stack's answer alone")
     only_this: int
     both: int
-    delta: float = Field(description="the rate of this stack less that of the first one")
-    ci95: Interval = Field(description="Bonett and Price's")
-    p: float = Field(description="McNemar's mid-p")
+    delta: float | None = Field(
+        description="the rate of this stack less that of the first one; None: part of the strata "
+        "was not run"
+    )
+    ci95: Interval = Field(
+        description="Bonett and Price's; of strata that were not drawn in proportion Zou and "
+        "Donner's"
+    )
+    p: float = Field(description="McNemar's mid-p, of the faults as drawn")
 
 
 class FaultsSummary(ModelSummary):
@@ -136,6 +143,10 @@ class FaultsSummary(ModelSummary):
     kind: str
     lasts: str = Field(description="transient: one inference; permanent: all samples")
     at_once: int = Field(description="bits hit together")
+    reading: dict[str, Any] = Field(description="what the task takes for a corruption")
+    allocation: str = Field(
+        description="of faults to strata; rates are weighted by stratum unless proportional"
+    )
     faults: int
     stacks: Annotated[dict[str, FaultStack], Keys("stack")]
     slowdown: dict[str, float] = Field(

@@ -18,14 +18,14 @@ from simulator.errors import UserError
 from simulator.experiments.common import (
     manifest,
     named_profiles,
-    pair_for,
     refuse_missing,
     rows_of,
     stacks_of,
+    variants,
 )
 from simulator.experiments.job import Job, Options, Result, judged, safe_name
 from simulator.experiments.keywords import explicit
-from simulator.experiments.session import Session, Variant, arm_of
+from simulator.experiments.session import Session, arm_of
 from simulator.notices import merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -159,7 +159,7 @@ class _Robustness:
     undecided: str
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
-        stacks = self.session.stacks([self._variant(side) for side in self.sides])
+        stacks = self.session.stacks(variants(self.sides).values())
         rows = {one.name: one.levels[-1] for one in self.suite.series}
         frames = {one.name: one.frames[-1] for one in self.suite.sequences}
         pictures = grid(self.session, stacks, rows | frames)
@@ -200,10 +200,6 @@ class _Robustness:
         assert figures is not None
         return Attacks.model_validate(figures | {"stacks": blanked(figures["stacks"], nc)})
 
-    def _variant(self, side: str) -> Variant:
-        chosen = self.sides[side]
-        return Variant(side, chosen, pair_for(self.sides, chosen))
-
     def _plan(
         self, stacks: Sequence[Stack], options: Mapping[str, NoiseOptions], pictures: Grid | None
     ) -> Plan:
@@ -231,7 +227,7 @@ class _Robustness:
     def _chain(self, stack: Stack, under: Under) -> Chain:
         """A stack's chain under a condition, which may need an artifact of its own."""
         if under.requests():
-            stack = self.session.stack(self._variant(stack.side), under)
+            stack = self.session.stack(variants(self.sides)[stack.side], under)
         else:
             refuse_recorded(stack.side, self.sides[stack.side], under)
         return under.disturbed(stack.chain)

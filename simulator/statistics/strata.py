@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import special
 
 
@@ -96,53 +95,20 @@ def stratified(
     return Estimate(value, max(0.0, lower), min(1 - assumed_free, upper), _variance(strata))
 
 
-def allocate(trials: int, weights: Sequence[float], least: int = 2) -> list[int]:
-    """Divide trials among strata in proportion to weights, by largest remainders.
-
-    Equal weights give each stratum as many; its shares, as many as sampling everywhere would;
-    :func:`neyman`, what makes the variance least.
-
-    Args:
-        trials: how many there are.
-        weights: at least 0, one a stratum, with a sum above 0.
-        least: how many each gets at least.
-
-    Raises:
-        ValueError: there are too few trials for the strata, or a weight is impossible.
-    """
-    wanted = np.asarray(weights, np.float64)
-    if not wanted.size or not np.isfinite(wanted).all() or wanted.min() < 0 or wanted.sum() == 0:
-        raise ValueError(f"weights must be at least 0, with a sum above 0; got {list(weights)}")
-    if trials < least * wanted.size:
-        raise ValueError(f"{trials} trials are too few for {wanted.size} strata with {least} each")
-    fixed = np.zeros(wanted.size, bool)
-    while True:  # those that would get less than the least get it, the others share the rest
-        left = trials - least * int(fixed.sum())
-        free = np.where(fixed, 0.0, wanted)
-        ideal = free / free.sum() * left if free.sum() else np.zeros_like(free)
-        short = ~fixed & (ideal < least)
-        if not short.any():
-            break
-        fixed |= short
-    given = np.where(fixed, least, np.floor(ideal)).astype(np.int64)
-    rest = np.where(fixed, -1.0, ideal - np.floor(ideal))
-    order = np.argsort(-rest, kind="stable")
-    given[order[: trials - int(given.sum())]] += 1
-    counts: list[int] = given.tolist()
-    return counts
-
-
 def neyman(pilots: Sequence[Stratum]) -> list[float]:
     """Return the weights of Neyman's allocation: share times standard deviation.
 
     Args:
-        pilots: a few samples of each stratum; rates are taken with half an event and half a
-            non-event more, so that no stratum is left out because of a small pilot.
+        pilots: a few samples of each stratum, or none. To each are added two with the rate of all
+            pilots together, and to those half an event and half a non-event, so that no stratum
+            is left out because of a small pilot.
 
     Source:
         J. Neyman, J. R. Stat. Soc. 97 (1934) 558-606.
     """
-    rates = [(one.events + 0.5) / (one.trials + 1) for one in pilots]
+    events, trials = (sum(getattr(one, name) for one in pilots) for name in ("events", "trials"))
+    usual = (events + 0.5) / (trials + 1)
+    rates = [(one.events + 2 * usual) / (one.trials + 2) for one in pilots]
     return [one.share * math.sqrt(p * (1 - p)) for one, p in zip(pilots, rates, strict=True)]
 
 

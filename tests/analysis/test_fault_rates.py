@@ -12,11 +12,8 @@ from simulator.analysis.faults import (
     further,
     lasting,
     mean,
-    means_by,
     paired,
     rate,
-    rates_by,
-    shares_by,
 )
 
 
@@ -26,18 +23,6 @@ def test_a_rate_has_the_exact_interval(events, trials):
     exact = stats.binomtest(events, trials).proportion_ci(method="exact")
     assert found.ci95 == pytest.approx((exact.low, exact.high), rel=1e-9)
     assert found.value == events / trials
-
-
-def test_rates_and_shares_by_bit():
-    """Three faults on bit 30, two of them silent; one of three on bit 7."""
-    bits = [30, 7, 30, 7, 30, 7]
-    silent = [True, False, False, True, True, False]
-    assert {bit: (one.events, one.trials) for bit, one in rates_by(bits, silent).items()} == {
-        7: (1, 3), 30: (2, 3),
-    }  # fmt: skip
-    assert list(rates_by(bits, silent)) == [7, 30]
-    assert shares_by(bits, silent)[30].value == pytest.approx(2 / 3)
-    assert shares_by(bits, [False] * 6) == {}
 
 
 @pytest.mark.parametrize(("events", "trials", "width"), [(10, 1000, 0.002), (0, 50, 0.01)])
@@ -129,11 +114,6 @@ def test_a_mean_leaves_out_what_is_not_defined_and_says_how_many():
     assert 1.0 <= found.ci95[0] < 2.0 < found.ci95[1] <= 3.0
     assert mean([None, None]).value is None
     assert mean([4.0]).ci95 is None
-
-
-def test_a_mean_by_bit():
-    found = means_by([31, 30, 30], [None, 2.0, 4.0], ["a", "a", "b"])
-    assert (found[30].value, found[31].value) == (3.0, None)
 
 
 def test_the_share_of_faults_above_each_level():

@@ -110,10 +110,23 @@ def test_without_faults_it_answers_as_the_runtime_does(small, level):
 
     trace = made.trace({"x": faulted.picture()})
 
-    assert np.array_equal(trace["z"], deployed)
+    assert np.array_equal(made.golden(trace).outputs["z"], deployed)
+    assert made.golden(trace).finite
     for site in made.sites:
         with made.at(site) as rest:
             assert np.array_equal(rest.run(trace).outputs["z"], deployed)
+
+
+def test_without_faults_nan_between_layers_is_known_of_the_trace(tmp_path):
+    """Weights of Inf make Inf and NaN in the first layer."""
+    weights = faulted.parameters()
+    weights["w1"][0] = np.inf
+    path = faulted.save(tmp_path / "m.onnx", weights)
+    made = injector(path, graph_optimization_level="disable_all")
+
+    found = made.golden(made.trace({"x": faulted.picture()}))
+
+    assert not found.finite
 
 
 def test_several_faults_follow_each_other_and_are_gone_afterwards(small):

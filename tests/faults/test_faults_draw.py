@@ -51,15 +51,15 @@ def test_bits_are_drawn_uniformly(tmp_path):
     """960 bits of a, 560 of b, 1,600 of c: 3,120; expected counts of 5,000 within 5 sigma."""
     drawn = drawn_of(Population(SITES, campaign(tmp_path)))
 
-    counts = {at: sum(one.site == at for one in drawn) for at in (1, 3, 5)}
+    counts = {at: sum(one.sites == (at,) for one in drawn) for at in (1, 3, 5)}
     assert sum(counts.values()) == 5000
     for at, bits in ((1, 960), (3, 560), (5, 1600)):
         share = bits / 3120
         assert abs(counts[at] - 5000 * share) < 5 * (5000 * share * (1 - share)) ** 0.5
-    of_a = np.bincount([one.faults[0].bit for one in drawn if one.site == 1], minlength=32)
+    of_a = np.bincount([one.faults[0].bit for one in drawn if one.sites == (1,)], minlength=32)
     expected = counts[1] / 32
     assert ((of_a - expected) ** 2 / expected).sum() < 70  # chi squared, 31 degrees, p 1e-4
-    assert all(0 <= one.faults[0].index < SITES[one.site].elements for one in drawn)
+    assert all(0 <= one.faults[0].index < SITES[one.sites[0]].elements for one in drawn)
     assert set(np.bincount([one.sample for one in drawn]) > 400) == {True}
 
 
@@ -73,7 +73,24 @@ def test_a_fault_depends_on_seed_and_number_alone(tmp_path_factory, number, seed
 
     one = few.draw(number, seed, 10)
     assert one == many.draw(number, seed, 10)
-    assert len({(fault.index, fault.bit) for fault in one.faults}) == 3
+    assert len({(one.sites[f.site], f.index, f.bit) for f in one.faults}) == 3
+
+
+def test_several_bits_are_drawn_from_all_layers_alike(tmp_path):
+    """Each of three bits is of a layer by its share of the bits, whatever the others are."""
+    population = Population(SITES, campaign(tmp_path, at_once=3, faults=2000))
+    drawn = drawn_of(population)
+
+    hit = [[one.sites[fault.site] for fault in one.faults] for one in drawn]
+    for at, bits in ((1, 960), (3, 560), (5, 1600)):
+        share = bits / 3120
+        for place in range(3):
+            count = sum(one[place] == at for one in hit)
+            assert abs(count - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
+    together = sum(one[0] == one[1] for one in hit)
+    expected = 2000 * sum((bits / 3120) ** 2 for bits in (960, 560, 1600))
+    assert abs(together - expected) < 5 * expected**0.5
+    assert all(one.sites == tuple(sorted(set(one.sites))) for one in drawn)
 
 
 def test_strata_have_equal_numbers_and_their_shares(tmp_path):
@@ -86,7 +103,7 @@ def test_strata_have_equal_numbers_and_their_shares(tmp_path):
     )
     drawn = drawn_of(population)
     assert np.bincount([one.stratum for one in drawn]).tolist() == [100, 100, 100]
-    assert {(one.stratum, one.site) for one in drawn} == {(0, 1), (1, 3), (2, 5)}
+    assert {(one.stratum, *one.sites) for one in drawn} == {(0, 1), (1, 3), (2, 5)}
 
 
 def test_the_bits_of_the_exponent(tmp_path):

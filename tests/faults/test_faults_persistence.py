@@ -268,8 +268,9 @@ def test_a_frame_with_nan_leaves_nothing(tmp_path, detected, areas_):
     nothing = {"boxes": [], "scores": [], "classes": []}
     box = {"boxes": [16.0, 16.0, 32.0, 32.0], "scores": [0.9], "classes": [0]}
     common = {
-        "fault": 7, "stack": "deploy", "layer": "a", "operator": "Conv", "target": "weights",
-        "storage": "fp32", "index": [0], "bit": [30], "kind": "flip", "stratum": 0,
+        "fault": 7, "stack": "deploy", "layer": ["a"], "operator": ["Conv"],
+        "target": ["weights"], "storage": ["fp32"], "index": [0], "bit": [30], "kind": "flip",
+        "stratum": 0,
     }  # fmt: skip
     seen = box | {"sdc": True, "due": False, "false_area": 1 / 16, "missed_area": None}
     rows = [
@@ -277,7 +278,10 @@ def test_a_frame_with_nan_leaves_nothing(tmp_path, detected, areas_):
         for at in range(12)
     ]
     table = pa.Table.from_pylist(rows, schema(task))
-    made = Measured(None, None, None, [None] * 12, [nothing] * 12, [(64, 64)] * 12, table, None)
+    made = Measured(
+        None, None, None, [None] * 12, [nothing] * 12, [(64, 64)] * 12, table, None,
+        task.Impact.Options(),
+    )  # fmt: skip
 
     found = persistence(made, task)
     assert found.worst_false == areas_

@@ -18,6 +18,7 @@ from PIL import Image
 
 from simulator import cli, faults
 from simulator.errors import UserError
+from simulator.faults.replay import replay
 
 OPTIONS = {"profiles": ["pillow_fp32"], "overrides": [
     "deploy.runtime.graph_optimization_level=disable_all"
@@ -79,13 +80,13 @@ def test_every_row_is_that_of_a_file_changed_by_hand(place, tmp_path):
     names = {("first", "weights"): "w1", ("first", "biases"): "b1", ("second", "weights"): "w2"}
     names |= {("second", "biases"): "b2", ("third", "weights"): "w3", ("third", "biases"): "b3"}
     assert len(rows) == 60
-    assert len({row["layer"] for row in rows}) == 3
+    assert len({tuple(row["layer"]) for row in rows}) == 3
     for row in rows:
         copy = onnx.ModelProto()
         copy.CopyFrom(model)
         held = next(
             one for one in copy.graph.initializer
-            if one.name == names[row["layer"], row["target"]]
+            if one.name == names[row["layer"][0], row["target"][0]]
         )  # fmt: skip
         values = numpy_helper.to_array(held).copy()
         values.reshape(-1).view(np.uint32)[row["index"][0]] ^= np.uint32(1) << row["bit"][0]
@@ -105,6 +106,55 @@ def test_every_row_is_that_of_a_file_changed_by_hand(place, tmp_path):
     assert stack.sdc.count == sum(row["sdc"] for row in rows)
     assert stack.due.count == sum(row["due"] for row in rows)
     assert stack.masked.count == 60 - stack.sdc.count - stack.due.count
+
+
+def test_several_bits_at_once_hit_any_layers(place, tmp_path):
+    """Three bits in one inference, in the ONNX file with NumPy; then one inference once more."""
+    campaign = document(tmp_path, targets=["weights", "biases"], at_once=3, faults=40)
+    result = faults(
+        campaign, **OPTIONS, model=place / "card.yaml", data=place / "data", out=tmp_path / "run",
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
+    model = onnx.load(str(place / "model.onnx"))
+    names = {("first", "weights"): "w1", ("first", "biases"): "b1", ("second", "weights"): "w2"}
+    names |= {("second", "biases"): "b2", ("third", "weights"): "w3", ("third", "biases"): "b3"}
+    for row in rows:
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        held = {one.name: one for one in copy.graph.initializer}
+        hits = zip(row["layer"], row["target"], row["index"], row["bit"], strict=True)
+        for layer, target, index, bit in hits:
+            own = held[names[layer, target]]
+            values = numpy_helper.to_array(own).copy()
+            values.reshape(-1).view(np.uint32)[index] ^= np.uint32(1) << bit
+            own.CopyFrom(numpy_helper.from_array(values, own.name))
+        found = answer(copy, tensor(place / "data" / row["sample"]))
+        if np.isfinite(found).all():
+            assert row["prediction"] == found.argmax()
+        assert row["due"] == (not np.isfinite(found).all())
+    layers = [set(row["layer"]) for row in rows]
+    assert {len(row["bit"]) for row in rows} == {3}
+    assert sum(len(one) > 1 for one in layers) > 10
+    stack = result.summary.stacks["deploy"]
+    assert (stack.by_bit, stack.by_layer, stack.by_operator) == ({}, {}, {})
+    assert any("," in event.layer for event in stack.worst)
+    most = max(range(40), key=lambda at: len(layers[at]))
+    (again,) = replay(tmp_path / "run", most)
+    assert again.equal
+
+
+@pytest.mark.parametrize("targets", [["neurons"], ["neurons", "weights", "input"]])
+def test_several_neurons_at_once_run_again_alike(place, tmp_path, targets):
+    campaign = document(tmp_path, targets=targets, at_once=4, faults=12, lasts="permanent")
+    faults(
+        campaign, ["pillow_fp32"], model=place / "card.yaml", data=place / "data",
+        out=tmp_path / "run",
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
+    assert len(rows) == 12 * 9
+    assert {"neurons"} <= {name for row in rows for name in row["target"]} <= set(targets)
+    for fault in (0, 7):
+        assert all(one.equal for one in replay(tmp_path / "run", fault))
 
 
 def test_killed_and_continued_gives_equal_rows(place, tmp_path):
@@ -151,7 +201,7 @@ def test_permanent_faults_hit_every_sample(place, tmp_path):
     assert len(rows) == 20 * 9
     by = {}
     for row in rows:
-        by.setdefault(row["fault"], set()).add((row["layer"], *row["index"], *row["bit"]))
+        by.setdefault(row["fault"], set()).add((*row["layer"], *row["index"], *row["bit"]))
     assert all(len(places) == 1 for places in by.values())
     assert result.summary.stacks["deploy"].sdc.of == 180
     assert result.summary.stacks["deploy"].share_of_bits == 8 / 32
@@ -181,7 +231,11 @@ def test_one_fault_is_run_again(place, tmp_path, capsys):
     assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "17"]) == 0
     said = capsys.readouterr().out
     assert "fault 17, deploy: equal" in said
-    assert f"layer: {row['layer']}" in said
+    assert f"layer: {row['layer'][0]}" in said
+    assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "17", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["fault"], told["equal"]) == (17, True)
+    assert told["then"]["bit"] == told["now"]["bit"] == row["bit"]
     assert cli.main(["faults", "replay", str(tmp_path / "run"), "--fault", "30"]) == 2
     assert "has the faults 0 to 29" in capsys.readouterr().err
 
@@ -245,3 +299,28 @@ def test_the_campaign_has_to_be_named(capsys):
     assert "--campaign: needed: a path, or neurons-permanent, neurons-" in capsys.readouterr().err
     assert cli.main(["faults", "again"]) == 2
     assert "simulate faults replay RUN --fault N expected" in capsys.readouterr().err
+    assert cli.main(["faults", "replay", "--fault", "3"]) == 2
+    assert "simulate faults replay RUN --fault N expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["--seed", "1"], "--seed"),
+        (["--profile", "pillow_fp32", "--set", "deploy.runtime.threads=1"], "--profile, --set"),
+        (["--fail-on", "SDC > 1%"], "--fail-on"),
+        (["--campaign", "neurons-transient", "--overwrite"], "--campaign, --overwrite"),
+        (["--format", "csv"], "--format"),
+    ],
+)
+def test_replay_refuses_what_the_run_has_decided(tmp_path, capsys, given, named):
+    assert cli.main(["faults", "replay", str(tmp_path), "--fault", "1", *given]) == 2
+    assert f"{named}: not for replay, which repeats" in capsys.readouterr().err
+
+
+def test_the_help_shows_both_ways(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["faults", "--help"])
+    said = capsys.readouterr().out
+    assert "simulate faults replay RUN --fault N [--json]" in said
+    assert "replay RUN ..." not in said

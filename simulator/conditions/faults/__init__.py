@@ -1,0 +1,1 @@
+"""Faults of the hardware as conditions; campaigns of them are in ``simulator.faults``."""

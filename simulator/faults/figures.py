@@ -255,6 +255,7 @@ class _Figures:
                 sample=row["sample"],
                 layer=row["layer"],
                 target=row["target"],
+                index=row["index"],
                 bit=row["bit"],
                 before=list(map(_finite, row["before"])),
                 after=list(map(_finite, row["after"])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from simulator.faults.measured import Measured
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Stack
+from simulator.tasks.impact import Impact
 from simulator.tasks.score import Record
 
 
@@ -91,6 +93,12 @@ class OnStack:
             self._ran += len(work.jobs)
             session.show.advance(self._ran, total)
         self._spent += time.perf_counter() - started
+
+    def again(self, fault: int, at: int) -> tuple[Impact, Any] | None:
+        """Run one inference again; see :meth:`simulator.faults.inject.Injection.again`."""
+        items = self._items
+        drawn = self.population.draw(fault, self._session.seed, len(items))
+        return self._injection.again(drawn, items[at])
 
     def further(self, width: float) -> int:
         """Return how many more faults the interval of SDC needs to be no wider than asked."""

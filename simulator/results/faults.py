@@ -52,7 +52,7 @@ class FaultEvent(Typed):
     sample: str
     layer: str
     target: str
-    index: list[int] = Field(description="of the hit values, flat")
+    index: list[int] = Field(default_factory=list, description="of the hit values, flat")
     bit: list[int]
     before: list[float | None] = Field(description="the hit values; None: not finite")
     after: list[float | None]

@@ -54,8 +54,7 @@ class ClassificationImpact(Impact):
     def said(self, answer: Answer) -> str:
         """Return the class, with its margin."""
         label = self.task.network.label(answer.prediction)
-        margin = "" if answer.margin is None else f" ({answer.margin:.2f})"
-        return f"{label}{margin}"
+        return f"{label} (margin {answer.margin:.2f})"
 
     def _scores(self, faulty: Answer) -> dict[str, Any]:
         if faulty.scores is None or faulty.best is None or self.golden.best is None:

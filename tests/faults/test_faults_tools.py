@@ -1,4 +1,4 @@
-"""What the figures of docs/faults.md are made with: plots by bit, and the check by forward hooks."""
+"""What makes the figures of docs/faults.md: plots by bit, and the check by forward hooks."""
 
 import subprocess
 import sys

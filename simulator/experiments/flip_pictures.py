@@ -6,7 +6,7 @@ decoded it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,13 @@ from typing import Any
 from simulator import registry
 from simulator.contract import U8, Frame, ImageWriter, Painter, Stage
 from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
 from simulator.errors import SampleError
 from simulator.experiments.session import Session
 from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.modalities.image.steps import Decode
 from simulator.pipeline import recorded
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import PICTURES
@@ -159,6 +161,26 @@ def writer() -> ImageWriter | None:
     """Return the PNG writer of an installed backend; None if there is none."""
     found: ImageWriter | None = _service(Stage.WRITE)
     return found
+
+
+def pictures(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[U8] | None:
+    """Return images as a stack decodes them, one by one; None where the stack was recorded.
+
+    They have the orientation of the file, which predictions refer to.
+    """
+    chain = decoding(stack)
+    if chain is None:
+        return None
+    executor = session.executor
+    opened = executor.open(plan({Arm(stack.side): chain}))
+    applied = stack.choices[Stage.DECODE].options.get("exif") == "apply"
+
+    def one(item: Item) -> U8:
+        context = executor.context(item)
+        (frame,) = opened.walk(context).answers()
+        return stored(frame.rgb, context.source.orientation if applied else UPRIGHT)
+
+    return map(one, items)
 
 
 def decoding(stack: Stack) -> Chain | None:

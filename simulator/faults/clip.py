@@ -7,17 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.contract import U8, Key, Panel
-from simulator.contract.recipe import Chain
-from simulator.experiments.flip_pictures import decoding, painter
+from simulator.experiments.flip_pictures import painter, pictures
 from simulator.experiments.session import Session
 from simulator.faults.measured import Measured
 from simulator.faults.persistence import Shot, shots
-from simulator.pipeline.plan import Arm, plan
 from simulator.results.faults import FaultsSummary
+from simulator.results.layout import CLIPS
 from simulator.results.store import RunWriter
 from simulator.tasks.impact import WITH, WITHOUT
 
-FOLDER = "clips"
 FRAMES = 30
 """So many frames are shown at most: those around the largest areas."""
 EACH = 250
@@ -50,14 +48,16 @@ def with_clips(
     for number, one in enumerate(found):
         side = one.stack.side
         seen = stacks[side].persistence
-        chain, draws = decoding(one.stack), painter()
-        if seen is None or seen.worst is None or chain is None or draws is None:
+        draws = painter()
+        if seen is None or seen.worst is None or draws is None:
             continue
         session.show.say(f"{side}: drawing the worst fault")
         chosen = _stretch(list(shots(one, session.card.task, seen.worst)))
-        images = _images(session, one, chain, chosen)
-        panels = [_panel(one, seen.worst, shot, image) for shot, image in images]
-        name = f"{FOLDER}/{number:02}-fault-{seen.worst}.gif"
+        images = pictures(session, one.stack, [one.items[shot.at] for shot in chosen])
+        if images is None:
+            continue
+        panels = [_panel(one, seen.worst, *both) for both in zip(chosen, images, strict=True)]
+        name = f"{CLIPS}/{number:02}-fault-{seen.worst}.gif"
         run.write_file(name, draws.gif(panels, EACH))
         told = seen.model_copy(update={"clip": name})
         stacks[side] = stacks[side].model_copy(update={"persistence": told})
@@ -70,19 +70,6 @@ def _stretch(every: Sequence[Shot]) -> Sequence[Shot]:
     totals = np.convolve(areas, np.ones(min(FRAMES, len(areas))), "valid")
     start = int(np.argmax(totals))
     return every[start : start + FRAMES]
-
-
-def _images(
-    session: Session, found: Measured, chain: Chain, chosen: Sequence[Shot]
-) -> list[tuple[Shot, U8]]:
-    """The frames as the stack decodes them."""
-    executor = session.executor
-    opened = executor.open(plan({Arm(found.stack.side): chain}))
-    images = []
-    for shot in chosen:
-        (frame,) = opened.walk(executor.context(found.items[shot.at])).answers()
-        images.append((shot, frame.rgb))
-    return images
 
 
 def _panel(found: Measured, fault: int, shot: Shot, image: U8) -> Panel:

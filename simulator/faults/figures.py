@@ -219,6 +219,7 @@ class _Figures:
                 sample=row["sample"],
                 layer=_joined(row["layer"]),
                 target=_joined(row["target"]),
+                index=row["index"],
                 bit=row["bit"],
                 before=list(map(_finite, row["before"])),
                 after=list(map(_finite, row["after"])),

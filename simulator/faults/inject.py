@@ -22,6 +22,7 @@ from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 from simulator.profile.section import Section
+from simulator.tasks.impact import Impact
 from simulator.tasks.task import Task
 
 BLOCK = 16
@@ -153,6 +154,21 @@ class Injection:
             parts = pool.map(lambda one: self._at(one[0], one[1], items, ready), by_sites.items())
             found = [row for part in parts for row in part]
         return sorted(found, key=lambda row: (row["fault"], row["at"]))
+
+    def again(self, drawn: Drawn, item: Item) -> tuple[Impact, Any] | None:
+        """Run one inference with faults again.
+
+        Returns:
+            What judges it, which holds the answer without the faults, and the answer with them;
+            None where there is none.
+        """
+        one = self._ready(item)
+        if isinstance(one, str):
+            return None
+        with self.injector.at(*(self.injector.sites[index] for index in drawn.sites)) as rest:
+            golden = self._golden(drawn.sites, rest, one)
+            found = self._verdicts.answer(one.sample, rest.run(one.trace, drawn.faults))
+        return None if found.due else (golden.impact, found.prediction)
 
     def canary(self, sites: Iterable[int], items: Sequence[Item]) -> None:
         """Make sure that a changed weight of each layer changes an output.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from simulator.faults.rates import Rates, further, learnt, ran
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.stack import Stack
+from simulator.tasks.impact import Impact
 from simulator.tasks.score import Record
 
 DRAWN = 100_000
@@ -117,6 +119,12 @@ class OnStack:
                 self._new += len(work.jobs)
             self._ran += len(work.jobs)
             session.show.advance(self._ran, total)
+
+    def again(self, fault: int, at: int) -> tuple[Impact, Any] | None:
+        """Run one inference again; see :meth:`simulator.faults.inject.Injection.again`."""
+        items = self._items
+        drawn = self.population.draw(fault, self._session.seed, len(items), self.weights)
+        return self._injection.again(drawn, items[at])
 
     def further(self, done: int, width: float) -> int:
         """Return how many more faults the interval of SDC needs to be no wider than asked.

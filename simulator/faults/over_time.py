@@ -12,7 +12,7 @@ from rich.markup import escape
 from simulator.faults.screen import rate, titled
 from simulator.report.reading import Run
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table, part
-from simulator.report.sections.style import Look, figure, looks
+from simulator.report.sections.style import Look, error_bars, figure, looks
 from simulator.report.words import between, share
 from simulator.results.faults import FaultsSummary, FaultStack, Persistence, Rate
 
@@ -155,17 +155,12 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> go.Figure:
     traces = []
     for look, one in seen.items():
         shares: Sequence[Rate] = getattr(one, kind)
-        values = [s.rate or 0 for s in shares]
-        above = [(s.ci95[1] or 0) - (s.rate or 0) for s in shares]
-        below = [(s.rate or 0) - (s.ci95[0] or 0) for s in shares]
+        values = [s.rate for s in shares]
         traces.append(
             go.Scatter(
                 x=one.levels, y=values, name=look.label, mode="lines+markers", line=look.line,
                 marker=look.marker,
-                error_y={
-                    "type": "data", "symmetric": False, "array": above, "arrayminus": below,
-                    "thickness": 1, "width": 2,
-                },
+                error_y=error_bars(values, [s.ci95 for s in shares]),
                 hovertemplate="above %{x:.0%}: %{y:.2%}<extra></extra>",
             )
         )  # fmt: skip

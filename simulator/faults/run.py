@@ -27,6 +27,7 @@ from simulator.faults.draw import Population
 from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import injector_of
 from simulator.faults.on_stack import OnStack
+from simulator.faults.pictures import with_pictures
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.stack import Chosen, Stack
@@ -169,6 +170,7 @@ class _Faults:
                 summary = summarized(session, self.campaign, found, number, skipped)
                 summary = self._compared(summary, plain, guarded, items)
                 summary = with_clips(session, found, summary, run)
+                summary = with_pictures(session, every, found, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
                 summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
                 run.finish(summary, took)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 
 import plotly.graph_objects as go
 
 from simulator.faults.screen import mean, rate, reading, rows, shown, words
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import figure, looks, text
-from simulator.results.faults import FaultGroup, FaultsSummary, Rate
+from simulator.report.rendering import LOOKS
+from simulator.report.sections.section import Panel, Section, Table, fitting, part
+from simulator.report.sections.style import error_bars, figure, looks, text
+from simulator.report.words import count
+from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Rate
 
 
 @part(order=22)
@@ -70,7 +73,7 @@ def layers(run: Run) -> Section | None:
 
 @part(order=25)
 def events(run: Run) -> Section | None:
-    """List the worst silent corruptions."""
+    """List the worst silent corruptions, and show some of them."""
     summary = run.summary
     if not isinstance(summary, FaultsSummary):
         return None
@@ -78,11 +81,7 @@ def events(run: Run) -> Section | None:
     found = [
         [
             side, str(one.fault), one.sample, one.layer, ", ".join(map(str, one.bit)),
-            ", ".join(
-                f"{_value(before)} to {_value(after)}"
-                for before, after in zip(one.before, one.after, strict=True)
-            ),
-            *(_value(one.severity[name]) for name in names),
+            _values(one), *(_value(one.severity[name]) for name in names),
         ]
         for side, stack in summary.stacks.items()
         for one in stack.worst
@@ -90,12 +89,39 @@ def events(run: Run) -> Section | None:
     if not found:
         return None
     head = ["stack", "fault", "sample", "layer", "bit", "value", *map(words(summary), names)]
+    wanted = [(one.preview, _caption(side, one)) for side, one in _ranked(summary)]
+    pictures, left = fitting(run, wanted, LOOKS)
     return Section(
         "events",
         "The worst silent corruptions",
         "What does a fault do at its worst?",
         ["Run one again: simulate faults replay RUN --fault N."],
+        notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
         tables=[Table(head, found, "The worst silent corruptions", 2)],
+        pictures=pictures,
+    )
+
+
+def _ranked(summary: FaultsSummary) -> Iterator[tuple[str, FaultEvent]]:
+    """The worst corruption of each stack, then the second ones, and so on."""
+    worst = [[(side, one) for one in stack.worst] for side, stack in summary.stacks.items()]
+    return (one for rank in zip_longest(*worst) for one in rank if one is not None)
+
+
+def _caption(side: str, one: FaultEvent) -> str:
+    index, bit = (", ".join(map(str, values)) for values in (one.index, one.bit))
+    found = f"{side}, fault {one.fault}, {one.sample}: {one.layer}, {one.target}, element {index}, "
+    found += f"bit {bit}, {_values(one)}."
+    if one.without:
+        found += f" Without the fault {one.without}; with it {one.under}."
+    return found
+
+
+def _values(one: FaultEvent) -> str:
+    """The hit values before and after."""
+    return ", ".join(
+        f"{_value(before)} to {_value(after)}"
+        for before, after in zip(one.before, one.after, strict=True)
     )
 
 
@@ -113,17 +139,12 @@ def _grouped(
         for side, found in groups.items():
             look = drawn_as[side]
             values: list[Rate] = [getattr(one, kind) for one in found.values()]
-            shares = [one.rate or 0 for one in values]
-            above = [(one.ci95[1] or 0) - (one.rate or 0) for one in values]
-            below = [(one.rate or 0) - (one.ci95[0] or 0) for one in values]
+            shares = [one.rate for one in values]
             traces.append(
                 go.Bar(
                     x=[text(name) for name in found], y=shares, name=look.label,
                     marker_color=look.color,
-                    error_y={
-                        "type": "data", "symmetric": False, "array": above, "arrayminus": below,
-                        "thickness": 1, "width": 2,
-                    },
+                    error_y=error_bars(shares, [one.ci95 for one in values]),
                     hovertemplate="%{x}: %{y:.2%}<extra></extra>",
                 )
             )  # fmt: skip

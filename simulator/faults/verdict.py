@@ -98,10 +98,14 @@ class Verdicts:
             return row | golden.row | {"same_outputs": True}
         found, told = _NOTHING, {}
         if finite:
-            found = decoded(self._task, self._named(run), self._settings, sample.placement)
+            found = self.answer(sample, run)
             if found.due is None:
                 told = self._told(golden.prediction, found.prediction, sample.truth)
         return row | told | golden.impact.row(found, finite) | {"same_outputs": False}
+
+    def answer(self, sample: Sample, run: Faulty) -> Decoded:
+        """Decode an inference with faults."""
+        return decoded(self._task, self._named(run), self._settings, sample.placement)
 
     def _told(self, golden: Any, prediction: Any, truth: Any) -> Row:
         """The columns of an answer, as those of every run."""

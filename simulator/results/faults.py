@@ -53,10 +53,17 @@ class FaultEvent(Typed):
     sample: str
     layer: str = Field(description="of several bits in several layers each one's, with commas")
     target: str
+    index: list[int] = Field(default_factory=list, description="of the hit values, flat")
     bit: list[int]
     before: list[float | None] = Field(description="the hit values; None: not finite")
     after: list[float | None]
     severity: dict[str, float | None]
+    without: str = Field(default="", description="the answer without the fault, in words")
+    under: str = Field(default="", description="the answer with it")
+    picture: str | None = Field(
+        default=None, description="a drawing of both, in the run folder; of the worst few"
+    )
+    preview: str | None = Field(default=None, description="the same, smaller")
 
 
 class PersistentGroup(Typed):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
 PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
+EVENTS, CLIPS = "events", "clips"
+"""Drawings of the worst faults, and of what permanent ones leave in a video."""
 DOCUMENT, MARKDOWN, JUNIT, BUNDLE = "audit.yaml", "audit.md", "junit.xml", "bundle.zip"
 """Files of an audit's run, which has no records of its own but runs in folders below it."""
 PAIRS_FOLDER, TAILS_FOLDER, PROFILES_FOLDER, CARDS_FOLDER = "pairs", "tail", "profiles", "cards"

@@ -12,6 +12,8 @@ from simulator.results.json_text import finite
 from simulator.results.layout import (
     AUDIT_FILES,
     AUDIT_FOLDERS,
+    CLIPS,
+    EVENTS,
     LOGS,
     LOOKS,
     MANIFEST,
@@ -32,7 +34,7 @@ def clear(folder: Path) -> None:
     for kind in ("*.parquet", "*.html", SUMMARY, *AUDIT_FILES):
         for place in folder.glob(kind):
             place.unlink()
-    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, *AUDIT_FOLDERS):
+    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, EVENTS, CLIPS, *AUDIT_FOLDERS):
         shutil.rmtree(folder / inner, ignore_errors=True)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simulator.contract.pictures import Color, Rectangle
+from simulator.contract import U8
+from simulator.contract.pictures import Color, Key, Panel, Rectangle
 from simulator.contract.warp import Size
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
@@ -53,6 +54,7 @@ VERDICT = (
 WITHOUT: Color = (0, 158, 115)
 WITH: Color = (213, 94, 0)
 """The colors of answers in drawings: green and red of Okabe and Ito (2008)."""
+LEGEND = (Key(WITHOUT, "without the fault"), Key(WITH, "with it"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,22 @@ class Impact:
     def marks(self, faulty: Any) -> tuple[Rectangle, ...]:
         """Return what to draw on the sample: :data:`WITHOUT` a fault, and :data:`WITH` it."""
         return ()
+
+    def said(self, answer: Any) -> str:
+        """Return an answer in a few words; empty where only a picture tells."""
+        return ""
+
+    def panels(self, image: U8, faulty: Any) -> list[Panel]:
+        """Draw both answers.
+
+        Args:
+            image: (H, W, 3) uint8, the sample.
+            faulty: the prediction with the fault.
+        """
+        answers = (self.golden, faulty)
+        title = " > ".join(words for answer in answers if (words := self.said(answer)))
+        marks = self.marks(faulty)
+        return [Panel(image, title, marks, legend=LEGEND if marks else ())]
 
     @staticmethod
     def restored(record: Mapping[str, Any]) -> Any:

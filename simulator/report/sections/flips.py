@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from simulator.report.reading import Run
 from simulator.report.rendering import PICTURES
-from simulator.report.sections.section import Picture, Section, Table, part
+from simulator.report.sections.section import Section, Table, fitting, part
 from simulator.report.words import SIDES, between, count, ends, points, share
 from simulator.tasks.task import TASKS
 from simulator.typed import plain
@@ -49,18 +52,13 @@ def worst(run: Run) -> Section | None:
         return None
     view = TASKS[run.summary["task"]].view()
     flips = [plain(flip) for flip in run.summary["worst_flips"]]
-    pictures, size, left = [], 0, 0
-    for flip in flips:
-        data = run.file(flip["preview"]) if flip.get("preview") else None
-        if data is None:
-            continue
-        taken = -(-len(data) // 3) * 4
-        if size + taken > PICTURES:
-            left += 1
-        else:
-            size += taken
-            said = zip(view.titles[:2], view.words(flip), strict=False)
-            pictures.append(Picture(data, f"{flip['sample']}: {', '.join(map(' '.join, said))}"))
+
+    def caption(flip: Mapping[str, Any]) -> str:
+        said = zip(view.titles[:2], view.words(flip), strict=False)
+        return f"{flip['sample']}: {', '.join(map(' '.join, said))}"
+
+    wanted = [(flip.get("preview"), caption(flip)) for flip in flips]
+    pictures, left = fitting(run, wanted, PICTURES)
     sample = run.summary["sample_unit"]
     head = [sample, *view.titles][: 3 if pictures else 4]
     rows = [[flip["sample"], *view.words(flip)][: len(head)] for flip in flips]

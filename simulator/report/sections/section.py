@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -116,6 +116,33 @@ class Picture:
     def kind(self) -> str:
         """Its media type."""
         return "image/png" if self.data.startswith(b"\x89PNG") else "image/jpeg"
+
+
+def fitting(
+    run: Run, wanted: Iterable[tuple[str | None, str]], room: int
+) -> tuple[list[Picture], int]:
+    """Return pictures of a run that a page has room for.
+
+    Args:
+        run: their files are in its folder.
+        wanted: path and words of each; those without a path are left out.
+        room: bytes in base64.
+
+    Returns:
+        The pictures, and how many more there are.
+    """
+    found, left = [], 0
+    for path, words in wanted:
+        data = run.file(path) if path else None
+        if data is None:
+            continue
+        taken = -(-len(data) // 3) * 4
+        if taken > room:
+            left += 1
+        else:
+            room -= taken
+            found.append(Picture(data, words))
+    return found, left
 
 
 @dataclass(frozen=True, slots=True)

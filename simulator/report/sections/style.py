@@ -119,6 +119,25 @@ def figure(traces: Sequence[Any], height: int, x: str, y: str, **more: Any) -> g
     return found
 
 
+def error_bars(
+    values: Sequence[float | None], ends: Sequence[Sequence[float | None]], **more: Any
+) -> dict[str, Any]:
+    """Return the ``error_y`` of a trace; what is not known is drawn as 0.
+
+    Args:
+        values: what is drawn.
+        ends: the lower and the upper end of each.
+        more: of the bars.
+    """
+    known = [(value or 0, low or 0, high or 0) for value, (low, high) in zip(
+        values, ends, strict=True
+    )]  # fmt: skip
+    return {
+        "type": "data", "symmetric": False, "array": [high - value for value, _, high in known],
+        "arrayminus": [value - low for value, low, _ in known], "thickness": 1, "width": 2, **more,
+    }  # fmt: skip
+
+
 def milliseconds(low: float, high: float) -> dict[str, Any]:
     """Return an axis of times: logarithmic where the ends are far apart.
 

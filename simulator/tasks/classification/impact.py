@@ -51,6 +51,11 @@ class ClassificationImpact(Impact):
             "wrong_to_right": None if truth is None else changed and now == truth,
         }
 
+    def said(self, answer: Answer) -> str:
+        """Return the class, with its margin."""
+        label = self.task.network.label(answer.prediction)
+        return f"{label} (margin {answer.margin:.2f})"
+
     def _scores(self, faulty: Answer) -> dict[str, Any]:
         if faulty.scores is None or faulty.best is None or self.golden.best is None:
             return {"top5_changed": None, "margin_loss": None, "score_loss": None}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.report.colors import BAD, EVEN, GOOD, TEXT
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import figure, text
+from simulator.report.sections.style import error_bars, figure, text
 from simulator.report.words import SIDES, count
 from simulator.statistics import paired
 from simulator.tasks.classification.task import Classification
@@ -95,15 +95,12 @@ def calibration(run: Run) -> Section | None:
     order = np.argsort(margin, kind="stable")
     parts = [part for part in np.array_split(order, min(BINS, len(order))) if part.size]
     rates = [flipped[part].mean() for part in parts]
-    ends = np.array([paired.wilson(int(flipped[part].sum()), len(part)) for part in parts])
+    ends = [paired.wilson(int(flipped[part].sum()), len(part)) for part in parts]
     middle = np.array([np.median(margin[part]) for part in parts])
     trace = go.Scatter(
         x=middle, y=rates, mode="lines+markers", showlegend=False,
         line={"color": TEXT, "width": 2}, marker={"color": TEXT, "size": 8},
-        error_y={
-            "type": "data", "symmetric": False, "array": ends[:, 1] - rates,
-            "arrayminus": rates - ends[:, 0], "color": TEXT, "thickness": 1.5, "width": 4,
-        },
+        error_y=error_bars(rates, ends, color=TEXT, thickness=1.5, width=4),
         customdata=[
             [margin[part].min(), margin[part].max(), int(flipped[part].sum()), len(part)]
             for part in parts

@@ -150,6 +150,11 @@ class DetectionImpact(Impact):
             for x1, y1, x2, y2 in found.boxes.tolist()
         )
 
+    def said(self, answer: Detections) -> str:
+        """Return how many objects are found, false and missed."""
+        found, false, missed = self._count(self._objects(answer)).triple
+        return f"{found} found, {false} false, {missed} missed"
+
     @staticmethod
     def restored(record: Mapping[str, Any]) -> Detections:
         """Return the boxes of a record."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +26,35 @@ def panels(
     after: U8,
     truth: U8 | None,
     labels: Callable[[int], str],
+    titles: tuple[str, str] = ("train", "deploy"),
 ) -> list[Panel]:
-    """Draw the train mask, the deploy mask, what changed, and the truth where there is one.
+    """Draw both masks, what changed, and the truth where there is one.
 
     Args:
         images: (H, W, 3) uint8 RGB, as each stack decoded it.
-        before: (H, W) uint8 classes, and 255 where there is no answer: the train stack's.
-        after: the deploy stack's.
+        before: (H, W) uint8 classes, and 255 where there is no answer.
+        after: the same of the other mask.
         truth: (H, W) uint8 classes, and 255 where nothing is judged; None for no panel.
-        labels: the name of a class.
+        labels: the name of a class; see :func:`naming`.
+        titles: of the two masks.
     """
     drawn = [
-        _classes(images[0], before, "train", "no answer", labels),
-        _classes(images[1], after, "deploy", "no answer", labels),
+        _classes(images[0], before, titles[0], "no answer", labels),
+        _classes(images[1], after, titles[1], "no answer", labels),
         _changes(images[0], before, after),
     ]
     if truth is not None:
         drawn.append(_classes(images[0], truth, "truth", "not judged", labels))
     return drawn
+
+
+def naming(network: Any) -> Callable[[int], str]:
+    """Return what names a network's classes; one with its argmax inside may give others."""
+
+    def label(index: int) -> str:
+        return network.label(index) if index < network.classes else f"no class: {index}"
+
+    return label
 
 
 def colormap(count: int) -> U8:

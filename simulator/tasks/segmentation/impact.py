@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from simulator.contract import U8
+from simulator.contract import U8, Panel
 from simulator.data.masks import IGNORE
 from simulator.profile.section import Section
 from simulator.tasks.impact import Impact
+from simulator.tasks.segmentation.drawing import naming, panels
 
 EIGHT = np.ones((3, 3), bool)
 """Pixels of a blob touch each other straight or diagonally."""
@@ -78,6 +79,12 @@ class SegmentationImpact(Impact):
             "right_to_wrong": _right(golden, truth, differs),
             "wrong_to_right": _right(faulty, truth, differs),
         }
+
+    def panels(self, image: U8, faulty: U8) -> list[Panel]:
+        """Draw both masks and what changed between them."""
+        images, names = (image, image), naming(self.task.network)
+        titles = ("without the fault", "with it")
+        return panels(images, self.golden, faulty, None, names, titles)
 
 
 def _right(mask: U8, truth: U8 | None, where: NDArray[np.bool_]) -> int | None:

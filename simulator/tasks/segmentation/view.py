@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from simulator.contract import U8, Panel
-from simulator.tasks.segmentation.drawing import panels
+from simulator.tasks.segmentation.drawing import naming, panels
 from simulator.tasks.view import View
 
 
@@ -41,10 +41,4 @@ class SegmentationView(View):
         self, task: Any, images: tuple[U8, U8], before: U8, after: U8, truth: U8 | None
     ) -> list[Panel]:
         """Draw both masks, what changed between them, and the truth."""
-        network = task.network
-
-        def label(index: int) -> str:
-            # A model with its argmax inside may give a class that there is not.
-            return network.label(index) if index < network.classes else f"no class: {index}"
-
-        return panels(images, before, after, truth, label)
+        return panels(images, before, after, truth, naming(task.network))

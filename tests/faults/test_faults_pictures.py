@@ -1,0 +1,110 @@
+"""The worst silent corruptions, said in words and drawn."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import test_faults_hostile as hostile
+import tiny
+import tiny_tasks
+from PIL import Image
+
+from simulator import cli
+from simulator.report.sections.style import error_bars
+from simulator.tasks.impact import WITH, WITHOUT
+
+LEGEND = 40
+"""Rows at the bottom of a picture in which its legend is."""
+
+
+def campaign(folder, task, out, **fields):
+    """Run one on 60 faults in the highest bits of the weights, on four scenes."""
+    if task == "classification":
+        card, data = tiny.card(folder), tiny.data(folder / "data", 2)
+    else:
+        card = tiny_tasks.card(folder, task)
+        data = tiny_tasks.data(folder / "data", task)
+    document = hostile.document(folder, **({"faults": 60, "bits": [31, 30, 29]} | fields))
+    given = {"model": card, "data": data, "overrides": hostile.NO_FUSION, "overwrite": True}
+    return hostile.run(folder, document, out, **given)
+
+
+def rows(out):
+    found = pq.read_table(out / "faults.parquet").to_pylist()
+    return {(row["stack"], row["fault"]): row for row in found}
+
+
+@pytest.mark.parametrize("task", ["classification", "detection", "segmentation"])
+def test_the_worst_are_drawn_and_stand_in_the_page(tmp_path, task):
+    result = campaign(tmp_path, task, tmp_path / "run")
+    worst = result.summary.stacks["deploy"].worst
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+    assert len(worst) > 6
+    assert [one.picture is not None for one in worst] == [True] * 6 + [False] * (len(worst) - 6)
+    assert page.count("data:image/jpeg;base64,") == 6
+    for one in worst[:6]:
+        assert f"fault {one.fault}, {one.sample}: {one.layer}, weights, element" in page
+        assert Image.open(tmp_path / "run" / one.preview).format == "JPEG"
+    sizes = [Image.open(tmp_path / "run" / one.picture).size for one in worst[:6]]
+    assert all((wide > 2 * high) == (task == "segmentation") for wide, high in sizes)  # 3 panels
+
+
+def test_words_are_those_of_the_rows_of_boxes(tmp_path):
+    """The rows were written while the campaign ran; the pictures are of a second inference."""
+    result = campaign(tmp_path, "detection", tmp_path / "run")
+    found = rows(tmp_path / "run")
+    for one in result.summary.stacks["deploy"].worst[:6]:
+        row = found["deploy", one.fault]
+        assert one.under == f"{row['tp']} found, {row['fp']} false, {row['fn']} missed"
+        golden = [row[f"{name}_golden"] for name in ("tp", "fp", "fn")]
+        assert one.without == "{} found, {} false, {} missed".format(*golden)
+        assert one.index == row["index"]
+
+
+def test_boxes_without_the_fault_are_green_and_with_it_red(tmp_path):
+    result = campaign(tmp_path, "detection", tmp_path / "run")
+    run, found = tmp_path / "run", rows(tmp_path / "run")
+    for one in result.summary.stacks["deploy"].worst[:6]:
+        row = found["deploy", one.fault]
+        pixels = np.array(Image.open(io.BytesIO((run / one.picture).read_bytes())).convert("RGB"))
+        drawn = pixels[:-LEGEND]
+        kinds = [bool((drawn == color).all(axis=-1).any()) for color in (WITHOUT, WITH)]
+        assert kinds[0] == (row["tp_golden"] + row["fp_golden"] > 0)
+        assert kinds[1] or row["tp"] + row["fp"] == 0
+
+
+def test_classes_are_said_with_their_margins(tmp_path):
+    result = campaign(tmp_path, "classification", tmp_path / "run")
+    found = rows(tmp_path / "run")
+    names = (tmp_path / "labels.txt").read_text().split()
+    for one in result.summary.stacks["deploy"].worst[:6]:
+        row = found["deploy", one.fault]
+        assert one.under == f"{names[row['prediction']]} (margin {row['margin']:.2f})"
+        assert one.without.startswith(one.sample.partition("/")[0])  # the folder is the class
+
+
+def test_the_pictures_of_an_earlier_run_do_not_stay(tmp_path):
+    out = tmp_path / "run"
+    campaign(tmp_path, "detection", out)
+    assert any((out / "events").iterdir())
+    (out / "clips").mkdir()
+
+    campaign(tmp_path, "detection", out, bits=[0])
+
+    assert not (out / "events").exists()
+    assert not (out / "clips").exists()
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["stacks"]["deploy"]["worst"] == []
+
+
+def test_error_bars_reach_to_the_ends():
+    drawn = error_bars([0.5, None], [(0.25, 0.625), (None, None)], width=4)
+
+    assert drawn["array"] == [0.125, 0]
+    assert drawn["arrayminus"] == [0.25, 0]
+    assert drawn["width"] == 4
+    assert not drawn["symmetric"]

@@ -1,0 +1,67 @@
+"""What makes the figures of docs/faults.md: plots by bit, and the check by forward hooks."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import test_faults_hostile as hostile
+import test_faults_run as own
+import tiny
+
+ROOT = Path(__file__).parents[2]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tool(name, *arguments):
+    given = [sys.executable, str(ROOT / "tools" / name), *map(str, arguments)]
+    done = subprocess.run(given, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tools")
+    tiny.card(folder, own.network())
+    tiny.data(folder / "data", 2)
+    return folder
+
+
+def test_a_plot_has_both_rates_of_every_bit(place, tmp_path):
+    campaign = hostile.document(tmp_path, faults=64, strata="bit", allocation="equal")
+    hostile.run(place, campaign, tmp_path / "run")
+    plot = tmp_path / "bits.svg"
+
+    tool("fault_plots.py", plot, f"a & b={tmp_path / 'run'}:deploy")
+
+    root = ElementTree.parse(plot).getroot()
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    assert len(list(root.iter(f"{SVG}circle"))) == 2 * 32
+    assert texts[0] == "a & b: 2 to 2 faults a bit"
+    assert [text for text in texts if text in ("31", "28", "0")] == ["31", "28", "0"]
+
+
+def test_hooks_give_the_answers_of_the_rows(place, tmp_path):
+    """ONNX Runtime fuses the first convolution with its Relu; PyTorch does not."""
+    for name in ("torch", "onnx2torch"):
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    profile = tmp_path / "pt.yaml"
+    profile.write_text(
+        "schema: 1\nname: pt\nsummary: ''\nextends: pillow_fp32\n"
+        "runtime: {backend: pytorch, exporter: {backend: onnx2torch}, device: cpu, threads: 1, "
+        "graph_optimization_level: null, mode: eager, memory_format: contiguous}\n"
+    )
+    campaign = hostile.document(tmp_path, targets=["neurons"], faults=90, bits=[30, 29, 24, 8])
+    profiles = ["pillow_fp32", str(profile)]
+    hostile.run(place, campaign, tmp_path / "run", profiles=profiles)
+
+    said = tool("check_faults.py", tmp_path / "run").splitlines()
+
+    assert len(said) == 2
+    assert all("30 of 90 rows" in line and "different" not in line for line in said)
+    assert "nothing seen here" not in "".join(said)
+    assert "near" not in said[1]

@@ -1,7 +1,7 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
 # make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs, the README
-# make tests   both at once, as CI does: modules are imported and tests collected once
+# make all-tests  both at once, as CI does: tests are collected and libraries imported once
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
@@ -14,7 +14,7 @@ DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 # Compiled modules are kept, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test prove tests check lint types generated docs bench extras install browser format clean
+.PHONY: demo test prove all-tests check lint types generated docs bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
@@ -31,10 +31,10 @@ test: install browser
 prove: install browser
 	$(PYTEST) -m 'prove and not extras'
 
-tests: install browser
+all-tests: install browser
 	$(PYTEST) -m 'not extras'
 
-check: lint types generated docs
+check: types lint generated docs
 
 lint: install
 	$(BIN)/ruff check .

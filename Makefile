@@ -1,6 +1,7 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
 # make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs, the README
+# make all-tests  both at once, as CI does: tests are collected and libraries imported once
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
@@ -10,25 +11,40 @@ BIN := .venv/bin
 
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
-.PHONY: demo test prove check docs bench extras install browser format clean
+# Compiled modules are kept, whatever the shell says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test prove all-tests check lint types generated docs bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
 	@printf '\nThe same model, deployed with DeepStream as it is by default:\n\n'
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/deepstream_nv12_fp32
 
-# Tests read their files as UTF-8, whatever the locale; a file of tests stays in one of two processes.
+# Tests read their files as UTF-8, whatever the locale; of two processes, the first to end takes
+# half of what the other has left.
+PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: install browser
-	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 prove: install browser
-	PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'prove and not extras'
+	$(PYTEST) -m 'prove and not extras'
 
-check: install docs
+all-tests: install browser
+	$(PYTEST) -m 'not extras'
+
+check: types lint generated docs
+
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/mypy
+
+generated: install
 	$(BIN)/python tools/schema.py --check
 	$(BIN)/python tools/result_schemas.py --check
 	$(BIN)/python tools/profiles_readme.py --check

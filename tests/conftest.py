@@ -43,18 +43,20 @@ def pytest_report_header():
 def shared_cache(tmp_path_factory):
     """The cache of every test and of what it starts; what the user's holds is seen by none.
 
-    Exports and quantizations of shipped models are made once. Tests that are about the cache
-    take `cache`, which is empty. Libraries have settings in the home folder, and PyTorch keeps
-    compiled code that is wrong for a processor with other instructions.
+    Exports and quantizations of shipped models are made once, for all processes of xdist. Tests
+    that are about the cache take `cache`, which is empty. Libraries have settings in the home
+    folder, and PyTorch keeps compiled code that is wrong for a processor with other instructions.
     """
     home = tmp_path_factory.mktemp("home")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         for name in (*OF_A_USER, *too_narrow()):
             patch.delenv(name, raising=False)
         patch.setenv("HOME", str(home))
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(home / "inductor"))
-        patch.setenv(VARIABLE, str(home / "cache"))
-        yield home / "cache"
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(shared / "inductor"))
+        patch.setenv(VARIABLE, str(shared / "shared-cache"))
+        yield
 
 
 @pytest.fixture(scope="module")

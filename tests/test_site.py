@@ -6,8 +6,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import simulator
 
 ROOT = Path(__file__).parent.parent
@@ -35,30 +33,17 @@ def test_every_document_has_one_place_in_the_navigation():
     assert sorted(pages(nav)) == sorted(str(page.relative_to(ROOT)) for page in here)
 
 
-@pytest.fixture(scope="module")
-def site():
-    """The site as CI builds it, in the folder that git ignores."""
+def test_the_site_has_every_name_is_searched_by_its_words_and_asks_nobody():
+    """As CI builds it, in the folder that git ignores: one test, as two would build it at once."""
     done = subprocess.run(
         ["make", "--old-file=install", f"BIN={Path(sys.executable).parent}", "docs"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "build" / "html"
-
-
-def test_the_reference_has_every_public_name(site):
+    site = ROOT / "build" / "html"
     page = (site / "docs" / "api" / "index.html").read_text()
-
-    assert [name for name in simulator.__all__ if f'id="simulator.{name}"' not in page] == []
-
-
-def test_the_search_knows_the_words_of_the_pages(site):
     found = json.loads((site / "search.json").read_text())["items"]
 
+    assert [name for name in simulator.__all__ if f'id="simulator.{name}"' not in page] == []
     assert any("Shapley" in item["text"] for item in found)
-
-
-def test_pages_ask_nothing_of_other_machines(site):
-    page = (site / "index.html").read_text()
-
-    assert "//fonts." not in page
+    assert "//fonts." not in (site / "index.html").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -20,15 +21,21 @@ _CHARTS = ("plotlyjs", "plotly-cartesian.min.js.gz")
 
 def render(name: str, **values: Any) -> Markup:
     """Fill in a template; all values are escaped but those that are :class:`Markup`."""
-    environment = jinja2.Environment(
+    return Markup(_environment().get_template(name).render(values))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """One for the process: it keeps the templates that it has compiled."""
+    made = jinja2.Environment(
         loader=jinja2.FunctionLoader(content),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
-    return Markup(environment.get_template(name).render(values))
+    made.filters["base64"] = lambda data: base64.b64encode(data).decode()
+    return made
 
 
 def charts() -> bytes:

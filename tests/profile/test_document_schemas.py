@@ -1,5 +1,6 @@
 """The schemas of model cards, data cards, audits and suites, beside that of profiles."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -20,6 +21,7 @@ def wrong(kind, document):
     return errors(document, SCHEMAS[kind], SCHEMAS[kind])
 
 
+@functools.cache
 def shown(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     found = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))

@@ -15,6 +15,13 @@ from simulator.errors import ProfileError
 from simulator.worker.client import TIMEOUT, Home, Worker
 
 PICTURE = inspect("ok.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 12)), "png"))
+HEARS = """
+import signal, sys
+from simulator import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's child is deaf
+sys.exit(cli.main())
+"""
 UNLUCKY = inspect("unlucky.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 13)), "png"))
 
 
@@ -85,7 +92,7 @@ def test_a_run_ends_at_once_while_a_worker_hangs(fragile, tmp_path, card, data, 
         (data / "blue" / name).write_bytes(image)
     hanging = "deploy.decode={backend: fragile, exif: ignore, idct: hang}"
     command = [
-        sys.executable, "-m", "simulator.cli", "--train", "pillow_fp32", "--deploy", "pillow_fp32",
+        sys.executable, "-c", HEARS, "--train", "pillow_fp32", "--deploy", "pillow_fp32",
         "--set", hanging, "--model", card, "--data", data, "--out", tmp_path / "run",
         "--workers", "2",
     ]  # fmt: skip

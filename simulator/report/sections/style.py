@@ -96,25 +96,26 @@ def figure(traces: Sequence[Any], height: int, x: str, y: str, **more: Any) -> g
         y: likewise.
         more: of the layout.
     """
-    found = go.Figure(list(traces))
-    found.update_layout(
-        template="none",
-        height=height,
-        margin=MARGIN,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 13, "color": TEXT},
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
-        hoverlabel={
-            "bgcolor": BACK,
-            "bordercolor": FAINT,
-            "font": {"color": TEXT},
-            "namelength": -1,
-        },
-    )
     lines = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": FAINT, "automargin": True}
-    found.update_xaxes(title={"text": x, "standoff": 8}, **lines)
-    found.update_yaxes(title={"text": y, "standoff": 8}, **lines)
+    found = go.Figure(
+        list(traces),
+        {
+            "template": "none",
+            "height": height,
+            "margin": MARGIN,
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": "system-ui, sans-serif", "size": 13, "color": TEXT},
+            "legend": {
+                "orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
+            },
+            "hoverlabel": {
+                "bgcolor": BACK, "bordercolor": FAINT, "font": {"color": TEXT}, "namelength": -1,
+            },
+            "xaxis": {"title": {"text": x, "standoff": 8}, **lines},
+            "yaxis": {"title": {"text": y, "standoff": 8}, **lines},
+        },
+    )  # fmt: skip
     found.update_layout(**more)
     return found
 

@@ -65,7 +65,7 @@ class Hooked:
             row: of the fault.
             behind: the activation that ONNX Runtime fused with the layer.
         """
-        (layer,) = row["layer"]
+        layer = row["layer"][0]
         hit = self._modules[self._makers[self._made[layer]] if behind else self._layers[layer]]
         finite = True
 
@@ -157,11 +157,13 @@ def main() -> None:
     model, data = given.model or asked["model"], given.data or asked["data"]
     sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
     every = [one for one in pq.read_table(given.run / "faults.parquet").to_pylist()
-             if one["target"] == ["neurons"] and one["skipped"] is None]  # fmt: skip
+             if set(one["target"]) == {"neurons"} and len(set(one["layer"])) == 1 and one["skipped"] is None]  # fmt: skip
     with Session(model, data, asked["limit"], asked["seed"], 1, None, None) as session:
         hooked = Hooked(session.card.model)
         for side, chosen in sides.items():
-            rows = [row for row in every if row["stack"] == side and row["storage"] == ["float32"]]
+            rows = [
+                row for row in every if row["stack"] == side and set(row["storage"]) == {"float32"}
+            ]
             stack = session.stack(Variant(side, chosen, pair_for(sides, chosen)))
             if not rows or stack.choices[Stage.RUNTIME].backend.name not in (
                 "onnxruntime",

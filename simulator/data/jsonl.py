@@ -160,6 +160,7 @@ class _MultipleChoice(Jsonl):
     Spec = MultipleChoiceSpec
 
     def made(self, spec: MultipleChoiceSpec, line: Line) -> Made:
+        requests: list[dict[str, Any]]
         if spec.contexts is not None:
             follows = spec.delimiter + filled(str(spec.continuation), line, "none")
             contexts = _texts(line, spec.contexts)

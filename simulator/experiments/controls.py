@@ -214,18 +214,20 @@ def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
 
     Args:
         a: the input of one stack: an array, a mapping of names to arrays, or a tuple of these.
-        b: the input of the other stack, of the same structure.
+        b: the input of the other stack.
         scale: differences are multiplied by it; it broadcasts against the arrays.
 
     Returns:
         The share of values that differ (0 to 1), and the mean and the largest absolute difference.
-        For arrays of different shapes these are 1, NaN and NaN.
+        For arrays of different shapes, or one batch and several inferences, these are 1 and
+        infinities.
     """
-    if isinstance(a, np.ndarray) and a.shape == b.shape:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
         numbers = a.dtype.kind == "f"
         levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale
         return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
-    if isinstance(a, np.ndarray):
+    alike = isinstance(a, tuple) == isinstance(b, tuple)
+    if isinstance(a, np.ndarray) or not alike:
         return 1.0, np.inf, np.inf
     parts = range(min(len(a), len(b))) if isinstance(a, tuple) else a
     found = [difference(a[part], b[part], scale) for part in parts]

@@ -126,6 +126,8 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
         missing = "a torch.export program, and {} names none; add torch_export: FILE.pt2"
         if backend == "pytorch" and source.format == "onnx":
             missing += ", or let one be made: runtime.exporter: {{backend: onnx2torch}}"
+    elif wanted == "gguf":
+        file, missing = card.gguf, "a GGUF file, and {} names none; add gguf: FILE.gguf"
     else:
         storage = profile.spec.precision.storage
         quantizer = choices.get(Stage.QUANTIZE)

@@ -248,16 +248,18 @@ class Cast(ABC):
 
 
 class Quantizer(ABC):
-    """Makes an INT8 model by post-training static quantization.
+    """Makes an INT8 model by post-training quantization.
 
     Args:
         options: the checked fields of the profile's ``precision.quantizer`` section.
 
     Attributes:
+        calibrates: whether it needs calibration inputs; a dynamic one does not.
         format: of the source.
         gives: the format of the target, if it differs.
     """
 
+    calibrates: ClassVar[bool] = True
     format: ClassVar[str] = "onnx"
     gives: ClassVar[str | None] = None
 

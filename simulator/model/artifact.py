@@ -94,15 +94,19 @@ def prepare(
         made = _step(card, made, cast, made.format, lambda c, s, t: c.cast(s, t))
     quantizer = choices.get(Stage.QUANTIZE)
     if quantizer:
-        if feeds is None:
+        if feeds is None and quantizer.offer.make.calibrates:
             raise ModelError("INT8 needs calibration inputs")
-        tensors = feeds.tensors
         gives = quantizer.offer.make.gives or made.format
+        tensors: Callable[[], Iterator[Mapping[str, Array]]] = feeds.tensors if feeds else _none
         made = _step(
             card, made, quantizer, gives,
-            lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
+            lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
         )  # fmt: skip
     return made
+
+
+def _none() -> Iterator[Mapping[str, Array]]:
+    return iter(())
 
 
 def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:

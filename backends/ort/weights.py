@@ -65,6 +65,9 @@ class OrtBlockWeights(Cast):
     Biases and embeddings stay in FP32.
     """
 
+    portable: ClassVar[bool] = False
+    proved_on: ClassVar[str] = "matmul"
+
     def cast(self, source: Path, target: Path) -> None:
         """Write *source* with MatMulNBits in place of MatMul to *target*."""
         import onnx

@@ -91,7 +91,8 @@ def prepare(
         )
     cast = choices.get(Stage.CAST)
     if cast:
-        made = _step(card, made, cast, made.format, lambda c, s, t: c.cast(s, t))
+        given = cast.offer.make.gives or made.format
+        made = _step(card, made, cast, given, lambda c, s, t: c.cast(s, t))
     quantizer = choices.get(Stage.QUANTIZE)
     if quantizer:
         if feeds is None and quantizer.offer.make.calibrates:

@@ -24,6 +24,7 @@ SUFFIX = {
     "tflite": "tflite",
     "rknn": "rknn.zip",
     "gguf": "gguf",
+    "openvino_ir": "xml",
 }
 RECIPE = 4
 """Increase it when a rewrite changes, or our own arithmetic that calibration uses."""

@@ -53,6 +53,8 @@ class Card:
         self.spec: CardSpec = self.modality.located(spec, self._file)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
+        gguf = self.spec.gguf
+        self.gguf = self._file("gguf", gguf) if gguf else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
         given = self.spec.model
         self.model = self._file("model", given) if given else next(iter(self.tflite.values()))

@@ -219,15 +219,15 @@ def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
 
     Returns:
         The share of values that differ (0 to 1), and the mean and the largest absolute difference.
-        For arrays of different shapes, or one batch and several inferences, these are 1 and
-        infinities.
+        For arrays of different shapes, and for other structures, these are 1 and infinities.
     """
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
+    if type(a) is not type(b) or (isinstance(a, Mapping) and set(a) != set(b)):
+        return 1.0, np.inf, np.inf
+    if isinstance(a, np.ndarray) and a.shape == b.shape:
         numbers = a.dtype.kind == "f"
         levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale
         return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
-    alike = isinstance(a, tuple) == isinstance(b, tuple)
-    if isinstance(a, np.ndarray) or not alike:
+    if isinstance(a, np.ndarray):
         return 1.0, np.inf, np.inf
     parts = range(min(len(a), len(b))) if isinstance(a, tuple) else a
     found = [difference(a[part], b[part], scale) for part in parts]

@@ -63,6 +63,8 @@ class Modality(ABC):
         unit: the word for one sample in messages, in the singular.
         suffixes: of the files that are samples, in lower case with the dot.
         draws: whether samples are images, so that a report can show them.
+        length: the name of the size that the latency of one sample may depend on, where it is not
+            that of an image; empty: there is none.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
@@ -72,6 +74,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
+    length: ClassVar[str] = ""
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]

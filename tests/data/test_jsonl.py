@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
+from shared_data import shared
 
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES, Files
@@ -161,3 +163,31 @@ def test_half_a_character_costs_its_sample_only(tmp_path):
     found = loaded(tmp_path, lines({}) + lines({}).replace("What", "\\ud800"))
 
     assert len(found.items) == 2
+
+
+CARDS = Path(__file__).parents[1] / "cards" / "language"
+SAMPLES = {
+    "arc_easy": 2376, "copa": 100, "hellaswag": 2000, "lambada": 5153, "piqa": 1838,
+    "winograd_wsc": 273, "winogrande": 1267,
+}  # fmt: skip
+FIRST = {
+    "arc_easy": ("the foundation of most food webs?\nAnswer:", " Sunlight is the source"),
+    "copa": ("The man turned on the faucet, therefore", " the toilet filled with water."),
+    "hellaswag": ("A man is sitting on a roof. he", " is using wrap"),
+    "lambada": ("I don't care about", " signs"),
+    "piqa": ("for it's new occupants?\nAnswer:", " Provide the guinea pig"),
+    "winograd_wsc": ("because the city councilmen", " feared violence."),
+    "winogrande": ("than Maria so Sarah", " always got the easier cases."),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_the_cards_of_the_public_sets_read_them(name):
+    shared("language")
+    found = read_card(CARDS / f"{name}.yaml").load(None, TEXTS)
+    first = read(found.items[0].path).requests[0]
+
+    assert len(found.items) == SAMPLES[name]
+    assert first.context.endswith(FIRST[name][0])
+    assert first.continuation.startswith(FIRST[name][1])
+    assert found.notes == ()

@@ -32,8 +32,8 @@ SETS = {
     # name: (file, lines to look at, how many of the shortest, task)
     "copa": ("copa", None, 100, "multiple_choice"),
     "piqa": ("piqa", 400, 80, "multiple_choice"),
-    "arc_easy": ("arc_easy", None, 40, "multiple_choice"),
-    "lambada": ("lambada_openai", None, 60, "next_word"),
+    "arc_easy": ("arc_easy", 400, 40, "multiple_choice"),
+    "lambada": ("lambada_openai", 400, 60, "next_word"),
 }
 
 
@@ -88,11 +88,10 @@ def absent(args: argparse.Namespace) -> str | None:
     return None
 
 
-def size(line: str) -> int:
-    """Characters of all texts of a line."""
+def size(name: str, line: str) -> int:
+    """Characters of all requests of a question; of a passage those before its last word."""
     row = json.loads(line)
-    texts = [row.get("query", row.get("context", ""))]
-    return sum(map(len, texts + row.get("choices", [row.get("continuation", "")])))
+    return sum(len(context(name, row)) + len(choice) for choice in row.get("choices", [""]))
 
 
 def write(folder: Path, share: int) -> int:
@@ -100,7 +99,7 @@ def write(folder: Path, share: int) -> int:
     requests = 0
     for name, (file, first, most, _) in SETS.items():
         lines = (TEXTS / f"{file}.jsonl").read_text().splitlines()[:first]
-        chosen = lines if name == "copa" else sorted(lines, key=size)
+        chosen = lines if name == "copa" else sorted(lines, key=lambda line: size(name, line))
         chosen = chosen[: most // share]
         (folder / f"{name}.jsonl").write_text("\n".join(chosen) + "\n")
         requests += sum(len(json.loads(line).get("choices", [0])) for line in chosen)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
 
 
+SHOWN = 60
+"""Characters of a choice that records keep."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What one stack says of one question.
@@ -30,10 +34,12 @@ class Chosen:
     Attributes:
         loglikelihoods: of the choices, in their order.
         lengths: characters of each choice, by which acc_norm divides; None where it is not asked.
+        texts: the choices in words; empty where no tokenizer is known.
     """
 
     loglikelihoods: tuple[float, ...]
     lengths: tuple[int, ...] | None = None
+    texts: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def answer(self) -> int:
@@ -69,6 +75,7 @@ class MultipleChoice(TextTask):
         pa.field("acc_norm", pa.float64()),
         pa.field("answer", pa.int32()),
         pa.field("answer_norm", pa.int32()),
+        pa.field("text", pa.string()),
         pa.field("margin", pa.float64()),
         pa.field("loglikelihoods", pa.list_(pa.float64())),
         *CHANGES,
@@ -96,7 +103,8 @@ class MultipleChoice(TextTask):
             except SampleError as error:
                 raise type(error)(f"choice {number}: {error}") from error
         lengths = tuple(row.length for row in placement if row.length)
-        return Chosen(tuple(found), lengths if len(lengths) == len(found) else None)
+        known = lengths if len(lengths) == len(found) else None
+        return Chosen(tuple(found), known, _texts(placement))
 
     def record(self, prediction: Chosen, truth: int | None) -> dict[str, Any]:
         """Return the answers, and whether they are right."""
@@ -111,6 +119,7 @@ class MultipleChoice(TextTask):
             "acc_norm": None if None in (truth, norm) else float(norm == truth),
             "answer": answer,
             "answer_norm": norm,
+            "text": prediction.texts[answer] if prediction.texts else None,
             "margin": prediction.margin,
             "loglikelihoods": list(prediction.loglikelihoods),
         }
@@ -129,7 +138,7 @@ class MultipleChoice(TextTask):
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""
-        return {**super().late(record), "answer": None, "answer_norm": None}
+        return {**super().late(record), "answer": None, "answer_norm": None, "text": None}
 
     def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
         """Compare two stacks; flips say how far log-likelihoods moved, and against what margins."""
@@ -150,7 +159,7 @@ class MultipleChoice(TextTask):
 
     def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
         """Return both answers with their margins."""
-        wanted = ("answer", "answer_norm", "margin", "acc", "loglikelihoods")
+        wanted = ("answer", "answer_norm", "text", "margin", "acc", "loglikelihoods")
         sides = {
             side: {name: record[name] for name in wanted}
             for side, record in (("train", train), ("deploy", deploy))
@@ -161,3 +170,14 @@ class MultipleChoice(TextTask):
         """Return each of three choices, chosen without doubt."""
         sure = ((0.0, -9.0, -9.0), (-9.0, 0.0, -9.0), (-9.0, -9.0, 0.0))
         return [(index, Chosen(found, (4, 5, 6))) for index, found in enumerate(sure)]
+
+
+def _texts(placement: Sequence[Row]) -> tuple[str, ...]:
+    """The choices in words: the continuations; where these are all the same, ends of contexts."""
+    read = placement[0].text if placement else None
+    if read is None:
+        return ()
+    found = [read(row.tokens.scored).strip() for row in placement]
+    if len(found) > 1 and len(set(found)) == 1:
+        found = [read(row.tokens.ids[: row.tokens.start])[-SHOWN:].strip() for row in placement]
+    return tuple(text[:SHOWN] for text in found)

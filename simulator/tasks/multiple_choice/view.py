@@ -21,10 +21,7 @@ class MultipleChoiceView(View):
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return the right choice and both answers, counted from 1, with their margins in nats."""
         label = flip["label"]
-        train, deploy = (
-            f"choice {side['answer'] + 1} ({side['margin']:.2f})"
-            for side in (flip["train"], flip["deploy"])
-        )
+        train, deploy = (_said(flip[side]) for side in ("train", "deploy"))
         return "-" if label is None else f"choice {label + 1}", train, deploy
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -39,3 +36,8 @@ class MultipleChoiceView(View):
             f"{flips['margins_below_max']:,} below the largest"
         )
         return [*found, ("log-likelihood", moved), ("margins", below)]
+
+
+def _said(side: Mapping[str, Any]) -> str:
+    text = f" “{side['text']}”" if side.get("text") else ""
+    return f"choice {side['answer'] + 1}{text} ({side['margin']:.2f})"

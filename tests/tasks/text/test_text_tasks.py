@@ -64,6 +64,27 @@ def test_a_choice_that_fails_is_named():
         of(MultipleChoice).decode({"y": np.zeros((2, 2, 4))}, None, rows)
 
 
+@pytest.mark.parametrize(
+    ("ids", "starts", "expected"),
+    [
+        (((1, 2), (1, 3)), (1, 1), ("c", "d")),
+        (((1, 2), (3, 2)), (1, 1), ("b", "d")),
+    ],
+)
+def test_choices_are_told_in_words(ids, starts, expected):
+    """By their continuations, and where these are the same by their contexts."""
+    read = lambda some: "".join("abcd"[one] for one in some)  # noqa: E731
+    rows = tuple(
+        Row(0, at, 0, Tokens(one, start), text=read)
+        for at, (one, start) in enumerate(zip(ids, starts, strict=True))
+    )
+    task = of(MultipleChoice)
+    found = task.decode({"y": np.zeros((2, 1, 4))}, None, rows)
+
+    assert found.texts == expected
+    assert task.record(found, 0)["text"] == expected[0]
+
+
 def test_acc_norm_divides_by_characters():
     found = Chosen((-4.0, -5.0, -6.0), (2, 5, 2))
 

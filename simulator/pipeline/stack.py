@@ -22,7 +22,7 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
 from simulator.pipeline.extra import with_extras
-from simulator.pipeline.inference import Infer, answering
+from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
@@ -134,9 +134,9 @@ class StackBuilder:
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         answer = answering(profile, self.card)
         sequel = answer.task.sequel(answer.settings)
-        placing = answer.placing if sequel else None
-        infer = Infer(choice, artifact, inputs, outputs, sequel, placing)
-        chain = Chain((*before, infer, answer))
+        infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
+        others = (Follow(infer, sequel, answer.placing),) if sequel else ()
+        chain = Chain((*before, infer, *others, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:

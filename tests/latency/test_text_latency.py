@@ -48,7 +48,9 @@ def test_latency_is_told_against_the_length_of_texts(texts, tmp_path):
 
     assert effect.size is None
     assert effect.length.unit == "characters"
-    assert set(result.summary.latency_ms["deploy"]) >= {"total", "tokenize", "feeds", "infer"}
+    assert set(result.summary.latency_ms["deploy"]) >= {
+        "total", "tokenize", "feeds", "infer", "follow",
+    }  # fmt: skip
     page = result.report.read_text()
     assert "ms per 1,000 characters" in page
     assert "megapixel" not in page

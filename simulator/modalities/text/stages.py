@@ -44,3 +44,10 @@ FEEDS = StageSpec(
     axis="feeds",
     step="feeds",
 )
+FOLLOW = StageSpec(
+    "follow",
+    "inferences follow from the first one",
+    850,
+    modality="text",
+    step="follow",
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -146,6 +146,15 @@ class Modality(ABC):
             SampleError: a stack cannot process it.
         """
         return None
+
+    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+        """Return what users should know of samples on their way into a network, a line each.
+
+        Args:
+            placing: what :meth:`placing` returned for a stack.
+            files: of all samples.
+        """
+        return []
 
     def postprocess(self, profile: Profile, card: Any) -> Any:
         """Return the profile's postprocessing; fields without an effect here are neutral."""

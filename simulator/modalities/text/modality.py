@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from simulator.modalities.specimen import Specimen
 from simulator.modalities.text import front_end
 from simulator.modalities.text.beside import beside
 from simulator.modalities.text.card import TextCard
-from simulator.modalities.text.placing import TextPlacing
+from simulator.modalities.text.placing import TextPlacing, is_cut
 from simulator.modalities.text.read import SUFFIXES, read
 from simulator.modalities.text.sections import TextSpec
 from simulator.profile.implementations import Choices, choose
@@ -89,6 +89,15 @@ class TextModality(Modality):
     def beside(self, placings: Any, source: Any) -> Any:
         """Return the tokens of requests that the stacks tokenize differently; None if none is."""
         return beside(placings, source) or None
+
+    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+        """Say how many texts are over-long, so that their contexts are cut."""
+        longest, side = placing.feed.longest, placing.feed.truncation_side
+        number = sum(is_cut(placing, file) for file in files)
+        told = (
+            f"{number:,} of {len(files):,} texts are longer than the {longest:,} tokens that the "
+        )
+        return [f"{told}network takes: their contexts are cut on the {side}"] if number else []
 
     def sizes(self, source: Passage) -> dict[str, int]:
         """Return the file's bytes, the characters of all requests, and how many these are."""

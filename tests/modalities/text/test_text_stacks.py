@@ -146,6 +146,21 @@ def test_a_smaller_embedding_is_refused_before_the_first_sample(folder):
         check(Card(changed(folder, vocabulary=500)))
 
 
+def test_over_long_texts_are_cut_and_counted(folder):
+    request = {"context": "The water " * 40, "continuation": " is"}
+    (folder / "texts" / "0.json").write_text(json.dumps({"requests": [request]}))
+
+    found = compared(folder, "text_batch1").summary["warnings"]
+    refusing = compared(
+        folder, "text_batch1", "train.tokenize.truncation_side=refuse", overwrite=True
+    )
+
+    told = "1 of 2 texts are longer than the 64 tokens that the network takes"
+    assert any(told in str(one) and "cut on the left" in str(one) for one in found)
+    assert refusing.summary["skipped"] == 1
+    assert "over-long" in str(refusing.summary["skipped_samples"])
+
+
 def beside(folder, request, *overrides):
     """What a report shows of a request, with a stack's tokens beside the training stack's."""
     (folder / "texts" / "0.json").write_text(json.dumps({"requests": [request, request]}))

@@ -33,9 +33,9 @@ class CardSpec(Section):
 
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
-    ``{fp32: m.tflite}``. ``output`` says what the outputs mean; its fields are the task's.
-    ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
-    stayed at chance (NC).
+    ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file. ``output`` says what the outputs mean;
+    its fields are the task's. ``quantized`` is written by ``simulate quantize``, and
+    ``converged: false`` where a network stayed at chance (NC).
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -45,6 +45,7 @@ class CardSpec(Section):
     model: str | None = None
     torch_export: str | None = None
     tflite: dict[str, str] = Field(default_factory=dict)
+    gguf: str | None = None
     input: Any
     output: dict[str, Any]
     labels: str | None = None

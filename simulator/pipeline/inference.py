@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.profile.implementations import Choice
 from simulator.profile.load import Profile
-from simulator.tasks.task import Settings, Task
+from simulator.tasks.task import Sequel, Settings, Task
 
 Outputs = Mapping[str, Array]
 
@@ -31,10 +31,15 @@ class Inferred:
         outputs: by their names on the model card; a tuple of these where a sample needed several
             inferences.
         digest: BLAKE2b of their bytes in that order, in hexadecimal: equal digests, equal bits.
+        ns: nanoseconds of the inference, and of each that followed from it; empty where they are
+            not asked for.
+        feeds: what it was made of, where others may follow from it.
     """
 
     outputs: Outputs | tuple[Outputs, ...]
     digest: str
+    ns: tuple[int, ...] = ()
+    feeds: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,14 @@ class Infer(Recipe):
         artifact: the file that it opens.
         inputs: the card's name of each input, to the runtime's name; "" for one without a name.
         outputs: the card's name of each output that is needed, to the runtime's name.
+        goes_on: whether others follow from the inference, see :class:`Follow`.
     """
 
     choice: Choice
     artifact: Artifact
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    goes_on: bool = False
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
@@ -103,17 +110,68 @@ class Infer(Recipe):
         lease = runtimes.of(self.choice, self.artifact)
         with lease():
             pass
-        wanted = dict(self.outputs)
-
-        def once(runtime: Runtime, value: Any) -> Outputs:
-            found = _run(runtime, self.feeds(value))
-            return {name: found[runtime_name] for name, runtime_name in wanted.items()}
 
         def apply(value: Any, _: Any) -> Inferred:
             with lease() as runtime:
+                start = time.perf_counter_ns()
                 if isinstance(value, tuple):
-                    return inferred(tuple(once(runtime, one) for one in value))
-                return inferred(once(runtime, value))
+                    found = inferred(tuple(self.once(runtime, one) for one in value))
+                else:
+                    found = inferred(self.once(runtime, value))
+            if not self.goes_on:
+                return found
+            return replace(found, ns=(time.perf_counter_ns() - start,), feeds=value)
+
+        return apply
+
+    def once(self, runtime: Runtime, value: Any) -> Outputs:
+        """Run one inference; return the outputs by their names on the card."""
+        found = _run(runtime, self.feeds(value))
+        return {name: found[own] for name, own in self.outputs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Follow(Recipe):
+    """Runs the inferences that follow from a sample's first one.
+
+    Attributes:
+        infer: the step of the first one.
+        sequel: how they follow.
+        placing: finds where a sample lies in the network's input.
+    """
+
+    infer: Infer
+    sequel: Sequel
+    placing: Placing
+    stage = "follow"
+
+    def identity(self) -> Any:
+        """Return the first step, how the others follow, and the placing."""
+        return ["follow", self.infer.identity(), self.sequel.identity(), self.placing.identity()]
+
+    def words(self) -> str:
+        """Return how they follow."""
+        return " ".join(map(str, self.sequel.identity()))
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Borrow the runtime of the first inference; each of the others is timed."""
+        lease = runtimes.of(self.infer.choice, self.infer.artifact)
+
+        def apply(first: Inferred, context: Any) -> Inferred:
+            steps = self.sequel.steps(first.feeds, self.placing(context.source))
+            next(steps)
+            outputs, spent = first.outputs, list(first.ns)
+            if isinstance(outputs, tuple):
+                (outputs,) = outputs
+            with lease() as runtime:
+                while True:
+                    try:
+                        feeds = steps.send(outputs)
+                    except StopIteration as end:
+                        return replace(inferred(end.value), ns=tuple(spent))
+                    start = time.perf_counter_ns()
+                    outputs = self.infer.once(runtime, feeds)
+                    spent.append(time.perf_counter_ns() - start)
 
         return apply
 
@@ -148,8 +206,9 @@ class Answer(Recipe):
                     f"{task.name} takes the outputs of one inference, got {len(found.outputs)}; "
                     "its task must set `several`"
                 )
-            placement = placing(context.source)
-            return Answered(found.digest, task.decode(found.outputs, settings, placement))
+            prediction = task.decode(found.outputs, settings, placing(context.source))
+            timed = task.timed(prediction, found.ns) if found.ns else prediction
+            return Answered(found.digest, timed)
 
         return apply
 

@@ -22,10 +22,11 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
 from simulator.pipeline.calibration import calibration
 from simulator.pipeline.extra import with_extras
-from simulator.pipeline.inference import Infer, answering
+from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
+from simulator.profile.precision import Calibration, Quantizer
 
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
@@ -120,7 +121,8 @@ class StackBuilder:
         quantizer = profile.spec.precision.quantizer
         if quantizer:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
-            feeds, notices = self._feeds(profile, pair)
+            if quantizer.calibration is not None:
+                feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
         after = under.requests() if under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after)
         choice = choices[Stage.RUNTIME]
@@ -130,8 +132,14 @@ class StackBuilder:
             outputs = self._names(artifact, runtime)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
-        infer = Infer(choice, artifact, inputs, outputs)
-        chain = Chain((*before, infer, answering(profile, self.card)))
+        answer = answering(profile, self.card)
+        files = [item.path for item in self.dataset.items]
+        remarks = self.card.modality.remarks(answer.placing, files)
+        notices += [Notice(Kind.DATA, line) for line in remarks]
+        sequel = answer.task.sequel(answer.settings)
+        infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
+        others = (Follow(infer, sequel, answer.placing),) if sequel else ()
+        chain = Chain((*before, infer, *others, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
@@ -186,9 +194,9 @@ class StackBuilder:
         key = key_of(choice, artifact)
         if key not in self._effective:
             feeds = self.card.modality.feeds(self.card.spec)
-            zeros = {inputs[feed.name or ""]: _zeros(feed) for feed in feeds}
+            probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
             try:
-                effective = runtime.effective(zeros)
+                effective = runtime.effective(probes)
             except MissingLibrary:
                 raise
             except Exception as error:  # a runtime may raise anything
@@ -255,12 +263,13 @@ class StackBuilder:
             raise ModelError(f"{self.card.path}: {artifact.path.name}: {error}") from error
         return {name: name for name in names}
 
-    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
-        quantizer = profile.spec.precision.quantizer
-        assert quantizer is not None
-        through = self.front_end(*pair[quantizer.calibration.through])
+    def _feeds(
+        self, quantizer: Quantizer, wanted: Calibration, pair: Pair
+    ) -> tuple[Feeds, list[Notice]]:
+        through = self.front_end(*pair[wanted.through])
         feeds, lines = calibration(
-            quantizer,
+            quantizer.gives,
+            wanted,
             through,
             self.card.modality,
             next(iter(self.source.inputs)),
@@ -285,13 +294,14 @@ def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
             )
 
 
-def _zeros(feed: Feed) -> Array:
-    """Zeros of the input's shape; a dimension that differs between samples is 1."""
-    return np.zeros([1 if side is None else side for side in feed.shape], feed.dtype)
+def _probe(feed: Feed) -> Array:
+    """An input of the right shape; a dimension that differs between samples is 1."""
+    shape = [1 if side is None else side for side in feed.shape]
+    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
 
 
 def _takes(port: Port, feed: Feed) -> bool:
-    return port.accepts(_zeros(feed))
+    return port.accepts(_probe(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

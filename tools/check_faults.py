@@ -146,6 +146,11 @@ def checked(session: Session, stack: Stack, rows: Sequence[Row], hooked: Hooked)
         yield compared(task, row, task.record(found, truth))
 
 
+def _is_in_one_layer(row: Row) -> bool:
+    """Whether all bits of a fault are in neurons of the same layer."""
+    return set(row["target"]) == {"neurons"} and len(set(row["layer"])) == 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
@@ -156,8 +161,8 @@ def main() -> None:
     asked = manifest["request"]["arguments"]
     model, data = given.model or asked["model"], given.data or asked["data"]
     sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
-    every = [one for one in pq.read_table(given.run / "faults.parquet").to_pylist()
-             if set(one["target"]) == {"neurons"} and len(set(one["layer"])) == 1 and one["skipped"] is None]  # fmt: skip
+    rows = pq.read_table(given.run / "faults.parquet").to_pylist()
+    every = [row for row in rows if row["skipped"] is None and _is_in_one_layer(row)]
     with Session(model, data, asked["limit"], asked["seed"], 1, None, None) as session:
         hooked = Hooked(session.card.model)
         for side, chosen in sides.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -106,6 +106,15 @@ class Modality(ABC):
             card: the checked content of the model card.
         """
 
+    def problem(self, card: Any, graph: Any) -> str | None:
+        """Return what in a network does not fit its card, besides inputs and outputs; else None.
+
+        Args:
+            card: the checked content of the model card.
+            graph: an ``onnx.GraphProto`` whose inputs are those that :meth:`feeds` names.
+        """
+        return None
+
     @abstractmethod
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the source to the network's input.
@@ -125,6 +134,27 @@ class Modality(ABC):
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:
         """Return the function that gives a sample's position in the network's input."""
+
+    def beside(self, placings: Any, source: Any) -> Any:
+        """Return what differs between the inputs of two stacks for a sample, for reports, as JSON.
+
+        Args:
+            placings: what :meth:`placing` returned for each of the two.
+            source: the sample.
+
+        Raises:
+            SampleError: a stack cannot process it.
+        """
+        return None
+
+    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+        """Return what users should know of samples on their way into a network, a line each.
+
+        Args:
+            placing: what :meth:`placing` returned for a stack.
+            files: of all samples.
+        """
+        return []
 
     def postprocess(self, profile: Profile, card: Any) -> Any:
         """Return the profile's postprocessing; fields without an effect here are neutral."""

@@ -133,6 +133,9 @@ class StackBuilder:
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         answer = answering(profile, self.card)
+        files = [item.path for item in self.dataset.items]
+        remarks = self.card.modality.remarks(answer.placing, files)
+        notices += [Notice(Kind.DATA, line) for line in remarks]
         sequel = answer.task.sequel(answer.settings)
         placing = answer.placing if sequel else None
         infer = Infer(choice, artifact, inputs, outputs, sequel, placing)

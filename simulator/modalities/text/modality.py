@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from simulator.contract.text import Passage
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.modalities.text import front_end
+from simulator.modalities.text.beside import beside
 from simulator.modalities.text.card import TextCard
-from simulator.modalities.text.placing import TextPlacing
+from simulator.modalities.text.placing import TextPlacing, is_cut
 from simulator.modalities.text.read import SUFFIXES, read
 from simulator.modalities.text.sections import TextSpec
 from simulator.profile.implementations import Choices, choose
@@ -60,6 +61,22 @@ class TextModality(Modality):
         ]
         return (*tokens, *constants)
 
+    def problem(self, card: Any, graph: Any) -> str | None:
+        """Compare the embedding, which ids are looked up in, with the card's vocabulary."""
+        ids = {card.input.names.ids}
+        for node in graph.node:
+            if node.op_type == "Cast" and node.input[0] in ids:
+                ids |= set(node.output)
+        tables = {node.input[0] for node in graph.node
+                  if node.op_type == "Gather" and node.input[1] in ids}  # fmt: skip
+        for table in graph.initializer:
+            if table.name in tables and table.dims[0] < card.input.vocabulary:
+                return (
+                    f"its embedding has {table.dims[0]:,} ids, and input.vocabulary is "
+                    f"{card.input.vocabulary:,}: ids beyond it would be read past its end"
+                )
+        return None
+
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from a sample's requests to the network's inputs."""
         return front_end.front_end(profile, choices, card)
@@ -68,6 +85,19 @@ class TextModality(Modality):
         """Return the function that gives the rows of a sample's requests."""
         tokenize = front_end.tokenizing(profile, choose(profile), card)
         return TextPlacing(tokenize, front_end.feeding(profile, card))
+
+    def beside(self, placings: Any, source: Any) -> Any:
+        """Return the tokens of requests that the stacks tokenize differently; None if none is."""
+        return beside(placings, source) or None
+
+    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+        """Say how many texts are over-long, so that their contexts are cut."""
+        longest, side = placing.feed.longest, placing.feed.truncation_side
+        number = sum(is_cut(placing, file) for file in files)
+        told = (
+            f"{number:,} of {len(files):,} texts are longer than the {longest:,} tokens that the "
+        )
+        return [f"{told}network takes: their contexts are cut on the {side}"] if number else []
 
     def sizes(self, source: Passage) -> dict[str, int]:
         """Return the file's bytes, the characters of all requests, and how many these are."""

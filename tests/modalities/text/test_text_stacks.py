@@ -14,6 +14,7 @@ from simulator.errors import ModelError, ProfileError, UserError
 from simulator.modalities.modality import MODALITIES
 from simulator.modalities.text.front_end import front_end
 from simulator.model.card import Card
+from simulator.model.onnxfile import check
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing import text_specimen
@@ -138,6 +139,72 @@ def test_a_larger_vocabulary_is_refused_before_the_first_sample(folder):
 
     with pytest.raises(ModelError, match=r"tokenizer\.json has 275 ids, and the network knows 200"):
         compared(folder, "text_batch1")
+
+
+def test_a_smaller_embedding_is_refused_before_the_first_sample(folder):
+    with pytest.raises(ModelError, match=r"its embedding has 448 ids, and .* is 500"):
+        check(Card(changed(folder, vocabulary=500)))
+
+
+def test_over_long_texts_are_cut_and_counted(folder):
+    request = {"context": "The water " * 40, "continuation": " is"}
+    (folder / "texts" / "0.json").write_text(json.dumps({"requests": [request]}))
+
+    found = compared(folder, "text_batch1").summary["warnings"]
+    refusing = compared(
+        folder, "text_batch1", "train.tokenize.truncation_side=refuse", overwrite=True
+    )
+
+    told = "1 of 2 texts are longer than the 64 tokens that the network takes"
+    assert any(told in str(one) and "cut on the left" in str(one) for one in found)
+    assert refusing.summary["skipped"] == 1
+    assert "over-long" in str(refusing.summary["skipped_samples"])
+
+
+def beside(folder, request, *overrides):
+    """What a report shows of a request, with a stack's tokens beside the training stack's."""
+    (folder / "texts" / "0.json").write_text(json.dumps({"requests": [request, request]}))
+    card = Card(folder / "model" / "card.yaml")
+    placings = [TEXT.placing(load("text_fp32", more), card.spec) for more in ((), overrides)]
+    return TEXT.beside(placings, TEXT.read("0.json", folder / "texts" / "0.json"))
+
+
+def test_tokens_that_differ_are_shown_side_by_side(folder):
+    """Once for each place, however many requests have it."""
+    request = {"context": "It was in 2020.", "continuation": " I was on."}
+
+    (found,) = beside(folder, request, "tokenize.pre_tokenizer=byte_level_only")
+
+    assert found == {
+        "request": 0,
+        "tokens": [21, 19],
+        "pieces": [
+            [" ", "in", " ", "2", "0", "2", "0", ".", " ", "I"],
+            [" ", "in", " ", "20", "20", ".", " ", "I"],
+        ],
+    }
+
+
+def test_where_tokens_are_equal_nothing_is_shown(folder):
+    request = {"context": "It is on", "continuation": " in"}
+
+    assert beside(folder, request, "tokenize.pre_tokenizer=byte_level_only") is None
+    assert beside(folder, request, "feeds.batch=single") is None
+
+
+def test_the_report_shows_the_tokens_of_flips(folder):
+    """A choice of digits gets a blank before each, and is less likely by so many tokens."""
+    for number in range(12):
+        choices = (" 12345", " abcdefghijkl"[: number + 2])
+        requests = [{"context": "It is", "continuation": one} for one in choices]
+        (folder / "texts" / f"{number}.json").write_text(json.dumps({"requests": requests}))
+
+    page = compared(folder, "text_prefix_space").report.read_text()
+
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    assert summary["worst_flips"]
+    assert all(flip["beside"][0]["pieces"][1][0] == " " for flip in summary["worst_flips"])
+    assert "Tokens that differ" in page
 
 
 def test_a_damaged_vocabulary_is_one_line(folder):

@@ -107,7 +107,7 @@ BACKEND = Backend(
         ),
         Offer(
             Stage.MEL,
-            {"scale": ("slaney", "htk"), "norm": ("slaney", "none")},
+            {"scale": ("slaney", "htk"), "norm": ("slaney", "none"), "triangles": ("hertz",)},
             FormulaFilters,
             evidence=Evidence.EMULATED,
             source="librosa 0.11, filters.mel and core.convert",

@@ -189,7 +189,7 @@ def spectra_agree_with_float64(subject: Subject) -> None:
     """The frames and numbers are those of the definition, in the conventions asked for."""
     samples = _noise(1000).astype(np.float32)
     for variant in working(subject):
-        got = variant.make().spectrum(samples, N_FFT, N_FFT, HOP).astype(np.float64)
+        got = variant.make().spectrum(samples.copy(), N_FFT, N_FFT, HOP)
         want = reference.spectrum(samples.astype(np.float64), N_FFT, HOP, variant.options)
         more, count = got.shape[1] - want.shape[1], want.shape[1]
         touching = variant.options["frames"] == "touching"  # there are some before and after

@@ -7,6 +7,7 @@ import time
 import load_faults
 import numpy as np
 import onnx
+import sound_faults
 import torch_faults
 from correct import (
     CopyExporter,
@@ -336,6 +337,7 @@ OWN = {
     Stage.EXPORT: maker_faults(CopyExporter, "export"),
     Stage.CAST: maker_faults(HalfCast, "cast"),
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
+    **sound_faults.FAULTS,
     Stage.LOAD: load_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,
     Stage.TUNE: torch_faults.TUNERS,

@@ -52,13 +52,13 @@ class Transforming(Work):
 
 
 class Filtering(Work):
-    """A job is a number of bands."""
+    """A job is the frequency at which 40 bands begin."""
 
     def _jobs(self) -> list[Job]:
-        return [(np.array([40 + seed]),) for seed in range(4)]
+        return [(np.array([20.0 * seed]),) for seed in range(4)]
 
     def _do(self, made: object, job: Job) -> Job:
-        return (made.matrix(RATE, 512, int(job[0][0]), 0.0, 4000.0),)  # type: ignore[attr-defined]
+        return (made.matrix(RATE, 512, 40, float(job[0][0]), 4000.0),)  # type: ignore[attr-defined]
 
 
 def pcm_keeps_its_samples(subject: Subject) -> str | None:

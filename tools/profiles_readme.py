@@ -18,15 +18,17 @@ from simulator.profile import axes, template
 from simulator.profile.document import read
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, builtin_folder, builtin_names, load
+from simulator.profile.modality import IMAGE
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"
 YARDSTICK = "pillow_fp32"
+"""For images; of other samples the profile that extends none."""
 HEAD = f"""# The library of stacks
 
 Generated from the documents by `python tools/profiles_readme.py`; do not edit.
 
-Differences are those from `{YARDSTICK}`, the commonest training stack. Evidence counts the
-sections for which a profile, or one that it extends, cites a source: *native* is the very library
+Differences are those from `{YARDSTICK}`, the commonest training stack; for other samples than
+images from the first profile that extends none. Evidence counts the sections for which a profile, or one that it extends, cites a source: *native* is the very library
 or device, *vendor_simulator* the vendor's own arithmetic without the device, *emulated* is rebuilt
 from a public source or stood in for, *recorded* was dumped on the device, *assumed* says that no
 source was found. How to add one: [contributing a profile](../docs/contributing-a-profile.md).
@@ -45,9 +47,15 @@ def page() -> str:
     """The whole page."""
     loaded = {name: load(name) for name in builtin_names()}
     chosen = {name: (profile, choose(profile)) for name, profile in loaded.items()}
-    rows = [_row(name, own, chosen[YARDSTICK]) for name, own in chosen.items()]
+    roots = {own[0].spec.modality: own for own in reversed(chosen.values()) if _is_root(own[0])}
+    roots[IMAGE] = chosen[YARDSTICK]
+    rows = [_row(name, own, roots[own[0].spec.modality]) for name, own in chosen.items()]
     parts = [part for name in chosen for part in _sources(name)]
     return HEAD + "".join(rows) + SOURCES + "".join(parts)
+
+
+def _is_root(profile: Profile) -> bool:
+    return profile.spec.extends is None
 
 
 def _row(name: str, own: tuple[Profile, Choices], yardstick: tuple[Profile, Choices]) -> str:

@@ -11,15 +11,12 @@ from simulator import registry
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, find, load
+from simulator.profile.modality import IMAGE, sections
 from simulator.worker import environments
 
 NAMES = builtin_names()
 ELSEWHERE = {"tensorrt_fp16": "tensorrt", "rknn_int8": "rknn"}
 """One wants an NVIDIA GPU, the other a Python of its own; the module that each wants."""
-SECTIONS = (
-    "decode", "color", "resize", "geometry", "normalize", "graph", "precision", "runtime",
-    "postprocess",
-)  # fmt: skip
 PLACE = re.compile(r"https?://\S+|\b[\w-]+(?:/[\w.-]+)*\.(?:py|cc?|cpp|cu)\b")
 """A page, or a file of a repository."""
 OF_THE_LIBRARY = {
@@ -53,7 +50,7 @@ def test_it_cites_a_source_for_every_section_that_it_changes(name):
     spec, base = load(name).spec, base_of(name)
     changed = {
         section
-        for section in SECTIONS
+        for section in sections(spec.modality)
         if base is not None and getattr(spec, section) != getattr(base, section)
     }
 
@@ -97,7 +94,10 @@ def test_no_two_summaries_are_the_same():
 
 
 def test_no_two_profiles_are_the_same_stack():
-    stacks = [load(name).spec.model_dump_json(include=set(SECTIONS)) for name in NAMES]
+    stacks = [
+        spec.model_dump_json(include=set(sections(spec.modality)))
+        for spec in (load(name).spec for name in NAMES)
+    ]
 
     assert len(set(stacks)) == len(stacks)
 
@@ -125,6 +125,7 @@ SLOW = {"ascend310p_nv12_fp16", "coral_edgetpu_int8"}
     [
         pytest.param(name, marks=[pytest.mark.prove] if name in SLOW else [])
         for name in sorted(set(NAMES) - set(ELSEWHERE) - set(EFFECTIVE))
+        if load(name).spec.modality == IMAGE
     ],
 )
 def test_it_answers_on_the_built_in_images(tmp_path, name):

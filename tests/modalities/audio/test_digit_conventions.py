@@ -6,13 +6,16 @@ hand, the same network in ONNX Runtime, 300 recordings of the Free Spoken Digit 
 
 from __future__ import annotations
 
+import io
 from functools import cache
 
 import numpy as np
 import onnxruntime
 import pytest
+import soundfile
+import soxr
 from shared_data import shared
-from sounds import way
+from sounds import floats, way
 
 ROWS = {
     "torchaudio_defaults": ("torchaudio_defaults", [], 29.7, 208),
@@ -76,5 +79,38 @@ def test_a_convention_costs_what_it_cost_by_hand(row):
 
     found = recognized(way(profile, None, *overrides))
 
+    assert round(100 * (found == truth).mean(), 1) == accuracy
+    assert (found != trained()).sum() == flips
+
+
+RESAMPLERS = {
+    ("soxr", "vhq"): (91.0, 2),
+    ("soxr", "lq"): (83.0, 32),
+    ("scipy", "poly"): (90.7, 3),
+    ("scipy", "decimate"): (82.3, 40),
+    ("samplerate", "sinc_fastest"): (83.0, 32),
+    ("numpy", "mean"): (91.0, 6),
+    ("numpy", "nearest"): (91.3, 1),
+}
+"""From 16 kHz, which soxr VHQ made of the files' 8 kHz."""
+
+
+@cache
+def twice_as_fast(data):
+    samples, _ = soundfile.read(io.BytesIO(data), dtype="float32")
+    return floats(soxr.resample(samples, 8000, 16000, "VHQ"), 16000)
+
+
+@pytest.mark.parametrize("how", RESAMPLERS, ids="-".join)
+def test_a_resampler_costs_what_it_cost_by_hand(how):
+    truth, recognized = digits()
+    backend, quality = how
+    through = way(
+        "librosa_fp32", None, f"resample.backend={backend}", f"resample.quality={quality}"
+    )
+
+    found = recognized(lambda data, name: through(twice_as_fast(data), name))
+
+    accuracy, flips = RESAMPLERS[how]
     assert round(100 * (found == truth).mean(), 1) == accuracy
     assert (found != trained()).sum() == flips

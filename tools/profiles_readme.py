@@ -28,10 +28,11 @@ HEAD = f"""# The library of stacks
 Generated from the documents by `python tools/profiles_readme.py`; do not edit.
 
 Differences are those from `{YARDSTICK}`, the commonest training stack; for other samples than
-images from the first profile that extends none. Evidence counts the sections for which a profile, or one that it extends, cites a source: *native* is the very library
-or device, *vendor_simulator* the vendor's own arithmetic without the device, *emulated* is rebuilt
-from a public source or stood in for, *recorded* was dumped on the device, *assumed* says that no
-source was found. How to add one: [contributing a profile](../docs/contributing-a-profile.md).
+images from the first profile that extends none. Evidence counts the sections for which a profile,
+or one that it extends, cites a source: *native* is the very library or device, *vendor_simulator*
+the vendor's own arithmetic without the device, *emulated* is rebuilt from a public source or stood
+in for, *recorded* was dumped on the device, *assumed* says that no source was found. How to add
+one: [contributing a profile](../docs/contributing-a-profile.md).
 
 | profile | stack | differs in | evidence |
 | --- | --- | --- | --- |

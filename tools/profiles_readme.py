@@ -18,21 +18,20 @@ from simulator.profile import axes, template
 from simulator.profile.document import read
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, builtin_folder, builtin_names, load
-from simulator.profile.modality import IMAGE
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"
-YARDSTICK = "pillow_fp32"
-"""For images; of other samples the profile that extends none."""
+YARDSTICKS = {"image": "pillow_fp32", "text": "text_fp32", "audio": "librosa_fp32"}
+"""The commonest training stack of each modality."""
 HEAD = f"""# The library of stacks
 
 Generated from the documents by `python tools/profiles_readme.py`; do not edit.
 
-Differences are those from `{YARDSTICK}`, the commonest training stack; for other samples than
-images from the first profile that extends none. Evidence counts the sections for which a profile,
-or one that it extends, cites a source: *native* is the very library or device, *vendor_simulator*
-the vendor's own arithmetic without the device, *emulated* is rebuilt from a public source or stood
-in for, *recorded* was dumped on the device, *assumed* says that no source was found. How to add
-one: [contributing a profile](../docs/contributing-a-profile.md).
+Differences are those from the commonest training stack of the same kind of samples
+({", ".join(f"`{name}`" for name in YARDSTICKS.values())}). Evidence counts the
+sections for which a profile, or one that it extends, cites a source: *native* is the very library
+or device, *vendor_simulator* the vendor's own arithmetic without the device, *emulated* is rebuilt
+from a public source or stood in for, *recorded* was dumped on the device, *assumed* says that no
+source was found. How to add one: [contributing a profile](../docs/contributing-a-profile.md).
 
 | profile | stack | differs in | evidence |
 | --- | --- | --- | --- |
@@ -48,15 +47,11 @@ def page() -> str:
     """The whole page."""
     loaded = {name: load(name) for name in builtin_names()}
     chosen = {name: (profile, choose(profile)) for name, profile in loaded.items()}
-    roots = {own[0].spec.modality: own for own in reversed(chosen.values()) if _is_root(own[0])}
-    roots[IMAGE] = chosen[YARDSTICK]
-    rows = [_row(name, own, roots[own[0].spec.modality]) for name, own in chosen.items()]
+    rows = [
+        _row(name, own, chosen[YARDSTICKS[own[0].spec.modality]]) for name, own in chosen.items()
+    ]
     parts = [part for name in chosen for part in _sources(name)]
     return HEAD + "".join(rows) + SOURCES + "".join(parts)
-
-
-def _is_root(profile: Profile) -> bool:
-    return profile.spec.extends is None
 
 
 def _row(name: str, own: tuple[Profile, Choices], yardstick: tuple[Profile, Choices]) -> str:

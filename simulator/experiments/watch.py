@@ -34,6 +34,7 @@ from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
+from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -217,6 +218,7 @@ class PairWatch:
     def draw(self, summary: dict[str, Any], done: Sequence[Done], run: RunWriter) -> None:
         """Write the pictures of the worst flips and the gallery, and add them to the summary."""
         flips = summary["worst_flips"]
+        self._beside(flips, done)
         if isinstance(self.pictures, str) and flips:
             words = f"the worst flips are not drawn: {self.pictures}"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
@@ -240,6 +242,20 @@ class PairWatch:
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
             summary["gallery"] = write_gallery(self.shown, looks, files, self.session.workers, run)
+
+    def _beside(self, flips: Sequence[dict[str, Any]], done: Sequence[Done]) -> None:
+        """Add what the modality says of both stacks' inputs to the worst flips."""
+        last = [stack.chain.last for stack in self.stacks]
+        placings = [one.placing for one in last if isinstance(one, Answer)]
+        items = {one.item.name: one.item for one in done}
+        for flip in flips if len(placings) == len(self.stacks) else ():
+            try:
+                source = self.session.executor.context(items[flip["sample"]]).source
+                found = self.session.card.modality.beside(placings, source)
+            except SampleError:  # the file is gone or changed since
+                continue
+            if found:
+                flip["beside"] = found
 
 
 def pair_watch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -30,12 +31,14 @@ class Feed:
         shape: of one sample's array, the batch of 1 included; None for a dimension that differs
             between samples.
         axes: the order of the axes, for messages; for example ``NCHW``.
+        fill: what a runtime is tried with before the first sample; it is broadcast to the shape.
     """
 
     name: str | None
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
     axes: str = ""
+    fill: float | tuple[float, ...] = 0
 
 
 class Placing(Protocol):
@@ -85,6 +88,16 @@ class Modality(ABC):
             SampleError: it cannot be read, or is not a sample of this kind.
         """
 
+    def located(self, card: Any, find: Callable[[str, str], Path]) -> Any:
+        """Return a card with the full paths of the files that its ``input`` names.
+
+        Args:
+            card: the checked content of the model card.
+            find: gives the path of a file from its key and its name in the card; it raises
+                ModelError where there is none.
+        """
+        return card
+
     @abstractmethod
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the inputs that the network must have.
@@ -92,6 +105,15 @@ class Modality(ABC):
         Args:
             card: the checked content of the model card.
         """
+
+    def problem(self, card: Any, graph: Any) -> str | None:
+        """Return what in a network does not fit its card, besides inputs and outputs; else None.
+
+        Args:
+            card: the checked content of the model card.
+            graph: an ``onnx.GraphProto`` whose inputs are those that :meth:`feeds` names.
+        """
+        return None
 
     @abstractmethod
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
@@ -112,6 +134,27 @@ class Modality(ABC):
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:
         """Return the function that gives a sample's position in the network's input."""
+
+    def beside(self, placings: Any, source: Any) -> Any:
+        """Return what differs between the inputs of two stacks for a sample, for reports, as JSON.
+
+        Args:
+            placings: what :meth:`placing` returned for each of the two.
+            source: the sample.
+
+        Raises:
+            SampleError: a stack cannot process it.
+        """
+        return None
+
+    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+        """Return what users should know of samples on their way into a network, a line each.
+
+        Args:
+            placing: what :meth:`placing` returned for a stack.
+            files: of all samples.
+        """
+        return []
 
     def postprocess(self, profile: Profile, card: Any) -> Any:
         """Return the profile's postprocessing; fields without an effect here are neutral."""

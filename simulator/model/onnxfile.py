@@ -139,6 +139,8 @@ def check(card: Card) -> ModelFile:
     graph = model.graph
     inputs = _inputs(path, model)
     _check_inputs(card, inputs)
+    if problem := card.modality.problem(card.spec, graph):
+        raise ModelError(f"{card.path}: {path.name}: {problem}")
     if not graph.output:
         raise ModelError(f"{path}: the model has no output")
     digest = hashlib.sha256()

@@ -130,8 +130,14 @@ class StackBuilder:
             outputs = self._names(artifact, runtime)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
-        infer = Infer(choice, artifact, inputs, outputs)
-        chain = Chain((*before, infer, answering(profile, self.card)))
+        answer = answering(profile, self.card)
+        files = [item.path for item in self.dataset.items]
+        remarks = self.card.modality.remarks(answer.placing, files)
+        notices += [Notice(Kind.DATA, line) for line in remarks]
+        sequel = answer.task.sequel(answer.settings)
+        placing = answer.placing if sequel else None
+        infer = Infer(choice, artifact, inputs, outputs, sequel, placing)
+        chain = Chain((*before, infer, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
@@ -186,9 +192,9 @@ class StackBuilder:
         key = key_of(choice, artifact)
         if key not in self._effective:
             feeds = self.card.modality.feeds(self.card.spec)
-            zeros = {inputs[feed.name or ""]: _zeros(feed) for feed in feeds}
+            probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
             try:
-                effective = runtime.effective(zeros)
+                effective = runtime.effective(probes)
             except MissingLibrary:
                 raise
             except Exception as error:  # a runtime may raise anything
@@ -285,13 +291,14 @@ def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
             )
 
 
-def _zeros(feed: Feed) -> Array:
-    """Zeros of the input's shape; a dimension that differs between samples is 1."""
-    return np.zeros([1 if side is None else side for side in feed.shape], feed.dtype)
+def _probe(feed: Feed) -> Array:
+    """An input of the right shape; a dimension that differs between samples is 1."""
+    shape = [1 if side is None else side for side in feed.shape]
+    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
 
 
 def _takes(port: Port, feed: Feed) -> bool:
-    return port.accepts(_zeros(feed))
+    return port.accepts(_probe(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

@@ -8,6 +8,7 @@ import load_faults
 import numpy as np
 import onnx
 import sound_faults
+import tokenizer_faults
 import torch_faults
 from correct import (
     CopyExporter,
@@ -339,6 +340,7 @@ OWN = {
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
     **sound_faults.FAULTS,
     Stage.LOAD: load_faults.FAULTS,
+    "tokenize": tokenizer_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,
     Stage.TUNE: torch_faults.TUNERS,
 }

@@ -20,6 +20,7 @@ RAW = {
     Stage.RESAMPLE: "resample",
     Stage.STFT: "spectrum",
     Stage.MEL: "matrix",
+    "tokenize": "encode",
 }
 
 
@@ -34,6 +35,10 @@ def arrays(value):
         return list(value.planes)
     if isinstance(value, Sound):
         return [value.samples]
+    if isinstance(value, str):
+        return [np.frombuffer(value.encode(), np.uint8)]
+    if isinstance(value, list):
+        return [np.array(value, np.int64)]
     return list(value.values()) if isinstance(value, dict) else []
 
 
@@ -44,6 +49,10 @@ def rebuilt(value, new):
         return value.with_planes(*new)
     if isinstance(value, Sound):
         return Sound(new[0], value.rate)
+    if isinstance(value, str):
+        return new[0].tobytes().decode()
+    if isinstance(value, list):
+        return new[0].tolist()
     return dict(zip(value, new, strict=True))
 
 

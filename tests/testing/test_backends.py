@@ -19,10 +19,12 @@ PROVED = {
     "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
-    "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch",
+    "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch", "tokenizers", "sentencepiece",
 }  # fmt: skip
 """What CI proves; without its library the test fails."""
-ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend"}
+ELSEWHERE = {
+    "tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "llama_cpp",
+}  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
 NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "autoattack"}
 

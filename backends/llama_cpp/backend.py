@@ -1,0 +1,14 @@
+"""What llama.cpp offers."""
+
+from __future__ import annotations
+
+from backends.llama_cpp.library import llama
+from backends.llama_cpp.tokenizer import TOKENIZE
+from simulator.contract import Backend
+
+BACKEND = Backend(
+    name="llama_cpp",
+    summary="llama.cpp: the vocabulary of GGUF files",
+    library=llama,
+    offers=(TOKENIZE,),
+)

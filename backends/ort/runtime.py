@@ -16,6 +16,7 @@ import numpy as np
 
 from backends.ort import quantizer, weights
 from backends.ort.library import ort
+from backends.sound.ort_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
     Array,
@@ -253,6 +254,7 @@ BACKEND = Backend(
         *_offers(),
         *quantizer.OFFERS,
         *weights.OFFERS,
+        *SOUND,
     ),
     may_be_left_out=("provider", "io_binding", "target", "operators"),
     fields={

@@ -73,10 +73,13 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
     typed = section["properties"]
     own = {name: typed[name] for name in spec.own}
     offered = {backend.name: _offered(backend, spec) for backend in backends}
+    words = (spec.words,) if spec.words else ()
     branches: list[Schema] = []
     for backend in backends:
         fields = {
-            name: _or_nothing(_field(admits, typed.get(name, {}), backend.fields.get(name)))
+            name: _or_nothing(
+                _field((*admits, *words), typed.get(name, {}), backend.fields.get(name))
+            )
             for name, admits in offered[backend.name].items()
         }
         named = {"properties": {"backend": {"const": backend.name}}, "required": ["backend"]}
@@ -86,7 +89,9 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
     every = {
         name: [one for fields in offered.values() for one in fields.get(name, ())] for name in names
     }
-    inherited = {name: _or_nothing(_field(every[name], typed.get(name, {}))) for name in names}
+    inherited = {
+        name: _or_nothing(_field((*every[name], *words), typed.get(name, {}))) for name in names
+    }
     branches.append({"if": {"not": {"required": ["backend"]}}, "then": {"properties": inherited}})
     known = {
         "backend": _or_nothing({"enum": [backend.name for backend in backends]}),

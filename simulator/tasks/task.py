@@ -74,10 +74,12 @@ class Network:
     Attributes:
         labels: the classes; None where the card has no label file.
         input: the card's ``input`` section, as its modality defines it.
+        folder: of the card; files that its ``output`` section names are relative to it.
     """
 
     labels: Labels | None = None
     input: Any = None
+    folder: Path = Path()
 
     @property
     def classes(self) -> int:

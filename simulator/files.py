@@ -11,6 +11,8 @@ from typing import IO
 
 IMAGE = 2**30
 """Bytes of one image or mask at most."""
+SOUND = 2**30
+"""Bytes of one sound file at most."""
 TEXT = 2**31
 """Bytes of one file of labels, annotations or results at most."""
 LARGE = 2**34

@@ -1,6 +1,7 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
 from simulator.contract.adversary import Adversary, Victim
+from simulator.contract.audio import MelFilters, Recording, Resampler, Sound, SoundReader, Stft
 from simulator.contract.backend import (
     Admits,
     AtLeast,
@@ -106,6 +107,7 @@ __all__ = [
     "Mask",
     "MaskReader",
     "Matrix",
+    "MelFilters",
     "MissingLibrary",
     "ModelError",
     "Offer",
@@ -118,7 +120,9 @@ __all__ = [
     "Pull",
     "Quantizer",
     "Range",
+    "Recording",
     "Rectangle",
+    "Resampler",
     "Resizer",
     "Rows",
     "RunError",
@@ -127,9 +131,12 @@ __all__ = [
     "Scenario",
     "Served",
     "Site",
+    "Sound",
+    "SoundReader",
     "Stage",
     "StageSpec",
     "Submit",
+    "Stft",
     "Subset",
     "Suffix",
     "Target",

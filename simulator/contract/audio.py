@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from simulator.contract.backend import Options
 from simulator.contract.frame import Array
+from simulator.errors import ModelError, SampleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,9 @@ class Recording:
         format: ``wav``, ``flac``, ``mp3`` or ``ogg``.
         rate: samples a second; 0 where only the library that reads it knows.
         channels: 0 where only the library that reads it knows.
-        frames: samples of each channel; 0 where only the library that reads it knows.
+        frames: samples of each channel; 0 where only the library that reads it knows. Of an MP3
+            file those of its frames: decoders drop some at both ends.
+        name: what messages call the file.
     """
 
     data: bytes
@@ -26,6 +31,7 @@ class Recording:
     rate: int
     channels: int
     frames: int
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +49,52 @@ class Sound:
 
 
 class SoundReader(ABC):
-    """Reads a sound file. Options are the fields of the profile's ``read`` section."""
+    """Reads a sound file.
+
+    Args:
+        options: the fields of the profile's ``read`` section. ``width`` is what the stack keeps of
+            each sample: that of the file, or 8 or 16 bits, rounded and clipped. ``scale`` is the
+            full scale of the numbers: ``unit`` or ``int16``. ``channels`` says what becomes of
+            several: their ``mean``, the ``first``, or ``refuse``.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    @abstractmethod
     def read(self, recording: Recording) -> Sound:
-        """Return the waveform; several channels are reduced to one as ``channels`` says.
+        """Return the waveform.
 
         Raises:
-            SampleError: the file is damaged, or has no samples.
+            SampleError: the file is damaged, or has no samples, or one that is not finite; or it
+                has several channels, which the options refuse.
         """
+        if recording.channels > 1 and self.options["channels"] == "refuse":
+            raise SampleError(f"one channel expected, got {recording.channels}")
+        samples, rate = self._read(recording)
+        if samples.ndim != 2 or not samples.size:
+            raise SampleError("the file has no samples")
+        if recording.format != "mp3" and len(samples) < recording.frames:
+            raise SampleError(
+                f"the {recording.format} file is truncated: {recording.frames:,} samples "
+                f"expected, {len(samples):,} are there"
+            )
+        first = self.options["channels"] == "first"
+        one = samples[:, 0] if first or samples.shape[1] == 1 else samples.mean(1)
+        if not np.isfinite(one).all():
+            raise SampleError("a sample is NaN or an infinity")
+        return Sound(_kept(one, self.options), rate)
+
+    @abstractmethod
+    def _read(self, recording: Recording) -> tuple[Array, int]:
+        """Return (N, channels) float32 or float64 of full scale -1 to 1, and the sample rate."""
+
+
+def _kept(samples: Array, options: Options) -> Array:
+    width, scale = options["width"], 32768 if options["scale"] == "int16" else 1
+    if width != "file":
+        top = 2 ** (int(width) - 1)
+        samples = np.rint(samples.astype(np.float64) * top).clip(-top, top - 1) / top
+    return np.ascontiguousarray(samples * scale, np.float32)
 
 
 class Resampler(ABC):
@@ -63,7 +103,6 @@ class Resampler(ABC):
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    @abstractmethod
     def resample(self, samples: Array, rate: int, wanted: int) -> Array:
         """Return (M,) float32 at *wanted* samples a second; the samples themselves at equal rates.
 
@@ -71,16 +110,35 @@ class Resampler(ABC):
             samples: (N,) float32.
             rate: of *samples*.
             wanted: at least 1.
+
+        Raises:
+            SampleError: nothing is left of a sound that is too short.
         """
+        _check(samples)
+        if rate < 1 or wanted < 1:
+            raise ValueError(f"rates of at least 1 expected, got {rate} and {wanted}")
+        if rate == wanted:
+            return samples
+        made = self._resample(np.ascontiguousarray(samples), rate, wanted)
+        if not made.size:
+            raise SampleError(f"no sample is left of {samples.size} at {wanted} Hz")
+        return np.ascontiguousarray(made, np.float32)
+
+    @abstractmethod
+    def _resample(self, samples: Array, rate: int, wanted: int) -> Array:
+        """Return the samples at another rate; see :meth:`resample`."""
 
 
 class Stft(ABC):
-    """The short-time Fourier transform; options are the fields of the section ``stft``."""
+    """The short-time Fourier transform.
+
+    Args:
+        options: the fields of the profile's ``stft`` section.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    @abstractmethod
     def spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
         """Return (n_fft // 2 + 1, frames) float32, the magnitude or power as ``power`` says.
 
@@ -89,7 +147,21 @@ class Stft(ABC):
             n_fft: length of the transform.
             win_length: length of the window, at most *n_fft*; centred in it.
             hop: samples from one frame to the next.
+
+        Raises:
+            SampleError: the sound is too short for one frame, or for its reflection.
         """
+        _check(samples)
+        if not 1 <= win_length <= n_fft or hop < 1:
+            raise ValueError(f"no transform of {n_fft}, window {win_length}, hop {hop}")
+        found = self._spectrum(np.ascontiguousarray(samples), n_fft, win_length, hop)
+        if not found.size:
+            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        return np.ascontiguousarray(found, np.float32)
+
+    @abstractmethod
+    def _spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
+        """Return what :meth:`spectrum` returns."""
 
 
 class MelFilters(ABC):
@@ -98,6 +170,33 @@ class MelFilters(ABC):
     def __init__(self, options: Options) -> None:
         self.options = options
 
+    def matrix(self, rate: int, n_fft: int, n_mels: int, fmin: float, fmax: float) -> Array:
+        """Return (n_mels, n_fft // 2 + 1) float32.
+
+        Args:
+            rate: samples a second.
+            n_fft: length of the transform.
+            n_mels: number of filters.
+            fmin: where the first filter begins, in Hz.
+            fmax: where the last one ends, in Hz.
+
+        Raises:
+            ModelError: the band is empty, or goes beyond half the rate.
+        """
+        if not 0 <= fmin < fmax <= rate / 2:
+            raise ModelError(
+                f"mel: a band within 0 to {rate / 2:g} Hz expected, got {fmin:g} to {fmax:g}"
+            )
+        made = self._matrix(rate, n_fft, n_mels, fmin, fmax)
+        return np.ascontiguousarray(made, np.float32)
+
     @abstractmethod
-    def matrix(self, rate: int, n_fft: int, n_mels: int) -> Array:
-        """Return (n_mels, n_fft // 2 + 1) float32."""
+    def _matrix(self, rate: int, n_fft: int, n_mels: int, fmin: float, fmax: float) -> Array:
+        """Return what :meth:`matrix` returns."""
+
+
+def _check(samples: Array) -> None:
+    if samples.ndim != 1 or samples.dtype != np.float32:
+        raise ValueError(f"(N,) float32 expected, got {samples.shape} {samples.dtype}")
+    if not samples.size:
+        raise SampleError("the sound has no samples")

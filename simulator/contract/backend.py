@@ -34,6 +34,10 @@ class Stage:
     LOAD = "load"
     GRADIENT = "gradient"
     ATTACK = "attack"
+    READ = "read"
+    RESAMPLE = "resample"
+    STFT = "stft"
+    MEL = "mel"
 
 
 class Evidence(StrEnum):

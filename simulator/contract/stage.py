@@ -64,6 +64,8 @@ class StageSpec:
         shared: keys of other sections that its implementations use; they get them as options,
             named by the last part of the key.
         own: fields of its section that do not belong to its backend.
+        words: what a field of its section may say in place of a value of the backend's: the
+            modality's front end puts the model card's value there, and checks it then.
         model: the pydantic model of its section, ``module:Class``; by default a section with
             ``backend`` and the fields of that backend's offers.
         checks: the conformance checks, ``module:function``, in the order in which they run; by
@@ -86,6 +88,7 @@ class StageSpec:
     calls: tuple[str, ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
     own: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     model: str | None = None
     checks: tuple[str, ...] | None = None
     work: str | None = None

@@ -237,16 +237,37 @@ def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> C
     return Choice(stage, backend, offer, dict(fields) | filled, facts)
 
 
+def settled(choice: Choice, values: Mapping[str, Any]) -> Choice:
+    """Return a choice with values in place of the words that the model card explains.
+
+    Args:
+        choice: some of its options are words (:attr:`StageSpec.words`).
+        values: by field; None takes a field away.
+
+    Raises:
+        UserError: the backend does not offer these values; a line for each field.
+    """
+    written = {name: value for name, value in choice.options.items() if name not in choice.facts}
+    wanted = {name: value for name, value in (written | values).items() if value is not None}
+    try:
+        return implementation(choice.stage, choice.backend, wanted)
+    except UserError as error:
+        lines = [line.replace("\t", ": ") for line in str(error).splitlines()]
+        raise UserError("; ".join(lines)) from error
+
+
 def _mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:
-    problems = []
+    problems, words = [], STAGES[offer.stage].words
     for name, value in fields.items():
         if name not in offer.options:
             problems.append(f"{name}\t{_no_such_field(backend, offer, name)}")
+        elif isinstance(value, str) and value in words:
+            continue
         elif not _admitted(value, offer.options[name]):
             admits = offer.options[name]
             offered = _words(admits) if isinstance(admits, tuple) else str(admits)
-            words = admits if isinstance(admits, tuple) else ()
-            near = difflib.get_close_matches(str(value), map(str, words), n=1)
+            known = admits if isinstance(admits, tuple) else ()
+            near = difflib.get_close_matches(str(value), map(str, known), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             problems.append(
                 f"{name}\t{backend.name} offers {offered} here, got {_word(value)}{hint}"

@@ -1,0 +1,1 @@
+"""Libraries of sound: they read, resample and transform."""

@@ -1,0 +1,1 @@
+"""Sounds: files, waveforms, spectrograms, and the preprocessing up to the input array."""

@@ -1,0 +1,117 @@
+"""The model card of a network that takes sounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from simulator.modalities.card import CardInput, CardSpec
+from simulator.modalities.audio.headers import MAX_SAMPLES, RATES
+from simulator.modalities.audio.sections import Hertz, Normalize, NotBelow0
+from simulator.profile.section import Above0, Section
+
+Size = Annotated[int, Field(ge=1, le=65536)]
+
+
+class AudioInput(CardInput):
+    """The array that the network takes.
+
+    ``layout`` has a letter for each axis: N is the batch of 1, C a channel of 1, S the samples, M
+    the mel bands, T the frames. ``samples`` is the length to which every sound is cut or padded
+    with silence at its end; ``frames`` that of the spectrogram; null: as long as the sound is.
+    """
+
+    kind: Literal["audio"] = "audio"
+    features: Literal["waveform", "log_mel"]
+    rate: Annotated[int, Field(ge=RATES[0], le=RATES[1])]
+    layout: Literal["NS", "NCS", "NMT", "NTM", "NCMT", "NCTM"]
+    samples: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = None
+    frames: Size | None = None
+    n_fft: Annotated[int, Field(ge=2, le=65536)] | None = None
+    win_length: Size | None = None
+    hop: Size | None = None
+    n_mels: Annotated[int, Field(ge=1, le=4096)] | None = None
+    fmin: Hertz | None = None
+    fmax: Hertz | None = None
+
+    @model_validator(mode="after")
+    def _sizes_of_features(self) -> AudioInput:
+        sizes = ("n_fft", "win_length", "hop", "n_mels", "fmin", "fmax")
+        missing = [name for name in sizes if getattr(self, name) is None]
+        waveform = self.features == "waveform"
+        if not waveform and missing:
+            raise ValueError(f"features log_mel needs {', '.join(missing)}")
+        if waveform and (len(missing) < len(sizes) or self.frames):
+            raise ValueError(f"features waveform has no {', '.join(sizes)}, frames")
+        if waveform != ("S" in self.layout):
+            raise ValueError(f"features {self.features} does not fit layout {self.layout}")
+        if not waveform:
+            self._check_sizes()
+        return self
+
+    def _check_sizes(self) -> None:
+        assert self.win_length and self.n_fft
+        assert self.fmin is not None and self.fmax is not None
+        if self.win_length > self.n_fft:
+            raise ValueError("win_length is at most n_fft")
+        if not self.fmin < self.fmax <= self.rate / 2:
+            raise ValueError(f"fmin is below fmax, which is at most {self.rate / 2:g}")
+
+
+class TrainedStft(Section):
+    """The transform's conventions in training; see :class:`.sections.Stft`."""
+
+    center: bool
+    pad_mode: Literal["reflect", "constant", "edge"] | None = None
+    window: Literal["hann", "hamming", "povey", "none"]
+    window_symmetry: Literal["periodic", "symmetric"] | None = None
+    scaling: Literal["none", "window_sum", "window_power", "sqrt_n"]
+    frames: Literal["whole", "padded", "every_hop", "touching"]
+    power: Literal[1, 2]
+    pre_emphasis: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dither: NotBelow0 = 0.0
+
+
+class TrainedMel(Section):
+    """The filter bank's conventions in training."""
+
+    scale: Literal["slaney", "htk", "kaldi"]
+    norm: Literal["slaney", "none"]
+
+
+class TrainedLog(Section):
+    """The logarithm in training; see :class:`.sections.Log`."""
+
+    kind: Literal["ln", "log10", "db"]
+    floor: Literal["add", "max"]
+    value: Above0
+    top_db: Above0 | None
+
+
+class TrainedNormalize(Normalize):
+    """The normalization in training; see :class:`.sections.Normalize`."""
+
+    kind: Literal["none", "fixed", "clip", "bands"]
+
+
+class Trained(Section):
+    """The conventions that the network was trained with; a profile's ``model`` means these."""
+
+    stft: TrainedStft | None = None
+    mel: TrainedMel | None = None
+    log: TrainedLog | None = None
+    normalize: TrainedNormalize | None = None
+
+
+class AudioCard(CardSpec):
+    """The card of a network that takes sounds."""
+
+    input: AudioInput
+    trained: Trained = Trained()
+
+
+def input_shape(spec: AudioInput) -> tuple[int | None, ...]:
+    """Return the shape of one sample's input; None for an axis as long as the sound."""
+    sides = {"N": 1, "C": 1, "S": spec.samples, "M": spec.n_mels, "T": spec.frames}
+    return tuple(sides[axis] for axis in spec.layout)

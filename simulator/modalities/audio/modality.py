@@ -1,0 +1,86 @@
+"""Sounds: WAV, FLAC, MP3 and OGG files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Array, Recording
+from simulator.contract.recipe import Recipe
+from simulator.contract.stage import named
+from simulator.modalities.audio import front_end
+from simulator.modalities.audio.card import AudioCard, input_shape
+from simulator.modalities.audio.headers import SUFFIXES, read_sound
+from simulator.modalities.audio.sections import AudioSpec
+from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.specimen import Specimen
+from simulator.profile.implementations import Choices
+from simulator.profile.load import Profile
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A sound has no place in the network's input: it is the input."""
+
+    def identity(self) -> Any:
+        """Return nothing."""
+        return None
+
+    def __call__(self, source: Any) -> None:
+        """Return nothing."""
+
+
+class AudioModality(Modality):
+    """One sound a sample; its source is a :class:`Recording`."""
+
+    name = "audio"
+    unit = "sound"
+    suffixes = SUFFIXES
+    levels = "dB"
+    Spec = AudioSpec
+    Card = AudioCard
+
+    def read(self, name: str, path: Path) -> Recording:
+        """Read one sound file and check its header."""
+        return read_sound(name, path)
+
+    def feeds(self, card: Any) -> tuple[Feed, ...]:
+        """Return the one float32 array of the card's layout."""
+        spec = card.input
+        return (Feed(None, np.dtype(np.float32), input_shape(spec), spec.layout),)
+
+    def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
+        """Return the steps from the file to the array."""
+        return front_end.front_end(profile, choices, card)
+
+    def placing(self, profile: Profile, card: Any) -> Whole:
+        """Return that there is nothing to say."""
+        return Whole()
+
+    def scale(self, profile: Profile, card: Any) -> Array:
+        """Return how many decibels a difference of 1 in the input is."""
+        return np.array([front_end.decibels(profile, card)])
+
+    def memory(self, source: Recording) -> int:
+        """Return the bytes of one more waveform, which libraries need while they work."""
+        return 8 * source.frames
+
+    def sizes(self, source: Recording) -> dict[str, int]:
+        """Return bytes, samples, milliseconds and rate of the file."""
+        return {
+            "bytes": len(source.data),
+            "samples": source.frames,
+            "milliseconds": round(1000 * source.frames / source.rate),
+            "rate": source.rate,
+        }
+
+    def specimen(self, folder: Path) -> Specimen:
+        """Write two WAV files, and the card of a small classifier."""
+        made: Specimen = named("simulator.testing.audio_specimen:write")(folder)
+        return made
+
+
+AUDIO = AudioModality()

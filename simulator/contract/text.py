@@ -49,10 +49,12 @@ class Tokens:
     Attributes:
         ids: of the context and of the continuation, as they are after truncation.
         start: the index of the continuation's first id; ``len(ids)`` where there is none.
+        cut: ids of the context that truncation removed.
     """
 
     ids: tuple[int, ...]
     start: int
+    cut: int = 0
 
     @property
     def scored(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -30,12 +31,14 @@ class Feed:
         shape: of one sample's array, the batch of 1 included; None for a dimension that differs
             between samples.
         axes: the order of the axes, for messages; for example ``NCHW``.
+        fill: what a runtime is tried with before the first sample; it is broadcast to the shape.
     """
 
     name: str | None
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
     axes: str = ""
+    fill: float | tuple[float, ...] = 0
 
 
 class Placing(Protocol):
@@ -84,6 +87,16 @@ class Modality(ABC):
         Raises:
             SampleError: it cannot be read, or is not a sample of this kind.
         """
+
+    def located(self, card: Any, find: Callable[[str, str], Path]) -> Any:
+        """Return a card with the full paths of the files that its ``input`` names.
+
+        Args:
+            card: the checked content of the model card.
+            find: gives the path of a file from its key and its name in the card; it raises
+                ModelError where there is none.
+        """
+        return card
 
     @abstractmethod
     def feeds(self, card: Any) -> tuple[Feed, ...]:

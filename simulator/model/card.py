@@ -49,7 +49,8 @@ class Card:
             document = read(path)
         except ProfileError as error:
             raise ModelError(str(error)) from error
-        self.spec, self.modality, task, output = _checked(document)
+        spec, self.modality, task, output = _checked(document)
+        self.spec: CardSpec = self.modality.located(spec, self._file)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}

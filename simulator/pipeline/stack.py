@@ -186,9 +186,9 @@ class StackBuilder:
         key = key_of(choice, artifact)
         if key not in self._effective:
             feeds = self.card.modality.feeds(self.card.spec)
-            zeros = {inputs[feed.name or ""]: _zeros(feed) for feed in feeds}
+            probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
             try:
-                effective = runtime.effective(zeros)
+                effective = runtime.effective(probes)
             except MissingLibrary:
                 raise
             except Exception as error:  # a runtime may raise anything
@@ -285,13 +285,14 @@ def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
             )
 
 
-def _zeros(feed: Feed) -> Array:
-    """Zeros of the input's shape; a dimension that differs between samples is 1."""
-    return np.zeros([1 if side is None else side for side in feed.shape], feed.dtype)
+def _probe(feed: Feed) -> Array:
+    """An input of the right shape; a dimension that differs between samples is 1."""
+    shape = [1 if side is None else side for side in feed.shape]
+    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
 
 
 def _takes(port: Port, feed: Feed) -> bool:
-    return port.accepts(_zeros(feed))
+    return port.accepts(_probe(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

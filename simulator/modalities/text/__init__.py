@@ -1,0 +1,1 @@
+"""Texts: what a language model reads, and what it is scored on."""

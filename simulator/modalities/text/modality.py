@@ -1,0 +1,88 @@
+"""Texts: requests to a language model, in JSON or plain text files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.contract.recipe import Recipe
+from simulator.contract.stage import named
+from simulator.contract.text import Passage
+from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.specimen import Specimen
+from simulator.modalities.text import front_end
+from simulator.modalities.text.card import TextCard
+from simulator.modalities.text.placing import TextPlacing
+from simulator.modalities.text.read import SUFFIXES, read
+from simulator.modalities.text.sections import TextSpec
+from simulator.profile.implementations import Choices, choose
+from simulator.profile.load import Profile
+
+_INT64 = np.dtype(np.int64)
+
+
+class TextModality(Modality):
+    """One or several requests a sample; its source is a :class:`Passage`."""
+
+    name = "text"
+    unit = "text"
+    suffixes = SUFFIXES
+    levels = "ids"
+    Spec = TextSpec
+    Card = TextCard
+
+    def read(self, name: str, path: Path) -> Passage:
+        """Read one file and check its requests."""
+        return read(path)
+
+    def located(self, card: Any, find: Callable[[str, str], Path]) -> Any:
+        """Return the card with the paths of its vocabularies found."""
+        files = {
+            format: str(find(f"input.tokenizer.{format}", file))
+            for format, file in card.input.tokenizer.items()
+        }
+        return card.model_copy(update={"input": card.input.model_copy(update={"tokenizer": files})})
+
+    def feeds(self, card: Any) -> tuple[Feed, ...]:
+        """Return the inputs that the card names: int64 of any batch and length, then constants."""
+        names = card.input.names.model_dump()
+        taken = {role: name for role, name in names.items() if name is not None}
+        tokens = [
+            Feed(name, _INT64, (None,) if role == "lengths" else (None, None), fill=_FILL[role])
+            for role, name in taken.items()
+        ]
+        constants = [
+            Feed(name, np.dtype(np.float32), (len(values),), fill=tuple(values))
+            for name, values in card.input.constants.items()
+        ]
+        return (*tokens, *constants)
+
+    def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
+        """Return the steps from a sample's requests to the network's inputs."""
+        return front_end.front_end(profile, choices, card)
+
+    def placing(self, profile: Profile, card: Any) -> TextPlacing:
+        """Return the function that gives the rows of a sample's requests."""
+        tokenize = front_end.tokenizing(profile, choose(profile), card)
+        return TextPlacing(tokenize, front_end.feeding(profile, card))
+
+    def sizes(self, source: Passage) -> dict[str, int]:
+        """Return the file's bytes, the characters of all requests, and how many these are."""
+        texts = [one.context + one.continuation for one in source.requests]
+        return {
+            "bytes": len(source.data),
+            "characters": sum(map(len, texts)),
+            "requests": len(texts),
+        }
+
+    def specimen(self, folder: Path) -> Specimen:
+        """Write two questions, a small language model with its card, and a profile."""
+        made: Specimen = named("simulator.testing.text_specimen:write")(folder)
+        return made
+
+
+_FILL = {"ids": 0, "mask": 1, "positions": 0, "types": 0, "lengths": 1}
+TEXT = TextModality()

@@ -1,0 +1,37 @@
+"""Where the outputs for each request of a sample are, for a given stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simulator.contract.text import Passage, Row
+from simulator.modalities.text.front_end import Feed, Tokenize
+from simulator.modalities.text.opened import encoder
+
+
+@dataclass(frozen=True)
+class TextPlacing:
+    """Gives the rows of a sample's requests.
+
+    Attributes:
+        tokenize: the stack's step from texts to ids.
+        feed: its step from ids to inputs.
+    """
+
+    tokenize: Tokenize
+    feed: Feed
+
+    def identity(self) -> Any:
+        """Return both steps."""
+        return [self.tokenize.identity(), self.feed.identity()]
+
+    def __call__(self, source: Passage) -> tuple[Row, ...]:
+        """Return a row for each request.
+
+        Raises:
+            SampleError: a request becomes no ids, or is over-long.
+        """
+        rows = self.feed.rows(encoder(self.tokenize).known(source))
+        pairs = zip(rows, source.requests, strict=True)
+        return tuple(replace(row, length=request.length) for row, request in pairs)

@@ -1,0 +1,91 @@
+"""The sections of a text profile: tokenize and feeds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from simulator.profile.load import Profile
+from simulator.profile.schema import ProfileSpec
+from simulator.profile.section import OpenSection, Positive, Section
+
+
+class Tokenize(OpenSection):
+    """How a text becomes token ids."""
+
+    special_tokens: bool | str | None = Field(
+        None, description="add the special tokens that the vocabulary puts around a text"
+    )
+    parse_special: bool | None = Field(
+        None, description="a special token that is written in a text is one id, and no plain text"
+    )
+    prefix_space: bool | str | None = Field(
+        None, description="put a blank before a text; file: as the vocabulary file says"
+    )
+    normalizer: str | None = Field(
+        None, description="what is done to characters first; file: as the vocabulary file says"
+    )
+    pre_tokenizer: str | None = Field(
+        None, description="how a text is split into words; file: as the vocabulary file says"
+    )
+    truncation_side: Literal["left", "right", "refuse"] = Field(
+        description="where the context of an over-long text is cut; refuse: the sample is skipped"
+    )
+
+
+class Feeds(Section):
+    """How token ids become the network's inputs."""
+
+    batch: Literal["single", "choices"] = Field(
+        description="one inference a request; or one batch of all requests of a sample"
+    )
+    padding_side: Literal["left", "right"] = Field(
+        description="where shorter rows are filled up; no effect where nothing is"
+    )
+    pad_to: Positive | None = Field(
+        None,
+        description="the length of every row, and of the network: longer texts are over-long; "
+        "without it, rows are as long as the longest of the batch",
+    )
+    mask: Literal["honoured", "ignored"] = Field(
+        description="whether the network learns which positions are filled up; no effect where "
+        "none is"
+    )
+    position_ids: Literal["from_mask", "arange"] = Field(
+        description="counted from a row's first token, or from its first position; no effect "
+        "where the network counts itself"
+    )
+    max_length: Literal["model"] | Positive = Field(
+        description="ids that the network takes at most; model: as the model card says"
+    )
+
+    def neutral(self, padded: bool, positions: bool) -> dict[str, Any]:
+        """Return the fields, without those that have no effect on a network.
+
+        Args:
+            padded: whether a row can be filled up.
+            positions: whether the network takes position ids.
+        """
+        found = self.model_dump()
+        if not padded:
+            found |= {"padding_side": "right", "mask": "honoured"}
+        if not positions or (not padded and found["position_ids"] == "arange"):
+            found["position_ids"] = "from_mask"
+        return found
+
+
+class TextSpec(ProfileSpec):
+    """A stack that takes texts.
+
+    ``tokenize`` may be absent: samples then bring their ids.
+    """
+
+    tokenize: Tokenize | None = None
+    feeds: Feeds
+
+
+def text_spec(profile: Profile) -> TextSpec:
+    """Return the content of a profile, typed as that of a profile for texts."""
+    assert isinstance(profile.spec, TextSpec), f"{profile.name} takes no texts"
+    return profile.spec

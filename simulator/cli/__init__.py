@@ -86,6 +86,8 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise UserError(unknown("command", shortened(arguments[0]), COMMANDS))
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
+    from simulator.cli import common
+
     command = importlib.import_module(f"simulator.cli.{name}")
     prog = "simulate" if name == "run" else f"simulate {name}"
     parser = argparse.ArgumentParser(
@@ -99,7 +101,9 @@ def _run(arguments: list[str]) -> int:
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
         root(parser)
     command.arguments(parser)
-    return int(command.run(parser.parse_args(arguments)))
+    options = parser.parse_args(arguments)
+    common.exemplify(options)
+    return int(command.run(options))
 
 
 def _refuse_unwritable(text: str) -> None:

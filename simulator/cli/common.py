@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from simulator import cli
+from simulator.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,12 +91,37 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True, under: bool = Tr
         add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
     add(
         "--data", metavar="PATH",
-        help="a folder of images, or a data card (YAML); default: the built-in images",
+        help="a folder of samples, or a data card (YAML); default: the built-in images",
+    )  # fmt: skip
+    add(
+        "--example", metavar="NAME",
+        help="a built-in model and its samples, in place of --model: image (the default), text",
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
     if under:
         condition(parser)
+
+
+def exemplify(options: argparse.Namespace) -> None:
+    """Set the model and the data to those of ``--example``, where the command has it.
+
+    Raises:
+        UserError: there is no such example, or ``--model`` is given as well.
+        MissingLibrary: a library that it needs is not installed.
+    """
+    name = getattr(options, "example", None)
+    if name is None:
+        return
+    if options.model:
+        raise UserError("--example is a model with its samples; leave out --model, or --example")
+    from simulator.data import example
+
+    card = str(example.model_card(name))
+    options.model = [card] if isinstance(options.model, list) else card
+    found = example.data_card(name)
+    if options.data is None and found is not None:
+        options.data = str(found)
 
 
 def condition(parser: argparse.ArgumentParser) -> None:

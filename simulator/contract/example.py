@@ -1,4 +1,4 @@
-"""The example model and images that are used when the user gives none."""
+"""The examples that are used when the user gives no model and no data: a model, and its data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,31 @@ from simulator.contract.library import Library
 
 
 class ExampleModel(ABC):
-    """Provides a small trained model."""
+    """Provides a small trained model, and its data where no other package has them.
+
+    Attributes:
+        example: what ``simulate --example`` calls it: the modality of its samples.
+        remedy: the command that installs it.
+        also: libraries that it can do without; what it writes depends on which are installed.
+    """
+
+    example: ClassVar[str] = "image"
+    remedy: ClassVar[str] = "pip install 'pipeline-simulator[demo]'"
+    also: ClassVar[tuple[Library, ...]] = ()
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    also: ClassVar[tuple[Library, ...]] = ()
-    """Libraries that it can do without; what it writes depends on which are installed."""
+    def identity(self) -> str:
+        """Return what the files depend on besides the libraries, as part of a file name."""
+        return ""
 
     @abstractmethod
     def export(self, folder: Path) -> None:
-        """Write ``model.onnx`` and ``model.yaml`` (the card), and what else the card names."""
+        """Write ``model.onnx`` and ``model.yaml`` (the card), and what else the card names.
+
+        An example with data of its own writes ``data.yaml`` (a data card) and its files as well.
+        """
 
 
 class ExampleImages(ABC):

@@ -1,4 +1,4 @@
-"""The built-in model and images, used without ``--model`` and ``--data``."""
+"""The built-in models and their samples, used without ``--model`` and ``--data``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,44 @@ from pathlib import Path
 
 from simulator import cache, registry
 from simulator.contract import Backend, ExampleImages, ExampleModel, Stage
+from simulator.data.card import FILE
 from simulator.data.folder import Dataset, Item
-from simulator.errors import MissingLibrary
+from simulator.errors import MissingLibrary, UserError, unknown
+
+IMAGE = "image"
+"""The example that is meant where none is named."""
 
 
-def model_card() -> Path:
-    """Return the card of the example model, exported into the user's cache on first use.
+def model_card(name: str = IMAGE) -> Path:
+    """Return the card of an example's model, exported into the user's cache on first use.
+
+    Args:
+        name: of the example: ``image``, or the modality of another one.
 
     Raises:
-        MissingLibrary: the extra ``demo`` is not installed.
+        UserError: there is no such example.
+        MissingLibrary: a library that it needs is not installed.
     """
-    backend = _only(Stage.EXAMPLE_MODEL)
+    made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example: backend for backend in _all()}
+    if name not in made:
+        raise UserError(f"--example: {unknown('value', name, made)}")
+    backend = made[name]
     model: ExampleModel = backend.of(Stage.EXAMPLE_MODEL)[0].make({})
-    versions = "-".join(str(library.version) for library in (*backend.libraries, *model.also))
-    return cache.entry(f"example/{backend.name}-{versions}", model.export) / "model.yaml"
+    _require(backend, name, model.remedy)
+    versions = [str(library.version) for library in (*backend.libraries, *model.also)]
+    parts = [part for part in (backend.name, *versions, model.identity()) if part]
+    return cache.entry(f"example/{'-'.join(parts)}", model.export) / "model.yaml"
+
+
+def data_card(name: str) -> Path | None:
+    """Return the data card of an example; None for the images, which are files without a card.
+
+    Raises:
+        UserError: there is no such example.
+        MissingLibrary: a library that it needs is not installed.
+    """
+    found = model_card(name).parent / FILE
+    return found if found.is_file() else None
 
 
 def images() -> Dataset:
@@ -28,17 +52,21 @@ def images() -> Dataset:
     Raises:
         MissingLibrary: the extra ``demo`` is not installed.
     """
-    source: ExampleImages = _only(Stage.EXAMPLE_IMAGES).of(Stage.EXAMPLE_IMAGES)[0].make({})
+    backend = next(b for b in registry.backends() if b.of(Stage.EXAMPLE_IMAGES))
+    _require(backend, IMAGE, ExampleModel.remedy)
+    source: ExampleImages = backend.of(Stage.EXAMPLE_IMAGES)[0].make({})
     items = tuple(Item(path.name, path, label) for path, label in source.files())
     return Dataset(items[0].path.parent, items)
 
 
-def _only(stage: str) -> Backend:
-    backend = next(b for b in registry.backends() if b.of(stage))
-    missing = [lib.distribution for lib in backend.libraries if lib.version is None]
+def _all() -> list[Backend]:
+    return [backend for backend in registry.backends() if backend.of(Stage.EXAMPLE_MODEL)]
+
+
+def _require(backend: Backend, name: str, remedy: str) -> None:
+    missing = [library.distribution for library in backend.libraries if library.version is None]
     if missing:
+        use = "used without --model or --data" if name == IMAGE else f"--example {name}"
         raise MissingLibrary(
-            f"the built-in example, used without --model or --data, needs "
-            f"{', '.join(missing)}; try: pip install 'pipeline-simulator[demo]'"
+            f"the built-in example, {use}, needs {', '.join(missing)}; try: {remedy}"
         )
-    return backend

@@ -42,9 +42,8 @@ def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recip
 
 
 def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
-    spec, transform, mel, log = (
-        card.input,
-        *(settle(name, profile, choices, card) for name in ("stft", "mel", "log")),
+    spec, transform, mel, log = card.input, *(
+        settle(name, profile, choices, card) for name in ("stft", "mel", "log")
     )
     assert transform.choice and mel.choice and spec.n_fft and spec.win_length and spec.hop
     assert spec.n_mels

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,19 +74,22 @@ class Infer(Recipe):
         artifact: the file that it opens.
         inputs: the card's name of each input, to the runtime's name; "" for one without a name.
         outputs: the card's name of each output that is needed, to the runtime's name.
+        carried: inputs that are outputs of the inference before; see ``Modality.carried``.
     """
 
     choice: Choice
     artifact: Artifact
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    carried: Mapping[str, str] = field(default_factory=dict)
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
 
     def identity(self) -> Any:
         """Return the artifact, the runtime's options and the outputs."""
-        return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+        carried = [dict(self.carried)] if self.carried else []
+        return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs), *carried]
 
     def feeds(self, value: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Return what one inference takes, by the runtime's names.
@@ -109,10 +112,17 @@ class Infer(Recipe):
             found = _run(runtime, self.feeds(value))
             return {name: found[runtime_name] for name, runtime_name in wanted.items()}
 
+        def in_turn(runtime: Runtime, values: tuple[Any, ...]) -> Iterator[Outputs]:
+            state: dict[str, Array] = {}
+            for value in values:
+                found = once(runtime, {**value, **state} if state else value)
+                state = {name: found[output] for name, output in self.carried.items()}
+                yield found
+
         def apply(value: Any, _: Any) -> Inferred:
             with lease() as runtime:
                 if isinstance(value, tuple):
-                    return inferred(tuple(once(runtime, one) for one in value))
+                    return inferred(tuple(in_turn(runtime, value)))
                 return inferred(once(runtime, value))
 
         return apply

@@ -130,7 +130,8 @@ class StackBuilder:
             outputs = self._names(artifact, runtime)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
-        infer = Infer(choice, artifact, inputs, outputs)
+        carried = self.card.modality.carried(self.card.spec)
+        infer = Infer(choice, artifact, inputs, outputs, carried)
         chain = Chain((*before, infer, answering(profile, self.card)))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 

@@ -12,6 +12,7 @@ from simulator.contract import Stft as Transform
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError
 from simulator.modalities.audio.card import AudioCard, AudioInput
+from simulator.modalities.audio.chunks import Chunks
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
 from simulator.profile.implementations import Choice, Choices
@@ -38,7 +39,8 @@ def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recip
         steps += _spectrogram(profile, choices, card)
     how = settle("normalize", profile, choices, card).values
     fields = tuple(how[name] for name in ("kind", "mean", "std", "epsilon", "divide"))
-    return [*steps, Normalize(*fields, spec.layout)]
+    steps.append(Normalize(*fields, spec.layout))
+    return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
 
 
 def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from simulator.contract import Array, Recording
 from simulator.contract.recipe import Recipe
 from simulator.contract.stage import named
-from simulator.modalities.audio import front_end
+from simulator.modalities.audio import chunks, front_end
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
@@ -50,11 +51,18 @@ class AudioModality(Modality):
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one float32 array of the card's layout."""
         spec = card.input
+        if spec.chunk:
+            return chunks.feeds(spec.chunk)
         return (Feed(None, np.dtype(np.float32), input_shape(spec), spec.layout),)
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file to the array."""
         return front_end.front_end(profile, choices, card)
+
+    def carried(self, card: Any) -> Mapping[str, str]:
+        """Return what a network of chunks gives back."""
+        chunk = card.input.chunk
+        return {name: one.output for name, one in chunk.carried.items()} if chunk else {}
 
     def placing(self, profile: Profile, card: Any) -> Whole:
         """Return that there is nothing to say."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.ffmpeg_video import FFmpegVideo, av, reformatter
+from backends.sound.ffmpeg_sound import OFFERS as SOUND
 from simulator.contract import (
     U8,
     Array,
@@ -119,7 +120,7 @@ def _plane(plane: Any) -> U8:
 
 BACKEND = Backend(
     name="ffmpeg",
-    summary="FFmpeg (PyAV): its own JPEG decoder with swscale, YUV planes, frames of videos",
+    summary="FFmpeg (PyAV): its own JPEG decoder with swscale, YUV planes, frames of videos, sound",
     library=av,
     offers=(
         Offer(
@@ -133,6 +134,7 @@ BACKEND = Backend(
             source="FFmpeg documentation, 'ffmpeg-scaler': sws_flags",
         ),
         Offer(Stage.VIDEO, {}, FFmpegVideo, source="FFmpeg documentation, 'ffmpeg-codecs'"),
+        *SOUND,
     ),
     fields={
         "swscale_flags": "used if the library itself converts to RGB",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.pytorch_gradients import TorchGradients
+from backends.sound.torch_sound import OFFERS as SOUND
 from simulator.contract import (
     U8,
     Admits,
@@ -241,6 +242,7 @@ BACKEND = Backend(
             source=_SOURCE,
         ),
         Offer(Stage.GRADIENT, {"format": ("torch_export",)}, TorchGradients),
+        *SOUND,
     ),
     fields={
         "mode": "as written, or by torch.compile",

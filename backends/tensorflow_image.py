@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from backends.sound.tensorflow_sound import OFFERS as SOUND
+from backends.tensorflow_library import tensorflow, tf_of_one_thread
 from simulator.contract import (
     U8,
     Admits,
@@ -16,7 +15,6 @@ from simulator.contract import (
     Backend,
     Decoder,
     Encoded,
-    Library,
     Offer,
     Resizer,
     SampleError,
@@ -25,27 +23,6 @@ from simulator.contract import (
 
 _DCT = {"islow": "INTEGER_ACCURATE", "ifast": "INTEGER_FAST"}
 _LEGACY = ("legacy", "legacy_align_corners")
-
-
-class _Silent(Library):
-    def load(self) -> ModuleType:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        os.environ.setdefault(
-            "TF_ENABLE_ONEDNN_OPTS", "0"
-        )  # it prints when it is on; not used here
-        return super().load()
-
-
-_LIBRARY = _Silent("tensorflow", distribution="tensorflow-cpu", extra="tensorflow")
-
-
-@cache
-def _tf() -> Any:
-    """Import TensorFlow, limited to the calling thread: images already run in parallel."""
-    tf = _LIBRARY.load()
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    return tf
 
 
 class TensorFlowDecoder(Decoder):
@@ -57,7 +34,7 @@ class TensorFlowDecoder(Decoder):
     """
 
     def _rgb(self, image: Encoded) -> U8:
-        tf = _tf()
+        tf = tf_of_one_thread()
         try:
             if image.format == "png":
                 return np.array(tf.io.decode_png(image.data, channels=3))
@@ -86,7 +63,7 @@ class TensorFlowResizer(Resizer):
     gives: ClassVar[type[np.uint8] | type[np.float32]] = np.float32
 
     def _resize(self, plane: U8, height: int, width: int) -> Array:
-        tf, options = _tf(), self.options
+        tf, options = tf_of_one_thread(), self.options
         channels = plane if plane.ndim == 3 else plane[..., None]
         size, method = (height, width), options["interpolation"]
         with tf.device("CPU"):
@@ -128,8 +105,8 @@ _RESIZES: tuple[tuple[type[Resizer], dict[str, Admits]], ...] = (
 
 BACKEND = Backend(
     name="tensorflow",
-    summary="TensorFlow on the CPU: tf.io decoders, tf.image.resize in new and old coordinates",
-    library=_LIBRARY,
+    summary="TensorFlow on the CPU: tf.io decoders, tf.image.resize, tf.signal",
+    library=tensorflow,
     offers=(
         Offer(
             Stage.DECODE,
@@ -145,6 +122,7 @@ BACKEND = Backend(
             Offer(Stage.RESIZE, fields, make, source=_SOURCE + "image/resize")
             for make, fields in _RESIZES
         ),
+        *SOUND,
     ),
     fields={
         "idct": "libjpeg's accurate or fast integer one",

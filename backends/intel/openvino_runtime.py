@@ -12,6 +12,7 @@ import numpy as np
 
 from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
+from backends.sound.openvino_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
     Array,
@@ -125,5 +126,6 @@ BACKEND = Backend(
         ),
         Offer(Stage.RUNTIME, {**_RUN, "storage": ("int8",), "compute": ("int8",)}, OpenVinoRuntime),
         *PIXELS,
+        *SOUND,
     ),
 )

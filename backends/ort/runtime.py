@@ -16,6 +16,7 @@ import numpy as np
 
 from backends.ort import quantizer
 from backends.ort.library import ort
+from backends.sound.ort_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
     Array,
@@ -250,6 +251,7 @@ BACKEND = Backend(
     offers=(
         *_offers(),
         *quantizer.OFFERS,
+        *SOUND,
     ),
     may_be_left_out=("provider", "io_binding", "target"),
     fields={

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import wave
 
-import numpy as np
-
 from backends.sound.pcm import CHANNELS, SCALES, WIDTHS, unit
 from simulator.contract import Array, Backend, Offer, Recording, SampleError, SoundReader, Stage
 

@@ -16,7 +16,7 @@ from simulator.contract import (
     Stage,
 )
 
-_LIBRARY = Library("soundfile", distribution="soundfile", extra="soundfile")
+_LIBRARY = Library("soundfile", distribution="soundfile", extra="audio")
 
 
 class SoundfileReader(SoundReader):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.contract import Array, Backend, Library, Offer, Resampler, Stage
 
-_LIBRARY = Library("soxr", distribution="soxr", extra="soxr")
+_LIBRARY = Library("soxr", distribution="soxr", extra="audio")
 
 
 class SoxrResampler(Resampler):

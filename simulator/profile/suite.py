@@ -55,7 +55,7 @@ class Suite:
 
 def overrides(option: Option) -> list[str]:
     """Return an option as ``KEY=VALUE`` overrides."""
-    return [f"{key}={json.dumps(value)}" for key, value in option.items()]
+    return [f"{key}={_flow(value)}" for key, value in option.items()]
 
 
 def builtin_suites() -> list[str]:
@@ -103,3 +103,15 @@ def read_suite(
     except ValidationError as error:
         lines = messages.problems(error, shape, document.where, "suite")
         raise ProfileError(lines) from error
+
+
+def _flow(value: Any) -> str:
+    """Return a value as YAML reads it: JSON, but 1e-10 is a word there and 1.0e-10 a number."""
+    if isinstance(value, Mapping):
+        inner = (f"{json.dumps(key)}: {_flow(one)}" for key, one in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    text = json.dumps(value)
+    plain = isinstance(value, float) and "e" in text and "." not in text
+    return text.replace("e", ".0e") if plain else text

@@ -7,7 +7,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from simulator.contract import Array
 from simulator.modalities.specimen import Specimen

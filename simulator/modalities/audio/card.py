@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.audio.headers import MAX_SAMPLES, RATES
 from simulator.modalities.audio.sections import Hertz, Normalize, NotBelow0
+from simulator.modalities.card import CardInput, CardSpec
 from simulator.profile.section import Above0, Section
 
 Size = Annotated[int, Field(ge=1, le=65536)]
@@ -99,11 +99,11 @@ class TrainedStft(Section):
     """The transform's conventions in training; see :class:`.sections.Stft`."""
 
     center: bool
-    pad_mode: Literal["reflect", "constant", "edge"] | None = None
+    pad_mode: Literal["reflect", "constant", "edge", "symmetric"] | None = None
     window: Literal["hann", "hamming", "povey", "none"]
     window_symmetry: Literal["periodic", "symmetric"] | None = None
     scaling: Literal["none", "window_sum", "window_power", "sqrt_n"]
-    frames: Literal["whole", "padded", "every_hop", "touching"]
+    frames: Literal["whole", "padded", "every_hop", "touching", "rounded"]
     power: Literal[1, 2]
     pre_emphasis: Annotated[float, Field(ge=0, lt=1)] = 0.0
     dither: NotBelow0 = 0.0

@@ -11,7 +11,7 @@ from simulator.contract import Array, MelFilters, Recording, Resampler, Sound, S
 from simulator.contract import Stft as Transform
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError
-from simulator.modalities.audio.card import AudioCard, AudioInput
+from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.audio.chunks import Chunks
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
@@ -44,8 +44,9 @@ def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recip
 
 
 def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
-    spec, transform, mel, log = card.input, *(
-        settle(name, profile, choices, card) for name in ("stft", "mel", "log")
+    spec, transform, mel, log = (
+        card.input,
+        *(settle(name, profile, choices, card) for name in ("stft", "mel", "log")),
     )
     assert transform.choice and mel.choice and spec.n_fft and spec.win_length and spec.hop
     assert spec.n_mels

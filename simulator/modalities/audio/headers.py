@@ -63,7 +63,9 @@ def inspect(name: str, data: bytes) -> Recording:
     except (IndexError, struct.error) as error:
         raise SampleError("the header ends too early; the file is truncated") from error
     if not RATES[0] <= rate <= RATES[1]:
-        raise SampleError(f"the header says {rate:,} samples a second; {RATES[0]} to 768,000 can be")
+        raise SampleError(
+            f"the header says {rate:,} samples a second; {RATES[0]} to 768,000 can be"
+        )
     if not 1 <= channels <= MAX_CHANNELS:
         raise SampleError(f"the header says {channels} channels; 1 to {MAX_CHANNELS} can be")
     if frames * channels > MAX_SAMPLES:

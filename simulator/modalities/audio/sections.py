@@ -41,7 +41,7 @@ class Stft(OpenSection):
     center: bool | Model | None = Field(
         None, description="pad by half a transform on both sides, so that frames are centred"
     )
-    pad_mode: Literal["model", "reflect", "constant", "edge"] | None = Field(
+    pad_mode: Literal["model", "reflect", "constant", "edge", "symmetric"] | None = Field(
         None, description="what is there beyond both ends"
     )
     window: Literal["model", "hann", "hamming", "povey", "none"] | None = None
@@ -49,10 +49,11 @@ class Stft(OpenSection):
     scaling: Literal["model", "none", "window_sum", "window_power", "sqrt_n"] | None = Field(
         None, description="what the magnitudes are divided by"
     )
-    frames: Literal["model", "whole", "padded", "every_hop", "touching"] | None = Field(
+    frames: Literal["model", "whole", "padded", "every_hop", "touching", "rounded"] | None = Field(
         None,
         description="which frames there are at the end: whole ones; zeros until each sample is in "
-        "one; one for each hop that begins in the sound; each that touches it",
+        "one; one for each hop that begins in the sound; each that touches it; the number "
+        "of hops, rounded",
     )
     power: Literal["model", 1, 2] | None = Field(None, description="1: magnitude; 2: power")
     pre_emphasis: Annotated[float, Field(ge=0, lt=1)] | Model = Field(

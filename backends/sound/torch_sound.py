@@ -1,0 +1,108 @@
+"""torch.stft, and torchaudio's mel filters in its own formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from backends.sound.framing import divisor, reflectable, transforms, window
+from simulator.contract import (
+    Array,
+    Evidence,
+    Library,
+    MelFilters,
+    ModelError,
+    Offer,
+    SampleError,
+    Stage,
+    Stft,
+)
+
+torch = Library("torch", distribution="torch", extra="pytorch")
+_PADS = {"reflect": "reflect", "constant": "constant", "edge": "replicate"}
+
+
+class TorchStft(Stft):
+    """``torch.stft`` in float32 with one thread, called as torchaudio's ``spectrogram`` does.
+
+    ``scaling: sqrt_n`` is ``normalized=True``; ``window_power`` is torchaudio's own division.
+    """
+
+    def _spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
+        options = self.options
+        if options["center"]:
+            reflectable(samples.size, options["pad_mode"], n_fft)
+        elif samples.size < n_fft:
+            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        torch.set_num_threads(1)
+        found = torch.stft(
+            torch.from_numpy(np.array(samples)), n_fft, hop, win_length,
+            window=self._window(win_length), center=options["center"],
+            pad_mode=_PADS[options.get("pad_mode", "constant")],
+            normalized=options["scaling"] == "sqrt_n", return_complex=True,
+        ).abs()  # fmt: skip
+        if options["scaling"] == "window_power":
+            found /= divisor(options, window(options, win_length, win_length))
+        made: Array = (found.pow(2) if options["power"] == 2 else found).numpy()
+        return made
+
+    def _window(self, length: int) -> Any:
+        kind = self.options["window"]
+        if kind == "none":
+            return None
+        make = {"hann": torch.hann_window, "hamming": torch.hamming_window}[kind]
+        return make(length, periodic=self.options["window_symmetry"] == "periodic")
+
+
+class TorchaudioFilters(MelFilters):
+    """``torchaudio.functional.melscale_fbanks``, its float32 arithmetic step by step."""
+
+    def _matrix(self, rate: int, n_fft: int, n_mels: int, fmin: float, fmax: float) -> Array:
+        frequencies = torch.linspace(0, rate // 2, n_fft // 2 + 1)
+        low, high = (self._mel(one) for one in (fmin, fmax))
+        points = self._hertz(torch.linspace(low, high, n_mels + 2))
+        widths = points[1:] - points[:-1]
+        slopes = points.unsqueeze(0) - frequencies.unsqueeze(1)
+        down, up = -slopes[:, :-2] / widths[:-1], slopes[:, 2:] / widths[1:]
+        bank = torch.max(torch.zeros(1), torch.min(down, up))
+        if self.options["norm"] == "slaney":
+            bank *= (2.0 / (points[2 : n_mels + 2] - points[:n_mels])).unsqueeze(0)
+        if not bool(torch.isfinite(bank).all()):
+            raise ModelError(f"{n_mels} mel bands are too many for {fmin:g} to {fmax:g} Hz")
+        made: Array = bank.T.numpy()
+        return made
+
+    def _mel(self, hertz: float) -> float:
+        if self.options["scale"] == "htk":
+            return 2595.0 * math.log10(1.0 + hertz / 700.0)
+        step = 200.0 / 3
+        if hertz < 1000.0:
+            return hertz / step
+        return 1000.0 / step + math.log(hertz / 1000.0) / (math.log(6.4) / 27.0)
+
+    def _hertz(self, mels: Any) -> Any:
+        if self.options["scale"] == "htk":
+            return 700.0 * (10.0 ** (mels / 2595.0) - 1.0)
+        step = 200.0 / 3
+        found, corner = step * mels, 1000.0 / step
+        above = mels >= corner
+        found[above] = 1000.0 * torch.exp(math.log(6.4) / 27.0 * (mels[above] - corner))
+        return found
+
+
+OFFERS = (
+    *transforms(
+        TorchStft,
+        "https://docs.pytorch.org/docs/stable/generated/torch.stft.html",
+        scaling=("none", "sqrt_n", "window_power"),
+    ),
+    Offer(
+        Stage.MEL,
+        {"scale": ("htk", "slaney"), "norm": ("none", "slaney")},
+        TorchaudioFilters,
+        evidence=Evidence.EMULATED,
+        source="torchaudio 2.11, functional.melscale_fbanks",
+    ),
+)

@@ -33,7 +33,8 @@ class HfTokenizer(Tokenizer):
 
     - ``special_tokens``: ``add_special_tokens`` of ``encode``, the file's post-processor.
     - ``parse_special``: false sets ``encode_special_tokens``, so that ``<s>`` in a text is text.
-    - ``prefix_space``: ``add_prefix_space`` of ByteLevel, ``prepend_scheme`` of Metaspace.
+    - ``prefix_space``: ``add_prefix_space`` of ByteLevel, ``prepend_scheme`` of Metaspace. Where a
+      step before ByteLevel splits a text, as Digits does, each part gets a blank.
     - ``normalizer``: ``nfc`` and ``nfkc`` come before the file's own; ``none`` drops that.
     - ``pre_tokenizer``: ``byte_level_only`` drops every other step beside ByteLevel, which is what
       transformers 5 makes of a GGUF file, whose ``tokenizer.ggml.pre`` it ignores.

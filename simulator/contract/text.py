@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,6 +72,7 @@ class Row:
         first: the position in the padded row of the request's first token.
         tokens: the request.
         length: see :class:`Request`.
+        text: turns ids into text with the stack's tokenizer; None where there is none.
     """
 
     inference: int
@@ -79,6 +80,7 @@ class Row:
     first: int
     tokens: Tokens
     length: int | None = None
+    text: Callable[[Sequence[int]], str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def predicts(self) -> slice:

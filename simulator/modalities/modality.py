@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -125,15 +125,6 @@ class Modality(ABC):
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:
         """Return the function that gives a sample's position in the network's input."""
-
-    def carried(self, card: Any) -> Mapping[str, str]:
-        """Return the inputs that are outputs of the inference before, where a sample needs several.
-
-        Returns:
-            The name of each such input, and that of the output; the first inference of a sample
-            takes what the front end made.
-        """
-        return {}
 
     def postprocess(self, profile: Profile, card: Any) -> Any:
         """Return the profile's postprocessing; fields without an effect here are neutral."""

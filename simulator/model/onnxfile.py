@@ -67,7 +67,6 @@ class ModelFile:
         if self.format != "onnx":
             raise ModelError(f"{card.path}: recorded outputs need model: FILE.onnx in the card")
         names = card.task.outputs() or (next(iter(self.outputs)),)
-        names = tuple(dict.fromkeys((*names, *card.modality.carried(card.spec).values())))
         for name in names:
             if name not in self.outputs:
                 got = ", ".join(f"{n} {shape_words(s)}" for n, s in self.outputs.items())

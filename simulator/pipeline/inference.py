@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.profile.implementations import Choice
 from simulator.profile.load import Profile
-from simulator.tasks.task import Settings, Task
+from simulator.tasks.task import Sequel, Settings, Task
 
 Outputs = Mapping[str, Array]
 
@@ -31,10 +31,12 @@ class Inferred:
         outputs: by their names on the model card; a tuple of these where a sample needed several
             inferences.
         digest: BLAKE2b of their bytes in that order, in hexadecimal: equal digests, equal bits.
+        ns: nanoseconds of each inference that followed from the one before; else empty.
     """
 
     outputs: Outputs | tuple[Outputs, ...]
     digest: str
+    ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +76,26 @@ class Infer(Recipe):
         artifact: the file that it opens.
         inputs: the card's name of each input, to the runtime's name; "" for one without a name.
         outputs: the card's name of each output that is needed, to the runtime's name.
-        carried: inputs that are outputs of the inference before; see ``Modality.carried``.
+        sequel: how further inferences follow from the first one.
+        placing: finds where a sample lies in the network's input; needed for a sequel.
     """
 
     choice: Choice
     artifact: Artifact
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
-    carried: Mapping[str, str] = field(default_factory=dict)
+    sequel: Sequel | None = None
+    placing: Placing | None = None
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
 
     def identity(self) -> Any:
-        """Return the artifact, the runtime's options and the outputs."""
-        carried = [dict(self.carried)] if self.carried else []
-        return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs), *carried]
+        """Return the artifact, the runtime's options, the outputs, and how inferences follow."""
+        own = ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+        if self.sequel is None or self.placing is None:
+            return own
+        return [*own, self.sequel.identity(), self.placing.identity()]
 
     def feeds(self, value: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Return what one inference takes, by the runtime's names.
@@ -112,17 +118,13 @@ class Infer(Recipe):
             found = _run(runtime, self.feeds(value))
             return {name: found[runtime_name] for name, runtime_name in wanted.items()}
 
-        def in_turn(runtime: Runtime, values: tuple[Any, ...]) -> Iterator[Outputs]:
-            state: dict[str, Array] = {}
-            for value in values:
-                found = once(runtime, {**value, **state} if state else value)
-                state = {name: found[output] for name, output in self.carried.items()}
-                yield found
-
-        def apply(value: Any, _: Any) -> Inferred:
+        def apply(value: Any, context: Any) -> Inferred:
             with lease() as runtime:
+                if self.sequel is not None and self.placing is not None:
+                    steps = self.sequel.steps(value, self.placing(context.source))
+                    return _followed(steps, lambda feeds: once(runtime, feeds))
                 if isinstance(value, tuple):
-                    return inferred(tuple(in_turn(runtime, value)))
+                    return inferred(tuple(once(runtime, one) for one in value))
                 return inferred(once(runtime, value))
 
         return apply
@@ -158,8 +160,9 @@ class Answer(Recipe):
                     f"{task.name} takes the outputs of one inference, got {len(found.outputs)}; "
                     "its task must set `several`"
                 )
-            placement = placing(context.source)
-            return Answered(found.digest, task.decode(found.outputs, settings, placement))
+            prediction = task.decode(found.outputs, settings, placing(context.source))
+            timed = task.timed(prediction, found.ns) if found.ns else prediction
+            return Answered(found.digest, timed)
 
         return apply
 
@@ -181,6 +184,23 @@ def settings_of(profile: Profile, card: Card) -> Settings:
         ModelError: the profile's postprocessing does not fit the model card.
     """
     return card.task.settings(card.modality.postprocess(profile, card.spec))
+
+
+def _followed(
+    steps: Generator[Any, Outputs, tuple[Outputs, ...]], once: Callable[[Any], Outputs]
+) -> Inferred:
+    """Run inferences until no other follows; each is timed."""
+    spent: list[int] = []
+    feeds = next(steps)
+    while True:
+        start = time.perf_counter_ns()
+        outputs = once(feeds)
+        spent.append(time.perf_counter_ns() - start)
+        try:
+            feeds = steps.send(outputs)
+        except StopIteration as end:
+            kept = inferred(end.value)
+            return Inferred(kept.outputs, kept.digest, tuple(spent))
 
 
 def _run(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:

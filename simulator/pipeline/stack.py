@@ -130,9 +130,11 @@ class StackBuilder:
             outputs = self._names(artifact, runtime)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
-        carried = self.card.modality.carried(self.card.spec)
-        infer = Infer(choice, artifact, inputs, outputs, carried)
-        chain = Chain((*before, infer, answering(profile, self.card)))
+        answer = answering(profile, self.card)
+        sequel = answer.task.sequel(answer.settings)
+        placing = answer.placing if sequel else None
+        infer = Infer(choice, artifact, inputs, outputs, sequel, placing)
+        chain = Chain((*before, infer, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:

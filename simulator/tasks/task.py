@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
@@ -90,6 +90,24 @@ class Network:
     def label(self, index: int) -> str:
         """Return a class's name, or its index where the card names no label file."""
         return self.labels.name(index) if self.labels else str(index)
+
+
+class Sequel(Protocol):
+    """Inferences of one sample, each made of what came before; plain data."""
+
+    def identity(self) -> Any:
+        """Return what its inferences depend on besides the sample and the network; JSON."""
+
+    def steps(self, feeds: Any, placement: Any) -> Generator[Any, Any, Any]:
+        """Yield what each inference takes, be sent its outputs, and return those to keep.
+
+        Args:
+            feeds: what the front end made of the sample.
+            placement: see :meth:`Task.decode`.
+
+        Returns:
+            A tuple of mappings, as :meth:`Task.decode` takes it.
+        """
 
 
 class Task(ABC):
@@ -198,6 +216,14 @@ class Task(ABC):
             ModelError: the two do not go together.
         """
         return CardSettings(self.output)
+
+    def sequel(self, settings: Settings) -> Sequel | None:
+        """Return how further inferences follow from the first one; None: there are none."""
+        return None
+
+    def timed(self, prediction: Any, ns: Sequence[int]) -> Any:
+        """Return a prediction with the nanoseconds of each inference of a :meth:`sequel`."""
+        return prediction
 
     @abstractmethod
     def decode(self, outputs: Any, settings: Any, placement: Any) -> Any:

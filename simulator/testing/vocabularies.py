@@ -14,7 +14,7 @@ from typing import Any
 SPECIAL = ("<unk>", "<s>", "</s>")
 _PAIRS = (
     "Ġ t", "h e", "i n", "Ġ a", "r e", "o n", "Ġt he", "e r", "Ġ w", "a t", "a n", "i s", "Ġ is",
-    "Ġ c", "o u",
+    "Ġ c", "o u", "2 0",
 )  # fmt: skip
 _VARINT = 0x80
 _UINT32, _FLOAT32, _STRING, _ARRAY = 4, 6, 8, 9  # the types of GGUF's values
@@ -125,6 +125,8 @@ WRITERS: Mapping[str, Callable[[], bytes]] = {
     "gguf": gguf,
 }
 """What writes a vocabulary, by the format that tokenizers take."""
+SIZES = {"tokenizers": 275, "sentencepiece": 370, "gguf": 275}
+"""The ids of each."""
 NAMES = {"tokenizers": "tokenizer.json", "sentencepiece": "small.model", "gguf": "small.gguf"}
 
 

@@ -7,6 +7,7 @@ import onnx
 from load_faults import PlainLoad
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tokenizer_faults import PlainTokenizer
 
 from backends.fake_quant.tuner import TorchTuner
 from backends.pillow import PillowDecoder
@@ -179,6 +180,7 @@ CORRECT = {
     Stage.CAST: (HalfCast, {"storage": ("fp16",)}),
     Stage.QUANTIZE: (WeightQuantizer, {"method": ("minmax",)}),
     Stage.LOAD: (PlainLoad, {}),
+    "tokenize": (PlainTokenizer, {"special_tokens": (False, True)}),
     Stage.GRADIENT: (OnnxGradients, {"format": ("onnx",)}),
     Stage.TUNE: (
         TorchTuner,

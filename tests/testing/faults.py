@@ -16,6 +16,7 @@ RAW = {
     Stage.ENCODE: "_encode",
     Stage.CONVERT: "_convert",
     Stage.RUNTIME: "_run",
+    "tokenize": "encode",
 }
 
 
@@ -28,6 +29,10 @@ def arrays(value):
         return [value]
     if isinstance(value, Frame):
         return list(value.planes)
+    if isinstance(value, str):
+        return [np.frombuffer(value.encode(), np.uint8)]
+    if isinstance(value, list):
+        return [np.array(value, np.int64)]
     return list(value.values()) if isinstance(value, dict) else []
 
 
@@ -36,6 +41,10 @@ def rebuilt(value, new):
         return new[0]
     if isinstance(value, Frame):
         return value.with_planes(*new)
+    if isinstance(value, str):
+        return new[0].tobytes().decode()
+    if isinstance(value, list):
+        return new[0].tolist()
     return dict(zip(value, new, strict=True))
 
 

@@ -18,7 +18,7 @@ PROVED = {
     "itu", "aipp", "sysnoise",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
-    "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch",
+    "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch", "tokenizers", "sentencepiece",
 }  # fmt: skip
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +57,6 @@ class AudioModality(Modality):
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file to the array."""
         return front_end.front_end(profile, choices, card)
-
-    def carried(self, card: Any) -> Mapping[str, str]:
-        """Return what a network of chunks gives back."""
-        chunk = card.input.chunk
-        return {name: one.output for name, one in chunk.carried.items()} if chunk else {}
 
     def placing(self, profile: Profile, card: Any) -> Whole:
         """Return that there is nothing to say."""

@@ -13,8 +13,8 @@ from simulator.tasks.voice_activity.task import VoiceActivity, answer
 
 def three_chunks(task: type[VoiceActivity]) -> Specimen:
     """Return three chunks of a second each."""
-    input = SimpleNamespace(rate=16000, chunk=SimpleNamespace(size=16000))
-    made = task(task.Output(threshold=0.5), Network(input=input))
+    input = SimpleNamespace(rate=16000, chunk=SimpleNamespace(size=16000, carried={}))
+    made = task(task.Output(probability="p", threshold=0.5), Network(input=input))
     first, second = (
         tuple({"p": np.array([[value]], np.float32)} for value in values)
         for values in ((0.1, 0.9, 0.2), (0.1, 0.2, 0.7))

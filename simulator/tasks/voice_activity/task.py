@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -23,6 +23,7 @@ from simulator.tasks.view import View
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
 
+Outputs = Mapping[str, Array]
 Segments = Sequence[tuple[float, float]]
 """Where somebody speaks: begin and end in seconds, each begin before its end."""
 
@@ -31,11 +32,11 @@ class Output(Section):
     """What the network gives for each chunk.
 
     Attributes:
-        probability: the output with the probability of speech; None: the first one.
+        probability: the output with the probability of speech.
         threshold: a chunk is speech from this probability on.
     """
 
-    probability: str | None = None
+    probability: str
     threshold: Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -50,6 +51,36 @@ class Voiced:
 
     speech: tuple[bool, ...]
     probabilities: NDArray[np.float64] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Chunks one after another; what the network gives back goes into the next inference.
+
+    Attributes:
+        carried: the output that each such input becomes.
+    """
+
+    carried: Mapping[str, str]
+
+    def identity(self) -> Any:
+        """Return what is carried over."""
+        return ["in_turn", dict(self.carried)]
+
+    def steps(self, feeds: Any, placement: Any) -> Generator[Any, Outputs, tuple[Outputs, ...]]:
+        """Yield the feeds of each chunk.
+
+        Args:
+            feeds: a tuple of mappings, one a chunk, as the front end made them.
+            placement: not used.
+        """
+        state: dict[str, Array] = {}
+        found = []
+        for one in feeds:
+            outputs = yield {**one, **state}
+            state = {name: outputs[output] for name, output in self.carried.items()}
+            found.append(outputs)
+        return tuple(found)
 
 
 class VoiceActivityFlips(Flips):
@@ -108,6 +139,7 @@ class VoiceActivity(Task):
         if chunk is None:
             raise ModelError(f"{self.name} needs a model of chunks of sound: input.chunk")
         self._seconds = chunk.size / network.input.rate
+        self._carried = {name: one.output for name, one in chunk.carried.items()}
 
     @classmethod
     def specimens(cls) -> Mapping[str, Specimen]:
@@ -117,22 +149,26 @@ class VoiceActivity(Task):
         return {"three chunks": three_chunks(cls)}
 
     def outputs(self) -> tuple[str, ...]:
-        """Return the output that the card names."""
-        return (self.output.probability,) if self.output.probability else ()
+        """Return the output that the card names, and those that are carried over."""
+        return (self.output.probability, *self._carried.values())
+
+    def sequel(self, settings: Any) -> InTurn:
+        """Return that the chunks are run in turn."""
+        return InTurn(self._carried)
 
     def check(self, shapes: Shapes) -> None:
         """Expect one number a chunk."""
-        name, shape = next(iter(shapes.items()))
+        name, shape = self.output.probability, shapes[self.output.probability]
         if any(size not in (1, None) for size in shape):
             raise ModelError(f"output {name!r}: one probability a chunk expected, got {shape}")
 
-    def decode(self, outputs: Sequence[Mapping[str, Array]], settings: Any, placing: Any) -> Voiced:
+    def decode(self, outputs: Sequence[Outputs], settings: Any, placing: Any) -> Voiced:
         """Read the probability of each chunk."""
         found = np.array([self._probability(one) for one in outputs], np.float64)
         return Voiced(tuple((found >= self.output.threshold).tolist()), found)
 
-    def _probability(self, outputs: Mapping[str, Array]) -> float:
-        name = self.output.probability or next(iter(outputs))
+    def _probability(self, outputs: Outputs) -> float:
+        name = self.output.probability
         if name not in outputs:
             raise ModelError(f"the model gave no output {name!r}")
         values = outputs[name]

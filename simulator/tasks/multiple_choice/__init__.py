@@ -1,0 +1,1 @@
+"""Multiple choice: which of several continuations a language model finds most likely."""

@@ -33,4 +33,4 @@ def tones(task: type[TextToSpeech], durations: str | None) -> Specimen:
         ([2, 3], Speech(np.zeros(1, np.float32), RATE, (3, 2))),
         ([1], Speech(wave, RATE, (10**9,))),
     ]
-    return Specimen(made, (outputs[0], outputs[1]), None, [2, 3], worthless)
+    return Specimen(made, ((outputs[0],), (outputs[1],)), None, [2, 3], worthless)

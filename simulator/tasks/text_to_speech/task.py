@@ -25,6 +25,7 @@ from simulator.tasks.text_to_speech.view import TextToSpeechView
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
 
+Outputs = Mapping[str, Array]
 _FIGURES = ("mse", "snr", "log_mel_mse", "warped")
 
 
@@ -80,6 +81,7 @@ class TextToSpeech(Task):
     unit = "duration"
     metrics = ("durations_right",)
     kinds = ("lengths",)
+    several = True
     Output = Output
     Flips = TextToSpeechFlips
     View = TextToSpeechView
@@ -108,19 +110,21 @@ class TextToSpeech(Task):
     def check(self, shapes: Shapes) -> None:
         """Expect a waveform of one text, in whatever rank."""
         for name, shape in shapes.items():
-            if sum(size != 1 for size in shape) > 2:
+            if sum(size not in (1, None) for size in shape) > 1:
                 raise ModelError(f"output {name!r}: one sequence expected, got {tuple(shape)}")
 
-    def decode(self, outputs: Mapping[str, Array], settings: Any, placement: Any) -> Speech:
-        """Read the waveform and the durations."""
-        samples = _sequence(outputs, self.output.waveform or next(iter(outputs)))
+    def decode(self, outputs: Outputs | Sequence[Outputs], settings: Any, placing: Any) -> Speech:
+        """Read the waveform and the durations; several sentences are joined."""
+        parts = [outputs] if isinstance(outputs, Mapping) else list(outputs)
+        waves = [_sequence(one, self.output.waveform or next(iter(one))) for one in parts]
+        samples = np.concatenate(waves).astype(np.float32)
         durations = None
         if self.output.durations:
-            frames = _sequence(outputs, self.output.durations)
+            frames = np.concatenate([_sequence(one, self.output.durations) for one in parts])
             if np.any(frames != np.rint(frames)) or np.any(np.abs(frames) > 2**31):
                 raise ModelError(f"output {self.output.durations!r}: whole frames expected")
             durations = tuple(int(one) for one in frames)
-        return Speech(samples.astype(np.float32), self.output.rate, durations)
+        return Speech(samples, self.output.rate, durations)
 
     def record(self, prediction: Speech, truth: Sequence[int] | None) -> dict[str, Any]:
         """Return the length, and a digest of the samples."""
@@ -186,7 +190,7 @@ class TextToSpeech(Task):
         ]
 
 
-def _sequence(outputs: Mapping[str, Array], name: str) -> Array:
+def _sequence(outputs: Outputs, name: str) -> Array:
     """The numbers of an output with at most one dimension that is not 1."""
     if name not in outputs:
         raise ModelError(f"the model gave no output {name!r}")

@@ -30,6 +30,7 @@ from simulator.experiments.gallery import (
 )
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
+from simulator.experiments.sounds import Sounds, SoundSeen, sounds
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
 from simulator.notices import Kind, Notice
@@ -56,7 +57,7 @@ class Seen:
     repeat: Repeat | None = None
     axes: Mapping[str, Any] | None = None
     flip: FlipSeen | None = None
-    look: ImageSeen | None = None
+    look: ImageSeen | SoundSeen | None = None
     alone: Mapping[str, Record] | None = None
 
 
@@ -82,7 +83,7 @@ class PairWatch:
         effects: of every axis alone on the first samples.
         alone: the records with every axis alone; empty where that was not asked for.
         pictures: of flips; or why there are none; None where the task draws none.
-        shown: the gallery; None where samples are not images.
+        shown: the gallery, of pictures or of sounds; None where samples are neither.
         prefix: of the names of its chains in the plan.
         opened: closes the temporary files of the feature maps.
         seen: the data so far, by sample.
@@ -95,7 +96,7 @@ class PairWatch:
     effects: AxisEffects
     alone: AxesAlone
     pictures: FlipPictures | str | None
-    shown: Gallery | None
+    shown: Gallery | Sounds | None
     prefix: str
     opened: ExitStack
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -174,7 +175,8 @@ class PairWatch:
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
                 repeat = Repeat(False, 0) if parts.repeat else None
-                found = Seen(repeat, {}, None, ImageSeen(notes=notes), {})
+                empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
+                found = Seen(repeat, {}, None, empty(notes=notes), {})
             if found.alone is not None:
                 self.records[item.name] = found.alone
             known = self.seen.get(item.name, Seen())
@@ -230,16 +232,21 @@ class PairWatch:
         for one in done:
             if one.skipped is None:
                 whys.setdefault(one.item.name, FIRST)
+        empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
         looks = [
-            (name, why, self.seen[name].look or ImageSeen())
+            (name, why, self.seen[name].look or empty())
             for name, why in list(whys.items())[:IMAGES]
         ]
         files = writer()
-        if files is None:
+        if files is not None and isinstance(self.shown, Sounds):
+            heard = [one for one in looks if isinstance(one[2], SoundSeen)]
+            summary["sounds"] = self.shown.write(heard, files, run)
+        elif files is None:
             words = "the gallery is not drawn: no installed backend writes PNG"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         else:
-            summary["gallery"] = write_gallery(self.shown, looks, files, self.session.workers, run)
+            seen = [one for one in looks if isinstance(one[2], ImageSeen)]
+            summary["gallery"] = write_gallery(self.shown, seen, files, self.session.workers, run)
 
 
 def pair_watch(
@@ -262,7 +269,11 @@ def pair_watch(
     """
     train, deploy = stacks
     opened = ExitStack()
-    modality = session.card.modality
+    modality, shown = session.card.modality, None
+    if modality.draws:
+        shown = gallery(session, stacks, differing, f"{prefix}look ", opened)
+    elif modality.sounds or session.card.task.speaks:
+        shown = sounds(session, stacks, arms, f"{prefix}sound ")
     scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,
@@ -271,7 +282,7 @@ def pair_watch(
         controls.axis_effects(session, differing, train, deploy, scale),
         axes_alone(session, stacks, () if quick else differing, prefix),
         flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
-        gallery(session, stacks, differing, f"{prefix}look ", opened) if modality.draws else None,
+        shown,
         prefix,
         opened,
         _index={item.name: at for at, item in enumerate(session.dataset.items)},

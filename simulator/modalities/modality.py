@@ -63,6 +63,7 @@ class Modality(ABC):
         unit: the word for one sample in messages, in the singular.
         suffixes: of the files that are samples, in lower case with the dot.
         draws: whether samples are images, so that a report can show them.
+        sounds: whether samples are sounds, so that a report can play them.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
@@ -72,6 +73,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
+    sounds: ClassVar[bool] = False
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
@@ -145,6 +147,15 @@ class Modality(ABC):
     def sizes(self, source: Any) -> dict[str, int]:
         """Return the sizes of a sample by name, for tables; ``bytes`` is one of them."""
         return {"bytes": len(source.data)}
+
+    def bands(self, value: Any, card: Any) -> Array | None:
+        """Return (bands, frames) of a network's input that is a spectrogram; None of any other.
+
+        Args:
+            value: what the front end made of a sample; only where :attr:`sounds`.
+            card: the checked content of the model card.
+        """
+        return None
 
     def specimen(self, folder: Path) -> Specimen:
         """Write samples, a model card and a profile into a folder, for the conformance suite.

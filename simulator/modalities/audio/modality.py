@@ -39,6 +39,7 @@ class AudioModality(Modality):
     name = "audio"
     unit = "sound"
     suffixes = SUFFIXES
+    sounds = True
     levels = "dB"
     Spec = AudioSpec
     Card = AudioCard
@@ -78,6 +79,13 @@ class AudioModality(Modality):
             "milliseconds": round(1000 * source.frames / source.rate),
             "rate": source.rate,
         }
+
+    def bands(self, value: Any, card: Any) -> Array | None:
+        """Return the log-mel spectrogram; None where the network takes the waveform."""
+        if card.input.features == "waveform":
+            return None
+        rows = value.reshape(value.shape[-2:])
+        return rows.T if card.input.layout.endswith("TM") else rows
 
     def specimen(self, folder: Path) -> Specimen:
         """Write two WAV files, and the card of a small classifier."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from simulator.contract import Array
+from simulator.contract import Array, Sound
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.tasks.figures import Flips
@@ -81,6 +81,7 @@ class TextToSpeech(Task):
     unit = "duration"
     metrics = ("durations_right",)
     kinds = ("lengths",)
+    speaks = True
     several = True
     Output = Output
     Flips = TextToSpeechFlips
@@ -156,6 +157,10 @@ class TextToSpeech(Task):
             changed = units - common
         figures = {name: getattr(found, name) for name in _FIGURES}
         return {"changed": changed, "units": units, "lengths": lengths, **figures}
+
+    def spoken(self, prediction: Speech) -> Sound:
+        """Return the waveform."""
+        return Sound(prediction.samples, prediction.rate)
 
     @property
     def firm(self) -> tuple[str, ...]:

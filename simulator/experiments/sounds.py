@@ -86,7 +86,7 @@ class Sounds:
         if card.task.speaks:
             sound = card.task.spoken(walk.answers()[arm].prediction)
             return Heard(sound, log_mel(sound.samples, sound.rate), False)
-        sound = _unit(walk.aside(f"{self.prefix}frame {side}"))
+        sound = _unit(walk.aside(f"{self.prefix}played {side}"))
         bands = card.modality.bands(walk.aside(f"{self.prefix}input {side}"), card.spec)
         if bands is None:
             return Heard(sound, log_mel(sound.samples, sound.rate), False)
@@ -126,7 +126,7 @@ def sounds(session: Session, stacks: Sequence[Stack], arms: tuple[int, int], pre
     chains: dict[str, Chain] = {}
     if not session.card.task.speaks:
         for side, stack in zip(SIDES, stacks, strict=True):
-            chains[f"frame {side}"] = stack.chain.until(Boundary.FRAME)
+            chains[f"played {side}"] = _until(stack.chain, session.card.modality.sounds)
             chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
     return Sounds(session, chains, arms, prefix)
 
@@ -164,6 +164,11 @@ def _drawn(
         }  # fmt: skip
     entry |= {"start": start, "own": train.own}
     return files
+
+
+def _until(chain: Chain, stage: str | None) -> Chain:
+    ends = [at for at, recipe in enumerate(chain.recipes) if recipe.stage == stage]
+    return Chain(chain.recipes[: ends[-1] + 1])
 
 
 def _unit(sound: Sound) -> Sound:

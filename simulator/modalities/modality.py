@@ -63,7 +63,8 @@ class Modality(ABC):
         unit: the word for one sample in messages, in the singular.
         suffixes: of the files that are samples, in lower case with the dot.
         draws: whether samples are images, so that a report can show them.
-        sounds: whether samples are sounds, so that a report can play them.
+        sounds: where samples are sounds: the step after which a report plays them, a
+            :class:`simulator.contract.Sound`.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
@@ -73,7 +74,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
-    sounds: ClassVar[bool] = False
+    sounds: ClassVar[str | None] = None
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]

@@ -39,7 +39,7 @@ class AudioModality(Modality):
     name = "audio"
     unit = "sound"
     suffixes = SUFFIXES
-    sounds = True
+    sounds = "resample"
     levels = "dB"
     Spec = AudioSpec
     Card = AudioCard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulator.contract import inspect
 from simulator.errors import SampleError
@@ -86,6 +86,9 @@ def _view(run: Run, look: SoundLook) -> View:
             size = f"{one.bands} bands, {one.frames} frames"
             words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {size}"
             sides.append(Side(name, words, _picture(run, one.picture), _played(run, one.sound)))
+    if len(sides) == len(SIDES) and sides[0].sound == sides[1].sound:
+        words = f"{sides[1].words}; the waveform is train's"
+        sides[1] = replace(sides[1], sound="", words=words)
     words = ""
     if look.peak is not None:
         moved = f"mean {figure(look.mean, '.2g')}, max {figure(look.peak, '.2g')}"

@@ -112,7 +112,7 @@ BACKEND = Backend(
         ),
         Offer(
             Stage.MEL,
-            {"scale": ("kaldi",), "norm": ("none",)},
+            {"scale": ("htk",), "norm": ("none",), "triangles": ("mel",)},
             KaldiFilters,
             source="https://github.com/csukuangfj/kaldi-native-fbank: mel-computations.cc",
         ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from backends.intel.libraries import opset15, ov
 from backends.sound.framing import divisor, reflectable, transforms, window
-from simulator.contract import Array, Options, SampleError, Stft
+from simulator.contract import Array, MissingLibrary, Options, SampleError, Stft
 
 _HINTS = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _PADS = {"reflect": "reflect", "constant": "constant", "edge": "edge"}
@@ -20,11 +20,20 @@ class OpenVinoStft(Stft):
 
     Args:
         options: ``arithmetic`` is the plugin's precision hint; which operations heed it, the
-            plugin decides.
+            plugin decides (with bfloat16 the transform itself stays in float32).
+
+    Raises:
+        MissingLibrary: the processor has no FP16 arithmetic, and the hint is float16.
     """
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
+        if options["arithmetic"] == "float16":
+            able = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+            if "FP16" not in able:
+                raise MissingLibrary(
+                    "this processor has no FP16 arithmetic: OpenVINO would transform in FP32"
+                )
         self._compiled: dict[tuple[int, ...], Any] = {}
         self._lock = threading.Lock()
 

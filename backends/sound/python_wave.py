@@ -17,7 +17,7 @@ class WaveReader(SoundReader):
             with wave.open(io.BytesIO(recording.data)) as file:
                 data = file.readframes(file.getnframes())
                 return unit(data, file.getsampwidth(), file.getnchannels()), file.getframerate()
-        except (wave.Error, EOFError, ValueError) as error:
+        except (wave.Error, EOFError, RuntimeError, ValueError) as error:
             raise SampleError(f"wave: {error or 'the file ends too early'}") from error
 
 

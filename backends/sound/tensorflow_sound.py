@@ -100,7 +100,7 @@ OFFERS = (
     ),
     Offer(
         Stage.MEL,
-        {"scale": ("htk",), "norm": ("none",)},
+        {"scale": ("htk",), "norm": ("none",), "triangles": ("mel",)},
         TensorFlowFilters,
         source=_SOURCE + "signal/linear_to_mel_weight_matrix",
     ),

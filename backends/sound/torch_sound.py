@@ -51,7 +51,7 @@ class TorchStft(Stft):
     def _window(self, length: int) -> Any:
         kind = self.options["window"]
         if kind == "none":
-            return None
+            return torch.ones(length)
         make = {"hann": torch.hann_window, "hamming": torch.hamming_window}[kind]
         return make(length, periodic=self.options["window_symmetry"] == "periodic")
 
@@ -100,7 +100,7 @@ OFFERS = (
     ),
     Offer(
         Stage.MEL,
-        {"scale": ("htk", "slaney"), "norm": ("none", "slaney")},
+        {"scale": ("htk", "slaney"), "norm": ("none", "slaney"), "triangles": ("hertz",)},
         TorchaudioFilters,
         evidence=Evidence.EMULATED,
         source="torchaudio 2.11, functional.melscale_fbanks",

@@ -112,8 +112,9 @@ class TrainedStft(Section):
 class TrainedMel(Section):
     """The filter bank's conventions in training."""
 
-    scale: Literal["slaney", "htk", "kaldi"]
+    scale: Literal["slaney", "htk"]
     norm: Literal["slaney", "none"]
+    triangles: Literal["hertz", "mel"] = "hertz"
 
 
 class TrainedLog(Section):

@@ -67,9 +67,12 @@ class Stft(OpenSection):
 class Mel(OpenSection):
     """The mel filter bank; ``model``: as the model card says."""
 
-    scale: Literal["model", "slaney", "htk", "kaldi"] | None = None
+    scale: Literal["model", "slaney", "htk"] | None = None
     norm: Literal["model", "slaney", "none"] | None = Field(
         None, description="slaney: each filter has the same area"
+    )
+    triangles: Literal["model", "hertz", "mel"] | None = Field(
+        None, description="the axis on which the sides of a filter are straight"
     )
     fmin: Hertz | Model = Field(description="Hz; where the first filter begins")
     fmax: Hertz | Literal["model", "half_rate"] = Field(

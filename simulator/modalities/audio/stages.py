@@ -15,6 +15,10 @@ def _of(*functions: str) -> tuple[str, ...]:
     return tuple(f"{_SOUNDS}:{function}" for function in functions)
 
 
+def _of_manners(*functions: str) -> tuple[str, ...]:
+    return tuple(check for check in MANNERS if check.endswith(functions))
+
+
 READ = StageSpec(
     Stage.READ,
     "a file becomes a waveform",
@@ -35,7 +39,7 @@ READ = StageSpec(
             "bad_sounds_are_refused",
             "what_is_not_finite_is_refused",
         ),
-        *(check for check in MANNERS if check.endswith(("outputs_are_kept", "do_not_mix"))),
+        *_of_manners("outputs_are_kept", "instances_do_not_mix"),
         *REPEATS,
     ),
 )
@@ -94,12 +98,15 @@ MEL = StageSpec(
     own=("fmin", "fmax"),
     words=(MODEL,),
     work=f"{_SOUNDS}:Filtering",
-    checks=checks(
+    checks=(
+        *CLAIMS,
         *_of(
             "filters_agree_with_float64",
             "filters_keep_to_their_band",
             "an_empty_band_is_refused",
-        )
+        ),
+        *_of_manners("outputs_are_kept", "instances_do_not_mix"),
+        *REPEATS,
     ),
 )
 LOG = StageSpec(

@@ -1,0 +1,120 @@
+"""Spectrograms and mel filters in float64, straight from their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+
+def spectrum(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) -> F64:
+    """Return (n_fft // 2 + 1, frames), by the sum that defines the transform.
+
+    Args:
+        samples: (N,).
+        n_fft: length of the transform and of the window.
+        hop: samples from one frame to the next.
+        conventions: the fields of a profile's ``stft`` section. Of frames that ``touch`` the sound
+            only the whole ones are returned.
+
+    Source:
+        Allen, Rabiner, Proc. IEEE 65 (1977), 1558; the window and what it is divided by as in
+        :class:`simulator.modalities.audio.sections.Stft`.
+    """
+    shape = window(conventions, n_fft)
+    frames = _frames(samples, n_fft, hop, conventions)
+    if conventions.get("remove_dc_offset"):
+        frames = frames - frames.mean(1, keepdims=True)
+    if share := conventions.get("preemph_coeff", 0.0):
+        frames = frames - share * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
+    turns = np.exp(-2j * np.pi / n_fft * np.outer(np.arange(n_fft), np.arange(n_fft // 2 + 1)))
+    by = {
+        "none": 1.0,
+        "window_sum": shape.sum(),
+        "window_power": np.sqrt((shape**2).sum()),
+        "sqrt_n": np.sqrt(n_fft),
+    }
+    magnitude: F64 = np.abs((frames * shape) @ turns).T / by[conventions["scaling"]]
+    return magnitude ** conventions["power"]
+
+
+def window(conventions: Mapping[str, Any], length: int) -> F64:
+    """Return (length,): Hann's, Hamming's or Povey's window, or ones."""
+    if conventions["window"] == "none":
+        return np.ones(length)
+    steps = length if conventions["window_symmetry"] == "periodic" else length - 1
+    floor = 0.54 if conventions["window"] == "hamming" else 0.5
+    made: F64 = floor - (1 - floor) * np.cos(2 * np.pi * np.arange(length) / steps)
+    return made**0.85 if conventions["window"] == "povey" else made
+
+
+def _frames(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) -> F64:
+    size, half = samples.size, n_fft // 2
+    first, count = 0, 1 + (size - n_fft) // hop
+    if conventions["frames"] == "rounded":
+        first, count = hop // 2 - half, (size + hop // 2) // hop
+    elif conventions["center"]:
+        first, size = -half, size + 2 * half
+        count = 1 + (size - n_fft) // hop
+    if conventions["frames"] == "padded":
+        count = 1 + -(-(size - n_fft) // hop)
+    elif conventions["frames"] == "every_hop":
+        count = -(-size // hop)
+    at = first + hop * np.arange(count)[:, None] + np.arange(n_fft)
+    padded = half if conventions["center"] else 0
+    inside = (at >= -padded) & (at < samples.size + padded)
+    return np.where(inside, _beyond(samples, at, conventions.get("pad_mode")), 0.0)
+
+
+def _beyond(samples: F64, at: NDArray[np.int64], pad_mode: str | None) -> F64:
+    """Return the sample at any time; beyond the ends as the padding says."""
+    last = samples.size - 1
+    inside = samples[at.clip(0, last)]
+    if pad_mode == "edge":
+        return inside
+    if pad_mode in ("reflect", "symmetric"):
+        more = 1 if pad_mode == "symmetric" else 0
+        mirrored = np.where(at < 0, -at - more, 2 * last + more - at)
+        return np.where((at < 0) | (at > last), samples[mirrored.clip(0, last)], inside)
+    return np.where((at < 0) | (at > last), 0.0, inside)
+
+
+def mel_filters(
+    rate: int, n_fft: int, n_mels: int, band: tuple[float, float], scale: str, norm: str, axis: str
+) -> F64:
+    """Return (n_mels, n_fft // 2 + 1) triangles.
+
+    Args:
+        rate: samples a second.
+        n_fft: length of the transform.
+        n_mels: number of triangles.
+        band: from where to where, in Hz.
+        scale: ``slaney``, a line up to 1 kHz and a logarithm above; ``htk``, a logarithm.
+        norm: ``slaney`` gives each the area 1 over Hz, ``none`` a peak of 1.
+        axis: ``hertz`` or ``mel``, on which their sides are straight.
+
+    Source:
+        Slaney, Auditory Toolbox (1998); Young et al., The HTK Book 3.4 (2006), 5.4.
+    """
+    corners = np.linspace(*mels(np.array(band), scale), n_mels + 2)
+    bins = np.arange(n_fft // 2 + 1) * rate / n_fft
+    hertz = np.interp(corners, mels(_GRID * band[1], scale), _GRID * band[1])
+    at, edges = (bins, hertz) if axis == "hertz" else (mels(bins, scale), corners)
+    low, middle, high = (edges[part, None] for part in (slice(0, -2), slice(1, -1), slice(2, None)))
+    found = np.minimum((at - low) / (middle - low), (high - at) / (high - middle)).clip(0)
+    return found * 2 / (hertz[2:] - hertz[:-2])[:, None] if norm == "slaney" else found
+
+
+_GRID = np.linspace(0, 1, 2**18 + 1)
+
+
+def mels(hertz: F64, scale: str) -> F64:
+    """Return frequencies on the mel scale."""
+    if scale == "htk":
+        return 1127.01048 * np.log1p(hertz / 700)
+    line = 3 * hertz / 200
+    return np.where(hertz < 1000, line, 15 + 27 * np.log(np.maximum(hertz, 1) / 1000) / np.log(6.4))

@@ -20,12 +20,14 @@ from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, builtin_folder, builtin_names, load
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"
-YARDSTICK = "pillow_fp32"
+YARDSTICKS = {"image": "pillow_fp32", "text": "text_fp32"}
+"""The commonest training stack of each modality."""
 HEAD = f"""# The library of stacks
 
 Generated from the documents by `python tools/profiles_readme.py`; do not edit.
 
-Differences are those from `{YARDSTICK}`, the commonest training stack. Evidence counts the
+Differences are those from the commonest training stack of the same kind of samples
+({", ".join(f"`{name}`" for name in YARDSTICKS.values())}). Evidence counts the
 sections for which a profile, or one that it extends, cites a source: *native* is the very library
 or device, *vendor_simulator* the vendor's own arithmetic without the device, *emulated* is rebuilt
 from a public source or stood in for, *recorded* was dumped on the device, *assumed* says that no
@@ -45,7 +47,9 @@ def page() -> str:
     """The whole page."""
     loaded = {name: load(name) for name in builtin_names()}
     chosen = {name: (profile, choose(profile)) for name, profile in loaded.items()}
-    rows = [_row(name, own, chosen[YARDSTICK]) for name, own in chosen.items()]
+    rows = [
+        _row(name, own, chosen[YARDSTICKS[own[0].spec.modality]]) for name, own in chosen.items()
+    ]
     parts = [part for name in chosen for part in _sources(name)]
     return HEAD + "".join(rows) + SOURCES + "".join(parts)
 

@@ -198,6 +198,7 @@ def manifest(
         overrides: ``STACK.KEY=VALUE``; *stacks* already include them.
     """
     card, dataset = session.card, session.dataset
+    further = {key: session.digests[path] for key, path in card.files.items()}
     every = axes_of(*(stack.profile.spec for stack in stacks))
     return {
         "schema": 1,
@@ -206,8 +207,9 @@ def manifest(
         "machine": machine.describe({k: v for stack in stacks for k, v in stack.versions.items()}),
         "model": {
             "card": str(card.path.resolve()),
-            "spec": card.spec.model_dump(by_alias=True, exclude_none=True),
+            "spec": card.written.model_dump(by_alias=True, exclude_none=True),
             "sha256": session.source.digest,
+            **({"files": further} if further else {}),
             "labels": card.labels.names if card.labels else None,
         },
         "data": {

@@ -214,13 +214,15 @@ def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
 
     Args:
         a: the input of one stack: an array, a mapping of names to arrays, or a tuple of these.
-        b: the input of the other stack, of the same structure.
+        b: the input of the other stack.
         scale: differences are multiplied by it; it broadcasts against the arrays.
 
     Returns:
         The share of values that differ (0 to 1), and the mean and the largest absolute difference.
-        For arrays of different shapes these are 1, NaN and NaN.
+        For arrays of different shapes, and for other structures, these are 1 and infinities.
     """
+    if type(a) is not type(b) or (isinstance(a, Mapping) and set(a) != set(b)):
+        return 1.0, np.inf, np.inf
     if isinstance(a, np.ndarray) and a.shape == b.shape:
         numbers = a.dtype.kind == "f"
         levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale

@@ -26,7 +26,9 @@ class Card:
     """A model card, with its files found.
 
     Attributes:
-        spec: its checked content, in the schema of its modality.
+        spec: its checked content, in the schema of its modality; further files are full paths.
+        written: the same, with paths as in the document.
+        files: the further files that its ``input`` names, by their key.
         model: its ONNX file; without one, the first of its ``.tflite`` files, or its folder.
         modality: the kind of its samples.
         task: the meaning of its outputs.
@@ -49,8 +51,9 @@ class Card:
             document = read(path)
         except ProfileError as error:
             raise ModelError(str(error)) from error
-        spec, self.modality, task, output = _checked(document)
-        self.spec: CardSpec = self.modality.located(spec, self._file)
+        self.written, self.modality, task, output = _checked(document)
+        self.files: dict[str, Path] = {}
+        self.spec: CardSpec = self.modality.located(self.written, self._further)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
@@ -70,6 +73,10 @@ class Card:
     def feeds(self) -> tuple[Feed, ...]:
         """Return the inputs that the network must take."""
         return self.modality.feeds(self.spec)
+
+    def _further(self, key: str, name: str) -> Path:
+        self.files[key] = self._file(key, name)
+        return self.files[key]
 
     def _file(self, key: str, name: str) -> Path:
         file = self.path.parent / name

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,17 @@ class StageError(SampleError):
 
 
 TWINS = 2**26
-"""Bytes of inputs that are kept in case another node gets an equal one; the oldest are dropped."""
+"""Bytes of inputs and values that are kept in case another node gets an equal input; the oldest
+are dropped."""
+SHORT = 4096
+"""Elements of an array below which all of it tells inputs apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Twin:
     """A recipe's input and value, kept in case another node gets an equal input."""
 
-    given: Array | Frame
+    given: Any
     value: Any
     ns: int
     size: int
@@ -184,14 +188,16 @@ class Walk:
     def _once(self, index: int, node: Node, given: Any, context: Context) -> tuple[Any, int]:
         """A node's value and its time in ns; twins with equal inputs are computed once."""
         apply = self._opened.apply(index)
-        if node.twin is None or not isinstance(given, np.ndarray | Frame):
+        arrays = _arrays(given) if node.twin is not None else ()
+        if node.twin is None or not arrays:
             return self._timed(apply, given, context)
-        arrays = _arrays(given)
-        key = node.twin, arrays[0].ravel()[::101].tobytes()  # cheap; all is compared below
+        key = node.twin, _sample(arrays)  # cheap; all is compared below
         known = self._twins.get(key)
         if known is None or not _equal(known.given, given):
-            size = sum(array.nbytes for array in arrays)
-            known = self._twins[key] = _Twin(given, *self._timed(apply, given, context), size)
+            value, ns = self._timed(apply, given, context)
+            held = (*arrays, *_arrays(getattr(value, "outputs", value)))
+            known = _Twin(given, value, ns, sum(array.nbytes for array in held))
+            self._twins[key] = known
             self._drop_old_twins()
         self._twins_left[node.twin] -= 1
         if not self._twins_left[node.twin]:
@@ -213,20 +219,38 @@ class Walk:
         return value, ns
 
 
-def _arrays(value: Array | Frame) -> tuple[Array, ...]:
-    return value.planes if isinstance(value, Frame) else (value,)
+def _arrays(value: Any) -> tuple[Array, ...]:
+    """The arrays in a value: a frame, an array, a mapping or a tuple of these; else none."""
+    if isinstance(value, Frame):
+        return value.planes
+    if isinstance(value, np.ndarray):
+        return (value,)
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return tuple(chain.from_iterable(map(_arrays, value))) if isinstance(value, tuple) else ()
 
 
-def _equal(one: Array | Frame, other: Array | Frame) -> bool:
+def _sample(arrays: Sequence[Array]) -> bytes:
+    """Some of the bytes of arrays; all of short ones, such as those of a text."""
+    steps = (1 if array.size < SHORT else 101 for array in arrays)
+    return b"".join(a.ravel()[::step].tobytes() for a, step in zip(arrays, steps, strict=True))
+
+
+def _equal(one: Any, other: Any) -> bool:
     """Whether two values are of one kind, with equal elements."""
-    if isinstance(one, Frame) or isinstance(other, Frame):
-        kinds = [
-            (v.format, v.matrix, v.range) if isinstance(v, Frame) else None for v in (one, other)
-        ]
-        if kinds[0] != kinds[1]:
-            return False
+    if _kind(one) != _kind(other):
+        return False
     pairs = zip(_arrays(one), _arrays(other), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _kind(value: Any) -> Any:
+    """What a value is besides the elements of its arrays."""
+    if isinstance(value, Frame):
+        return value.format, value.matrix, value.range
+    if isinstance(value, Mapping):
+        return [(name, _kind(one)) for name, one in value.items()]
+    return tuple(map(_kind, value)) if isinstance(value, tuple) else None
 
 
 def _kept(plan: Plan) -> list[bool]:

@@ -60,7 +60,12 @@ def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
 
 
 def differences(effect: AxisEffect) -> str:
-    """Return the mean and the largest difference of two inputs of a network."""
+    """Return the mean and the largest difference of two inputs of a network.
+
+    Differences of token ids have no size; how many samples have any is told instead.
+    """
+    if effect.unit == "ids":
+        return f"in {effect.changed:,} of {effect.samples:,} samples"
     mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
     return f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
 

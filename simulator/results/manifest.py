@@ -51,6 +51,10 @@ class ModelDescription(Typed):
     card: str = Field(description="path of the model card")
     spec: dict[str, Any] = Field(description="the card's content")
     sha256: str = Field(description="of the ONNX file")
+    files: dict[str, str | None] = Field(
+        default_factory=dict,
+        description="SHA-256 of further files that the card names, such as a vocabulary, by key",
+    )
     labels: list[str] | None = Field(description="names of the classes; None: no label file")
 
 

@@ -37,7 +37,7 @@ output: {output}
 """
 
 
-def write(folder: Path, task: str = "classification", output: str = "{kind: logits}") -> Specimen:
+def write(folder: Path, task: str = "multiple_choice", output: str = "{}") -> Specimen:
     """Write two questions, a Llama of two layers with random weights, and its vocabularies."""
     files = []
     for number, (context, choices) in enumerate(QUESTIONS):

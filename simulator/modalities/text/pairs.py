@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from simulator.contract.text import Passage, Request, Tokens
 from simulator.errors import ModelError, SampleError
@@ -60,10 +61,10 @@ def tokenized(passage: Passage, encode: Encode | None, limits: Limits) -> tuple[
         SampleError: a text becomes no ids, or there is no tokenizer for it.
         ModelError: the ids are those of another network.
     """
-    found = []
+    found, once = [], cache(encode) if encode else None  # choices share their context
     for number, request in enumerate(passage.requests):
         try:
-            one = _tokens(request, encode, limits.prefix)
+            one = _tokens(request, once, limits.prefix)
         except SampleError as error:
             raise SampleError(f"request {number}: {error}") from error
         limits.refuse(one.ids, request.ids is not None)

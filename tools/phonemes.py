@@ -17,7 +17,8 @@ def main() -> None:
     try:
         from piper import PiperVoice
     except ImportError as error:
-        raise SystemExit(f"piper-tts is not installed: {error}; try: pip install piper-tts") from None
+        why = f"piper-tts is not installed: {error}; try: pip install piper-tts"
+        raise SystemExit(why) from None
     opened = PiperVoice.load(str(voice))
     folder.mkdir(parents=True, exist_ok=True)
     for line in texts.read_text(encoding="utf-8").splitlines():

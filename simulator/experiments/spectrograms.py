@@ -15,7 +15,7 @@ from simulator.contract import U8, Array
 Floats = NDArray[np.float64]
 RATE, SECONDS = 16_000, 3.0
 """Of a sound in a report, at most: 96 kB of 16 bits."""
-WIDE, HIGH = 460, 160
+WIDE, HIGH = 360, 160
 """Pixels of a picture, about; cells are enlarged by whole factors, or averaged."""
 _STOPS = np.linspace(0, 1, 6)
 _LOUD = np.array(

@@ -17,7 +17,7 @@ from simulator.results.pair import PairSummary, SoundLook
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One stack's sound in the page; sources are ``data:`` URIs, empty where the file is missing."""
+    """One stack's sound in the page; sources are ``data:`` URIs, empty where there is no file."""
 
     name: str
     words: str

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from backends.intel.libraries import nncf
+from backends.intel import nncf_weights
+from backends.intel.libraries import nncf, ov
 from backends.opsets import for_quantization
 from simulator.contract import (
     Admits,
@@ -78,9 +79,13 @@ _SOURCE = "https://docs.openvino.ai/ Basic Quantization Flow"
 
 BACKEND = Backend(
     name="nncf",
-    summary="NNCF post-training quantization, as OpenVINO recommends it",
+    summary="NNCF post-training quantization and compression of weights, as OpenVINO recommends it",
     library=nncf,
-    offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),),
+    companions=(ov,),
+    offers=(
+        Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),
+        *nncf_weights.OFFERS,
+    ),
     fields={
         "reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow",
     },

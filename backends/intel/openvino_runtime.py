@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class OpenVinoRuntime(Runtime):
     size of 0 prevents OpenVINO from rounding the activations of weight-only layers to INT8. Each
     thread has its own infer request.
     """
+
+    also_takes: ClassVar[str | None] = "openvino_ir"
 
     @classmethod
     def injector(cls) -> type[Injector]:

@@ -1,4 +1,4 @@
-"""ONNX Runtime: its execution providers, and its static quantizer."""
+"""ONNX Runtime: its execution providers, and its tools that quantize."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.ort import quantizer
+from backends.ort import quantizer, weights
 from backends.ort.library import ort
 from backends.sound.ort_stft import OFFERS as SOUND
 from simulator.contract import (
@@ -53,6 +53,8 @@ _COMPUTES = {
     "int8": "int8",
 }
 _HEAVY = ("Conv", "Gemm", "MatMul")
+_ROUNDS = ("DynamicQuantizeMatMul", "DynamicQuantizeLSTM")
+"""Kernels that take floats and multiply integers."""
 
 
 class OrtRuntime(Runtime):
@@ -131,7 +133,7 @@ class OrtRuntime(Runtime):
         heavy, places = Counter[str](), Counter[str]()
         for (op, kind, provider), count in kernels.items():
             if any(name in op for name in _HEAVY):
-                heavy[_COMPUTES.get(kind, kind)] += count
+                heavy["int8" if op in _ROUNDS else _COMPUTES.get(kind, kind)] += count
                 places[provider] += count
         if places and not places[self._provider]:
             raise Unsupported(
@@ -246,12 +248,13 @@ _EP = "https://onnxruntime.ai/docs/execution-providers/ "
 
 BACKEND = Backend(
     name="onnxruntime",
-    summary="ONNX Runtime, its execution providers by name; static QDQ quantizer",
+    summary="ONNX Runtime, its execution providers by name; static and dynamic INT8, INT4 blocks",
     library=ort,
     offers=(
         *_offers(),
         *quantizer.OFFERS,
         *SOUND,
+        *weights.OFFERS,
     ),
     may_be_left_out=("provider", "io_binding", "target"),
     fields={

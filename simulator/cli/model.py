@@ -1,7 +1,8 @@
-"""Model cards: propose one for an ONNX file, and check one.
+"""Model cards: propose one for an ONNX file, make a model of a checkpoint, and check a card.
 
 simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what the file does not say
-simulate model check CARD                     check a card, and run one image through its model
+simulate model new FILE.gguf [-o FOLDER]      write model.onnx, its card and its tokenizer
+simulate model check CARD                     check a card, and run one sample through its model
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ STACK = "pillow_fp32"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    new = verbs.add_parser("new", help="propose a card for an ONNX file")
-    new.add_argument("file", metavar="FILE", help="the ONNX file")
-    new.add_argument("-o", "--out", metavar="FILE", help="default: FILE with .yaml")
-    check = verbs.add_parser("check", help="check a card, and run one image")
+    new = verbs.add_parser("new", help="propose a card for an ONNX file or a checkpoint")
+    new.add_argument("file", metavar="FILE", help="the ONNX file, GGUF file or safetensors file")
+    new.add_argument(
+        "-o", "--out", metavar="PATH",
+        help="the card, FILE with .yaml by default; of a checkpoint a new folder, FILE without "
+        "its suffix",
+    )  # fmt: skip
+    check = verbs.add_parser("check", help="check a card, and run one sample")
     check.add_argument("card", metavar="CARD", help="the model card")
 
 
@@ -32,10 +37,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _new(options: argparse.Namespace) -> int:
     from simulator.errors import UserError
-    from simulator.model import draft
+    from simulator.model import checkpoint, draft
     from simulator.profile.text import write_new
 
     model = Path(options.file)
+    backend = checkpoint.reader(model)
+    if backend is not None:
+        folder = Path(options.out) if options.out else model.with_suffix("")
+        card = checkpoint.write(backend, model, folder)
+        print(f"{card}: written with its model; to look at it: simulate model check {card}")
+        return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
     text = draft.document(model, card)
     write_new(card, text)
@@ -61,7 +72,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _proved(card: Path) -> None:
-    """Run one image, and say what each stage gave.
+    """Run one sample, and say what each stage gave.
 
     Raises:
         UserError: the card is not valid, does not fit its model, or the model cannot run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ def kept(model: onnx.ModelProto, keep: Mapping[str, Any]) -> set[str]:
     Args:
         model: an ONNX model; nodes inside the bodies of If and Loop are ignored.
         keep: ``op_types``, ``nodes`` and a ``reason``. An operator type that the model does not
-            use keeps nothing; one that ONNX does not define is an error.
+            use keeps nothing; one that ONNX does not define is an error. In a node's name, ``*``
+            stands for any characters.
 
     Returns:
         Node names.
@@ -41,13 +43,16 @@ def kept(model: onnx.ModelProto, keep: Mapping[str, Any]) -> set[str]:
             taken.add(node.name)
     types = {node.op_type for node in nodes}
     known = {schema.name for schema in onnx.defs.get_all_schemas()} | types
+    wild = [name for name in keep["nodes"] if "*" in name]
+    found = {name for one in wild for name in fnmatch.filter(taken, one)}
+    plain = [n for n in keep["nodes"] if n not in wild or not fnmatch.filter(taken, n)]
     problems = [
-        *_lacking("keep.nodes: the model has no node", keep["nodes"], taken),
+        *_lacking("keep.nodes: the model has no node", plain, taken),
         *_lacking("keep.op_types: there is no operator", keep["op_types"], known),
     ]
     if problems:
         raise ModelError("; ".join(problems))
-    wanted, by_type = set(keep["nodes"]), set(keep["op_types"])
+    wanted, by_type = {*keep["nodes"], *found}, set(keep["op_types"])
     return {node.name for node in nodes if node.name in wanted or node.op_type in by_type}
 
 

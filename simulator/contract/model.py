@@ -234,10 +234,16 @@ class Cast(ABC):
             its ``cast`` section.
 
     Attributes:
-        format: of the source and of the target.
+        format: of the source.
+        gives: the format of the target, if it differs.
+        portable: whether any runtime of the format opens the file: it has standard operators only.
+        proved_on: the model of the conformance suite that it changes.
     """
 
     format: ClassVar[str] = "onnx"
+    gives: ClassVar[str | None] = None
+    portable: ClassVar[bool] = True
+    proved_on: ClassVar[str] = "conv"
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -248,16 +254,18 @@ class Cast(ABC):
 
 
 class Quantizer(ABC):
-    """Makes an INT8 model by post-training static quantization.
+    """Makes an INT8 model by post-training quantization.
 
     Args:
         options: the checked fields of the profile's ``precision.quantizer`` section.
 
     Attributes:
+        calibrates: whether it needs calibration inputs; a dynamic one does not.
         format: of the source.
         gives: the format of the target, if it differs.
     """
 
+    calibrates: ClassVar[bool] = True
     format: ClassVar[str] = "onnx"
     gives: ClassVar[str | None] = None
 

@@ -33,8 +33,8 @@ class CardSpec(Section):
 
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
-    ``{fp32: m.tflite}``; ``ctranslate2`` is the folder of the same model as CTranslate2 has it.
-    ``output`` says what the outputs mean; its fields are the task's.
+    ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file, and ``ctranslate2`` that of its folder
+    as CTranslate2 has it. ``output`` says what the outputs mean; its fields are the task's.
     ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
     stayed at chance (NC).
     """
@@ -46,6 +46,7 @@ class CardSpec(Section):
     model: str | None = None
     torch_export: str | None = None
     tflite: dict[str, str] = Field(default_factory=dict)
+    gguf: str | None = None
     ctranslate2: str | None = None
     input: Any
     output: dict[str, Any]

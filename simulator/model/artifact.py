@@ -91,18 +91,23 @@ def prepare(
         )
     cast = choices.get(Stage.CAST)
     if cast:
-        made = _step(card, made, cast, made.format, lambda c, s, t: c.cast(s, t))
+        given = cast.offer.make.gives or made.format
+        made = _step(card, made, cast, given, lambda c, s, t: c.cast(s, t))
     quantizer = choices.get(Stage.QUANTIZE)
     if quantizer:
-        if feeds is None:
+        if feeds is None and quantizer.offer.make.calibrates:
             raise ModelError("INT8 needs calibration inputs")
-        tensors = feeds.tensors
         gives = quantizer.offer.make.gives or made.format
+        tensors: Callable[[], Iterator[Mapping[str, Array]]] = feeds.tensors if feeds else _none
         made = _step(
             card, made, quantizer, gives,
-            lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity,
+            lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
         )  # fmt: skip
     return made
+
+
+def _none() -> Iterator[Mapping[str, Array]]:
+    return iter(())
 
 
 def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:
@@ -129,6 +134,8 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
     elif wanted == "ctranslate2":
         file = card.ctranslate2
         missing = "a folder of CTranslate2, and {} names none; add ctranslate2: FOLDER"
+    elif wanted == "gguf":
+        file, missing = card.gguf, "a GGUF file, and {} names none; add gguf: FILE.gguf"
     else:
         storage = profile.spec.precision.storage
         quantizer = choices.get(Stage.QUANTIZE)

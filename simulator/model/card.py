@@ -56,6 +56,8 @@ class Card:
         self.spec: CardSpec = self.modality.located(self.written, self._further)
         export = self.spec.torch_export
         self.torch_export = self._file("torch_export", export) if export else None
+        gguf = self.spec.gguf
+        self.gguf = self._file("gguf", gguf) if gguf else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
         folder = self.spec.ctranslate2
         self.ctranslate2 = self._folder("ctranslate2", folder) if folder else None

@@ -18,8 +18,15 @@ from simulator import cache
 from simulator.errors import ModelError, SimulatorError, one_line
 from simulator.model.card import Card
 
-SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite", "rknn": "rknn.zip",
-          "ctranslate2": "ctranslate2"}  # fmt: skip
+SUFFIX = {
+    "onnx": "onnx",
+    "torch_export": "pt2",
+    "tflite": "tflite",
+    "rknn": "rknn.zip",
+    "gguf": "gguf",
+    "openvino_ir": "xml",
+    "ctranslate2": "ctranslate2",
+}
 RECIPE = 4
 """Increase it when a rewrite changes, or our own arithmetic that calibration uses."""
 

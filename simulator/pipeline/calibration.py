@@ -18,11 +18,12 @@ from simulator.model.artifact import Feeds
 from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.profile.precision import Quantizer
+from simulator.profile.precision import Calibration
 
 
 def calibration(
-    quantizer: Quantizer,
+    gives: str,
+    wanted: Calibration,
     through: Chain,
     modality: Modality,
     only_input: str,
@@ -33,8 +34,9 @@ def calibration(
     """Return the calibration inputs of a quantizer, and warnings about them.
 
     Args:
-        quantizer: the profile's section.
-        through: the preprocessing steps of the stack that its ``calibration`` names.
+        gives: what the quantizer makes, in messages.
+        wanted: the section ``calibration`` of the profile.
+        through: the preprocessing steps of the stack that *wanted* names.
         modality: of the samples.
         only_input: the name of the network's first input; an array from *through* is fed to it.
         dataset: the evaluated samples.
@@ -44,7 +46,6 @@ def calibration(
     Raises:
         DataError: the calibration folder cannot be read.
     """
-    wanted, gives = quantizer.calibration, quantizer.gives
     shared = wanted.source == "data"
     images = dataset if shared else load_unlabelled(Path(wanted.source), Files.of(modality))
     chosen = subset(images, wanted.samples, seed).items

@@ -26,6 +26,7 @@ from simulator.pipeline.inference import Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
+from simulator.profile.precision import Calibration, Quantizer
 
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
@@ -120,7 +121,8 @@ class StackBuilder:
         quantizer = profile.spec.precision.quantizer
         if quantizer:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
-            feeds, notices = self._feeds(profile, pair)
+            if quantizer.calibration is not None:
+                feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
         after = under.requests() if under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after)
         choice = choices[Stage.RUNTIME]
@@ -258,12 +260,13 @@ class StackBuilder:
             raise ModelError(f"{self.card.path}: {artifact.path.name}: {error}") from error
         return {name: name for name in names}
 
-    def _feeds(self, profile: Profile, pair: Pair) -> tuple[Feeds, list[Notice]]:
-        quantizer = profile.spec.precision.quantizer
-        assert quantizer is not None
-        through = self.front_end(*pair[quantizer.calibration.through])
+    def _feeds(
+        self, quantizer: Quantizer, wanted: Calibration, pair: Pair
+    ) -> tuple[Feeds, list[Notice]]:
+        through = self.front_end(*pair[wanted.through])
         feeds, lines = calibration(
-            quantizer,
+            quantizer.gives,
+            wanted,
             through,
             self.card.modality,
             next(iter(self.source.inputs)),

@@ -92,13 +92,14 @@ def choose(profile: Profile) -> Choices:
     problems += type(profile.spec).problems(profile, choices)
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer
-    given = Stage.EXPORT not in choices and ("tflite", "ctranslate2", "recording")
+    given = Stage.EXPORT not in choices and ("tflite", "gguf", "ctranslate2", "recording")
     if not ready and runtime and runtime.offer.make.takes not in (given or ()):
         problems.append(
             f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
             "needs a cast or a quantizer that makes it"
         )
     problems += _formats(profile, choices)
+    problems += _calibration(profile, choices)
     if problems:
         raise ProfileError(problems)
     return choices
@@ -206,6 +207,20 @@ def _formats(profile: Profile, choices: Choices) -> list[str]:
             f"{runtime.takes} files, but the profile makes a {format} file"
         )
     return problems
+
+
+def _calibration(profile: Profile, choices: Choices) -> list[str]:
+    """Check that a quantizer has calibration samples just where it needs them."""
+    quantizer = profile.spec.precision.quantizer
+    if quantizer is None or Stage.QUANTIZE not in choices:
+        return []
+    choice = choices[Stage.QUANTIZE]
+    if choice.offer.make.calibrates == (quantizer.calibration is not None):
+        return []
+    key = ("precision", "quantizer", "calibration")
+    name, needs = choice.backend.name, choice.offer.make.calibrates
+    what = f"required by {name}" if needs else f"{name} needs none here; leave it out"
+    return [f"{profile.where(key)}: {'.'.join(key)}: {what}"]
 
 
 def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:

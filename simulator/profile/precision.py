@@ -49,7 +49,9 @@ class Cast(OpenSection):
 
 
 class Quantizer(OpenSection):
-    """Post-training static quantization of weights and activations.
+    """Post-training quantization of weights and activations, with the ranges of a calibration.
+
+    One of ``activations: dynamic`` has no calibration: each inference has its own ranges.
 
     To INT8, or with ``bits`` to a bit-width that is simulated in FP32.
     """
@@ -58,7 +60,9 @@ class Quantizer(OpenSection):
         None, description="of weights and activations, simulated in FP32; not written: real INT8"
     )
     weights: str | None = Field(None, description="which weights share a scale")
-    activations: str | None = Field(None, description="the type of activations")
+    activations: str | None = Field(
+        None, description="the type of activations; dynamic: each inference has its own ranges"
+    )
     symmetric: bool | None = Field(
         None, description="whether activation ranges are symmetric around zero"
     )
@@ -67,7 +71,9 @@ class Quantizer(OpenSection):
         None, description="whether to correct the mean error caused by quantized weights"
     )
     keep: Keep | None = Field(None, description="what stays in floating point")
-    calibration: Calibration
+    calibration: Calibration | None = Field(
+        None, description="the samples that it sees; not with activations: dynamic"
+    )
 
     @property
     def gives(self) -> str:
@@ -104,7 +110,7 @@ class Precision(Section):
             raise ValueError("storage fp32 needs no cast")
         if self.quantizer:
             self.quantizer.check(self.storage, self.compute)
-        if self.compute == "int8" and self.storage != "int8":
+        if self.compute == "int8" and not self.storage.startswith("int"):
             raise ValueError(f"storage {self.storage} cannot be computed in int8")
         if self.cast and self.compute == "int8":
             raise ValueError("a cast stores weights only; compute int8 needs a quantizer")

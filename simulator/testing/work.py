@@ -27,6 +27,7 @@ from simulator.contract import (
     yuv_frame,
 )
 from simulator.contract.stage import STAGES, named
+from simulator.model.store import SUFFIX
 from simulator.testing import files, loads, models
 from simulator.testing.subject import Failed, Subject, expect
 from simulator.testing.workshop import calibration, refusing, without_trace
@@ -132,9 +133,11 @@ class Running(Work):
 
 
 class Making(Work):
-    """A job is nothing: exporters, casts and quantizers make a file of a convolution."""
+    """A job is nothing: exporters, casts and quantizers make a file of a small model."""
 
-    model = "conv"
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self.model = getattr(subject.offer.make, "proved_on", "conv")
 
     def _jobs(self) -> list[Job]:
         return [()] * 4
@@ -263,7 +266,9 @@ def source(subject: Subject, model: str) -> Path:
 
 def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Path:
     """Let an exporter, cast or quantizer write a file."""
-    target = subject.workshop.scratch(f"made{source.suffix}")
+    given = getattr(maker, "gives", None)
+    suffix = f".{SUFFIX[given]}" if given in SUFFIX else source.suffix
+    target = subject.workshop.scratch(f"made{suffix}")
     if subject.offer.stage == Stage.EXPORT:
         maker.export(source, target)
     elif subject.offer.stage == Stage.CAST:

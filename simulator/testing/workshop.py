@@ -118,7 +118,10 @@ class Workshop:
         else:
             for helper in self._able(
                 Stage.CAST,
-                lambda o: o.make.format == format and storage in o.options.get("storage", ()),
+                lambda o: (
+                    (o.make.format, o.make.portable) == (format, True)
+                    and storage in o.options.get("storage", ())
+                ),
             ):
                 return self._step(
                     helper, source, format, lambda c, s, t: c.cast(s, t), storage=storage

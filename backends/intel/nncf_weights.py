@@ -1,0 +1,87 @@
+"""NNCF's compression of weights, as OpenVINO runs language models."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from backends.intel.libraries import nncf, ov
+from simulator.contract import Admits, Cast, KeepList, Offer, Stage, kept
+
+_MODES = {
+    ("int8", False): "INT8_ASYM",
+    ("int8", True): "INT8_SYM",
+    ("int4", False): "INT4_ASYM",
+    ("int4", True): "INT4_SYM",
+}
+
+
+class NncfWeights(Cast):
+    """``nncf.compress_weights`` on the model as OpenVINO reads it, saved in OpenVINO's own format.
+
+    Without data. INT8 has a scale for each output channel, embeddings included. INT4 has one for
+    each block of a channel; embeddings and the last layer are then INT8, NNCF's default
+    (``all_layers`` false).
+    """
+
+    gives: ClassVar[str | None] = "openvino_ir"
+    portable: ClassVar[bool] = False
+    proved_on: ClassVar[str] = "matmul"
+
+    def cast(self, source: Path, target: Path) -> None:
+        """Write *source* with compressed weights to *target* (XML) and a .bin beside it."""
+        import onnx
+
+        spared = kept(onnx.load(str(source)), self.options["keep"]) if self._keeps else set()
+        logging.getLogger("nncf").setLevel(logging.ERROR)
+        mode = _MODES[self.options["storage"], self.options["symmetric"]]
+        block = {"group_size": self.options["block_size"]} if "block_size" in self.options else {}
+        with contextlib.redirect_stdout(io.StringIO()), _no_terminal():
+            model = nncf.compress_weights(
+                ov.Core().read_model(str(source)),
+                mode=getattr(nncf.CompressWeightsMode, mode),
+                ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
+                **block,
+            )
+        ov.save_model(model, str(target), compress_to_fp16=False)
+
+    @property
+    def _keeps(self) -> bool:
+        keep = self.options["keep"]
+        return bool(keep["nodes"] or keep["op_types"])
+
+
+@contextlib.contextmanager
+def _no_terminal() -> Iterator[None]:
+    """Keep NNCF's tables and bars from the terminal: rich writes to what it found at import."""
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
+        yield
+
+
+_ASKS: dict[str, Admits] = {"symmetric": (False, True), "keep": KeepList()}
+_SOURCE = "https://docs.openvino.ai/ LLM Weight Compression"
+
+OFFERS = (
+    Offer(
+        Stage.CAST,
+        {**_ASKS, "storage": ("int8",), "granularity": ("per_channel",)},
+        NncfWeights,
+        source=_SOURCE,
+    ),
+    Offer(
+        Stage.CAST,
+        {
+            **_ASKS,
+            "storage": ("int4",),
+            "granularity": ("block",),
+            "block_size": (32, 64, 128, 256),
+        },
+        NncfWeights,
+        source=_SOURCE,
+    ),
+)

@@ -1,0 +1,37 @@
+"""The stage that turns a checkpoint of weights into a model, its card and its vocabulary."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from simulator.contract.backend import Options
+from simulator.contract.stage import StageSpec
+
+NAME = "checkpoint"
+
+
+class Checkpoint(ABC):
+    """Writes the model of a checkpoint: a file or folder of weights that is no network yet.
+
+    Attributes:
+        ending: of the checkpoints that it reads: a file's suffix with the dot, or the name of a
+            file in their folder.
+    """
+
+    ending: ClassVar[str]
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @abstractmethod
+    def write(self, source: Path, folder: Path) -> None:
+        """Write ``model.onnx``, ``model.yaml`` (its card) and the vocabulary into a folder.
+
+        Raises:
+            ModelError: the checkpoint is damaged, or of a network that is not known.
+        """
+
+
+CHECKPOINT = StageSpec(NAME, "a checkpoint becomes a model and its card", 1105)

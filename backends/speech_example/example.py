@@ -52,7 +52,7 @@ output: {probability: output, threshold: 0.5}
 _DATA = """\
 schema: 1
 name: spoken
-summary: 5 sentences, synthesized by the voice en_US-joe-medium; half a second of silence around each
+summary: 5 sentences of the voice en_US-joe-medium, half a second of silence around each
 task: voice_activity
 format: segments
 files: sounds

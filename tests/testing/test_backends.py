@@ -21,7 +21,9 @@ PROVED = {
     "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch", "tokenizers", "sentencepiece",
 }  # fmt: skip
 """What CI proves; without its library the test fails."""
-ELSEWHERE = {"tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "ctranslate2"}
+ELSEWHERE = {
+    "tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "ctranslate2",
+}  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
 NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "autoattack", "spoken_sentences"}
 

@@ -33,7 +33,7 @@ class KaldiStft(Stft):
     def _spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
         if n_fft % 2:
             raise ModelError(f"Kaldi's transform has an even length, not {n_fft}")
-        frames = self._frames(samples, win_length, hop).astype(np.float32)
+        frames: Array = self._frames(samples, win_length, hop).astype(np.float32)
         if self.options["remove_dc_offset"]:
             frames = frames - frames.mean(axis=1, keepdims=True)
         if coefficient := np.float32(self.options["preemph_coeff"]):

@@ -26,7 +26,8 @@ def bank(
         1998; HTK Book 3.4, 5.6.
     """
     frequencies = np.fft.rfftfreq(n_fft, 1 / rate)
-    points = to_hertz(np.linspace(*to_mel(np.array([fmin, fmax]), scale), n_mels + 2), scale)
+    low, high = to_mel(np.array([fmin, fmax]), scale)
+    points = to_hertz(np.linspace(low, high, n_mels + 2), scale)
     widths, ramps = np.diff(points), np.subtract.outer(points, frequencies)
     found = np.zeros((n_mels, frequencies.size), np.float32)
     for band in range(n_mels):

@@ -69,10 +69,13 @@ class NumpyResampler(Resampler):
             if rate % wanted:
                 raise SampleError(f"means go by whole factors, not {rate} to {wanted}")
             whole = samples.size * wanted // rate * (rate // wanted)
-            return samples[:whole].reshape(-1, rate // wanted).mean(axis=1)
+            means: Array = samples[:whole].reshape(-1, rate // wanted).mean(axis=1)
+            return means
         if self.options["quality"] == "nearest":
             return samples[np.arange(count) * rate // wanted]
-        return np.interp(np.arange(count) * (rate / wanted), np.arange(samples.size), samples)
+        at = np.arange(count) * (rate / wanted)
+        lines: Array = np.interp(at, np.arange(samples.size), samples)
+        return lines
 
 
 class FormulaFilters(MelFilters):

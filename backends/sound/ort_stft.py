@@ -66,10 +66,8 @@ def _graph(options: Options, n_fft: int, win_length: int, hop: int) -> onnx.Mode
         helper.make_node("Mul", ["pairs", "pairs"], ["squares"]),
         helper.make_node("ReduceSum", ["squares", "last"], ["y"], keepdims=0),
     ]
-    x, y = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)]
-        for name, dims in (("x", ["n"]), ("y", [1, "t", half + 1]))
-    )
+    x = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])]
+    y = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, "t", half + 1])]
     tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "stft", x, y, tensors)
     opset = helper.make_opsetid("", 17)

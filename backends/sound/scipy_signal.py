@@ -93,7 +93,7 @@ class ScipyStft(Stft):
             boundary=_BOUNDARY[pad], padded=options["frames"] == "padded",
         )  # fmt: skip
         total = shape.sum()
-        magnitude = np.abs(found) * np.float32(total / divisor(options, shape))
+        magnitude: Array = np.abs(found) * np.float32(total / divisor(options, shape))
         return magnitude**2 if options["power"] == 2 else magnitude
 
 

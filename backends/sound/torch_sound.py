@@ -1,4 +1,4 @@
-"""torch.stft, and torchaudio's mel filters in its own formulas."""
+"""torch.stft, and torchaudio's resampler and mel filters in its own formulas."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from simulator.contract import (
     MelFilters,
     ModelError,
     Offer,
+    Resampler,
     SampleError,
     Stage,
     Stft,
@@ -54,6 +55,36 @@ class TorchStft(Stft):
             return torch.ones(length)
         make = {"hann": torch.hann_window, "hamming": torch.hamming_window}[kind]
         return make(length, periodic=self.options["window_symmetry"] == "periodic")
+
+
+class TorchaudioResampler(Resampler):
+    """``torchaudio.functional.resample``: a bank of windowed sinc filters as a convolution.
+
+    Its defaults: ``lowpass_filter_width`` 6, ``rolloff`` 0.99.
+    """
+
+    def _resample(self, samples: Array, rate: int, wanted: int) -> Array:
+        torch.set_num_threads(1)
+        common = math.gcd(rate, wanted)
+        before, after = rate // common, wanted // common
+        kernel, width = self._kernel(before, after)
+        padded = torch.nn.functional.pad(
+            torch.from_numpy(np.array(samples)), (width, width + before)
+        )
+        found = torch.nn.functional.conv1d(padded[None, None], kernel, stride=before)
+        made: Array = found.transpose(1, 2).reshape(-1).numpy()
+        return made[: -(-after * samples.size // before)]
+
+    def _kernel(self, before: int, after: int) -> tuple[Any, int]:
+        base = min(before, after) * 0.99
+        width = math.ceil(6 * before / base)
+        turns = torch.arange(-width, width + before, dtype=torch.float64)[None, None] / before
+        times = torch.arange(0, -after, -1)[:, None, None] / after + turns
+        times = (times * base).clamp(-6, 6)
+        shape = torch.cos(times * math.pi / 6 / 2) ** 2
+        times = times * math.pi
+        sinc = torch.where(times == 0, torch.tensor(1.0, dtype=times.dtype), times.sin() / times)
+        return (sinc * shape * (base / before)).to(torch.float32), width
 
 
 class TorchaudioFilters(MelFilters):
@@ -97,6 +128,13 @@ OFFERS = (
         TorchStft,
         "https://docs.pytorch.org/docs/stable/generated/torch.stft.html",
         scaling=("none", "sqrt_n", "window_power"),
+    ),
+    Offer(
+        Stage.RESAMPLE,
+        {"quality": ("sinc_interp_hann",)},
+        TorchaudioResampler,
+        evidence=Evidence.EMULATED,
+        source="torchaudio 2.11, functional.resample",
     ),
     Offer(
         Stage.MEL,

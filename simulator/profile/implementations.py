@@ -263,7 +263,7 @@ def settled(choice: Choice, values: Mapping[str, Any]) -> Choice:
         UserError: the backend does not offer these values; a line for each field.
     """
     written = {name: value for name, value in choice.options.items() if name not in choice.facts}
-    wanted = {name: value for name, value in (written | values).items() if value is not None}
+    wanted = {name: value for name, value in {**written, **values}.items() if value is not None}
     try:
         return implementation(choice.stage, choice.backend, wanted)
     except UserError as error:

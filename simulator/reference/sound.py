@@ -39,7 +39,7 @@ def spectrum(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any])
         "sqrt_n": np.sqrt(n_fft),
     }
     magnitude: F64 = np.abs((frames * shape) @ turns).T / by[conventions["scaling"]]
-    return magnitude ** conventions["power"]
+    return np.square(magnitude) if conventions["power"] == 2 else magnitude
 
 
 def window(conventions: Mapping[str, Any], length: int) -> F64:
@@ -67,20 +67,23 @@ def _frames(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) 
     at = first + hop * np.arange(count)[:, None] + np.arange(n_fft)
     padded = half if conventions["center"] else 0
     inside = (at >= -padded) & (at < samples.size + padded)
-    return np.where(inside, _beyond(samples, at, conventions.get("pad_mode")), 0.0)
+    found: F64 = np.where(inside, _beyond(samples, at, conventions.get("pad_mode")), 0.0)
+    return found
 
 
 def _beyond(samples: F64, at: NDArray[np.int64], pad_mode: str | None) -> F64:
     """Return the sample at any time; beyond the ends as the padding says."""
     last = samples.size - 1
-    inside = samples[at.clip(0, last)]
+    inside: F64 = samples[at.clip(0, last)]
     if pad_mode == "edge":
         return inside
     if pad_mode in ("reflect", "symmetric"):
         more = 1 if pad_mode == "symmetric" else 0
         mirrored = np.where(at < 0, -at - more, 2 * last + more - at)
-        return np.where((at < 0) | (at > last), samples[mirrored.clip(0, last)], inside)
-    return np.where((at < 0) | (at > last), 0.0, inside)
+        inside = samples[np.where((at < 0) | (at > last), mirrored, at).clip(0, last)]
+        return inside
+    inside[(at < 0) | (at > last)] = 0
+    return inside
 
 
 def mel_filters(
@@ -100,7 +103,8 @@ def mel_filters(
     Source:
         Slaney, Auditory Toolbox (1998); Young et al., The HTK Book 3.4 (2006), 5.4.
     """
-    corners = np.linspace(*mels(np.array(band), scale), n_mels + 2)
+    first, last = mels(np.array(band), scale)
+    corners = np.linspace(first, last, n_mels + 2)
     bins = np.arange(n_fft // 2 + 1) * rate / n_fft
     hertz = np.interp(corners, mels(_GRID * band[1], scale), _GRID * band[1])
     at, edges = (bins, hertz) if axis == "hertz" else (mels(bins, scale), corners)
@@ -115,6 +119,6 @@ _GRID = np.linspace(0, 1, 2**18 + 1)
 def mels(hertz: F64, scale: str) -> F64:
     """Return frequencies on the mel scale."""
     if scale == "htk":
-        return 1127.01048 * np.log1p(hertz / 700)
+        return np.log1p(hertz / 700) * np.float64(1127.01048)
     line = 3 * hertz / 200
     return np.where(hertz < 1000, line, 15 + 27 * np.log(np.maximum(hertz, 1) / 1000) / np.log(6.4))

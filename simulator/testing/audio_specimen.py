@@ -25,7 +25,7 @@ trained:
     {center: true, pad_mode: reflect, window: hann, window_symmetry: periodic, scaling: none,
      frames: whole, power: 2}
   mel: {scale: slaney, norm: slaney}
-  log: {kind: ln, floor: add, value: 1.0e-6, top_db: null}
+  log: {kind: ln, floor: add, value: 1.0e-6}
   normalize: {kind: none}
 output: {kind: logits}
 """
@@ -51,7 +51,8 @@ def write(folder: Path) -> Specimen:
 
 def sine(hertz: float, rate: int, count: int, level: float = 0.5) -> Array:
     """Return (count,) float64, a sine of an amplitude of *level*."""
-    return level * np.sin(2 * np.pi * hertz / rate * np.arange(count))
+    made: Array = level * np.sin(2 * np.pi * hertz / rate * np.arange(count))
+    return made
 
 
 def wav(samples: Array, rate: int, width: int = 2) -> bytes:

@@ -294,4 +294,5 @@ def _noise(count: int, seed: int = 0) -> Array:
 
 def _rounded(samples: Array, bits: int) -> Array:
     top = 2 ** (bits - 1)
-    return np.rint(samples * top).clip(-top, top - 1) / top
+    made: Array = np.rint(samples * top).clip(-top, top - 1) / top
+    return made

@@ -123,7 +123,7 @@ class TrainedLog(Section):
     kind: Literal["ln", "log10", "db"]
     floor: Literal["add", "max"]
     value: Above0
-    top_db: Above0 | None
+    top_db: Above0 | Literal["none"] = "none"
 
 
 class TrainedNormalize(Normalize):

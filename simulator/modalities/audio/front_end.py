@@ -38,8 +38,7 @@ def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recip
     if spec.features == "log_mel":
         steps += _spectrogram(profile, choices, card)
     how = settle("normalize", profile, choices, card).values
-    fields = tuple(how[name] for name in ("kind", "mean", "std", "epsilon", "divide"))
-    steps.append(Normalize(*fields, spec.layout))
+    steps.append(Normalize(layout=spec.layout, **how))
     return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
 
 
@@ -51,19 +50,19 @@ def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Re
     assert transform.choice and mel.choice and spec.n_fft and spec.win_length and spec.hop
     assert spec.n_mels
     fmax = mel.values["fmax"]
-    top = spec.rate / 2 if fmax == "half_rate" else fmax
+    last = spec.rate / 2 if fmax == "half_rate" else fmax
     sizes = spec.n_fft, spec.win_length, spec.hop
     step = 1 if choices[Stage.READ].options["scale"] == "int16" else 1 / 32768
     values = transform.values
     before = float(values["pre_emphasis"]), float(values["dither"]) * step
-    numbers = log.values
+    numbers, top = log.values, log.values["top_db"]
     return [
         Stft(transform.choice, *sizes, *before),
         Mel(
-            mel.choice, spec.rate, spec.n_fft, spec.n_mels, float(mel.values["fmin"]), float(top),
+            mel.choice, spec.rate, spec.n_fft, spec.n_mels, float(mel.values["fmin"]), float(last),
             spec.frames,
         ),
-        Log(numbers["kind"], numbers["floor"], numbers["value"], numbers["top_db"]),
+        Log(numbers["kind"], numbers["floor"], numbers["value"], None if top == "none" else top),
     ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def logarithm(power: Array, kind: str, floor: str, value: float, top_db: float |
     """
     least = np.float32(value)
     safe = power + least if floor == "add" else np.maximum(power, least)
-    found = np.log(safe) if kind == "ln" else np.log10(safe)
+    found: Array = np.log(safe) if kind == "ln" else np.log10(safe)
     if kind == "db":
         found *= np.float32(10)
     if top_db is not None:
@@ -69,7 +69,7 @@ def normalized(
         assert mean is not None and std is not None
         return (array - np.float32(mean)) / np.float32(std)
     axis = -1 if kind == "bands" else None
-    centred = array - array.mean(axis, keepdims=True, dtype=np.float64).astype(np.float32)
+    centred: Array = array - array.mean(axis, keepdims=True, dtype=np.float64).astype(np.float32)
     if not divide:
         return centred
     variance = np.square(centred, dtype=np.float64).mean(axis, keepdims=True)

@@ -86,8 +86,8 @@ class Log(Section):
     kind: Literal["model", "ln", "log10", "db"] = Field(description="db: ten times log10")
     floor: Literal["model", "add", "max"] = Field(description="how 0 is avoided")
     value: Above0 | Model = Field(description="that is added, or the least power")
-    top_db: Above0 | Model | None = Field(
-        description="decibels below the clip's maximum, where values are cut; null: nowhere"
+    top_db: Above0 | Literal["model", "none"] = Field(
+        description="decibels below the clip's maximum, where values are cut; none: nowhere"
     )
 
 

@@ -73,6 +73,8 @@ class TorchRuntime(Runtime):
         self._autocast = kind if casting == "autocast" else None
         self._format = getattr(torch, _FORMATS[self.options["memory_format"]])
         self.module = program.module()
+        if kind is not None:
+            _unpinned(self.module)
         pytorch_cut.share(self.module)  # a cast would make a copy for each name
         self.module = self.module.to(device, memory_format=self._format)
         if self._cast is not None:
@@ -114,7 +116,7 @@ class TorchRuntime(Runtime):
     def tensor(self, array: Array) -> Any:
         """Return an input as the module takes it."""
         tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
-        tensor = tensor.to(self.options["device"], self._cast)
+        tensor = tensor.to(self.options["device"], self._cast if array.dtype.kind == "f" else None)
         return tensor.contiguous(memory_format=self._format) if tensor.ndim == 4 else tensor
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
@@ -198,6 +200,14 @@ class TorchResizer(Resizer):
         )
         array: U8 = out[0].permute(1, 2, 0).numpy()
         return np.ascontiguousarray(array if plane.ndim == 3 else array[..., 0])
+
+
+def _unpinned(module: Any) -> None:
+    """Remove a program's checks that tensors have the types of the export: they are cast now."""
+    for node in list(module.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            module.graph.erase_node(node)
+    module.recompile()
 
 
 def _port(name: str, value: Any) -> Port:

@@ -6,9 +6,10 @@ import contextlib
 import io
 import logging
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from backends.intel.libraries import nncf, ov
 from simulator.contract import Admits, Cast, KeepList, Offer, Stage, kept
@@ -48,12 +49,21 @@ class NncfWeights(Cast):
                 ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
                 **block,
             )
+        _renamed(model)
         ov.save_model(model, str(target), compress_to_fp16=False)
 
     @property
     def _keeps(self) -> bool:
         keep = self.options["keep"]
         return bool(keep["nodes"] or keep["op_types"])
+
+
+def _renamed(model: Any) -> None:
+    """Number the nodes that OpenVINO names by a counter of the process: files stay the same."""
+    for number, node in enumerate(model.get_ordered_ops()):
+        kind = node.get_type_name()
+        if re.fullmatch(rf"{kind}_\d+", node.get_friendly_name()):
+            node.set_friendly_name(f"{kind}.{number}")
 
 
 @contextlib.contextmanager

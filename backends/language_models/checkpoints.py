@@ -10,12 +10,14 @@ from typing import ClassVar
 import onnx
 
 from backends.language_models import bert, llama
+from backends.language_models import program as torch_program
 from backends.language_models.gguf_file import GgufFile, tokenizer
 from backends.language_models.libraries import gguf, safetensors, tokenizers
 from simulator.contract import Backend, MissingLibrary, ModelError, Offer
 from simulator.contract.checkpoint import NAME, Checkpoint
 from simulator.errors import one_line
 
+_PROGRAM = "model.pt2"
 _LLAMA = """\
 schema: 1
 name: {name}
@@ -59,14 +61,16 @@ class GgufCheckpoint(Checkpoint):
 
     ending: ClassVar[str] = ".gguf"
 
-    def write(self, source: Path, folder: Path) -> None:
-        """Write the model, its card, its tokenizer, and a link to the file."""
+    def write(self, source: Path, folder: Path, program: bool = False) -> None:
+        """Write the model, its card, its tokenizer, a link to the file, and a program."""
         file = GgufFile(source)
         sizes = file.sizes()
         words = tokenizer(file)
         onnx.save(llama.model(sizes, file.weight), str(folder / "model.onnx"))
         words.save(str(folder / "tokenizer.json"))
         linked(source, folder / "model.gguf")
+        if program:
+            torch_program.save(sizes, file.weight, folder / _PROGRAM)
         stored = ", ".join(f"{number} {kind}" for kind, number in sorted(file.types().items()))
         start = file.field("tokenizer.ggml.bos_token_id", 0)
         card = _LLAMA.format(
@@ -78,6 +82,7 @@ class GgufCheckpoint(Checkpoint):
             pad=file.field("tokenizer.ggml.padding_token_id", start),
             prefix=start,
         )
+        card += f"torch_export: {_PROGRAM}\n" if program else ""
         (folder / "model.yaml").write_text(card, encoding="utf-8")
 
 
@@ -90,8 +95,10 @@ class BertCheckpoint(Checkpoint):
 
     ending: ClassVar[str] = "model.safetensors"
 
-    def write(self, source: Path, folder: Path) -> None:
-        """Write the model, its card and its tokenizer."""
+    def write(self, source: Path, folder: Path, program: bool = False) -> None:
+        """Write the model, its card and its tokenizer; a program is refused."""
+        if program:
+            raise ModelError(f"{source}: a program is made of Llamas only; leave out --program")
         home = source if source.is_dir() else source.parent
         try:
             config = json.loads((home / "config.json").read_text(encoding="utf-8"))

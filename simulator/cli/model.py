@@ -26,6 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the card, FILE with .yaml by default; of a checkpoint a new folder, FILE without "
         "its suffix",
     )  # fmt: skip
+    new.add_argument(
+        "--program", action="store_true",
+        help="of a checkpoint: write a torch.export program as well, for the runtime pytorch",
+    )  # fmt: skip
     check = verbs.add_parser("check", help="check a card, and run one sample")
     check.add_argument("card", metavar="CARD", help="the model card")
 
@@ -44,7 +48,7 @@ def _new(options: argparse.Namespace) -> int:
     backend = checkpoint.reader(model)
     if backend is not None:
         folder = Path(options.out) if options.out else model.with_suffix("")
-        card = checkpoint.write(backend, model, folder)
+        card = checkpoint.write(backend, model, folder, options.program)
         print(f"{card}: written with its model; to look at it: simulate model check {card}")
         return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")

@@ -26,11 +26,18 @@ class Checkpoint(ABC):
         self.options = options
 
     @abstractmethod
-    def write(self, source: Path, folder: Path) -> None:
+    def write(self, source: Path, folder: Path, program: bool = False) -> None:
         """Write ``model.onnx``, ``model.yaml`` (its card) and the vocabulary into a folder.
 
+        Args:
+            source: the checkpoint.
+            folder: an empty folder.
+            program: write ``model.pt2`` as well, a ``torch.export`` program.
+
         Raises:
-            ModelError: the checkpoint is damaged, or of a network that is not known.
+            MissingLibrary: the program needs PyTorch, which is not installed.
+            ModelError: the checkpoint is damaged, of a network that is not known, or of one that
+                is not written as a program.
         """
 
 

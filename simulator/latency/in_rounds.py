@@ -186,7 +186,7 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
         except SampleError as error:
             raise DataError(f"{item.path}: {error}; it could be read before") from error
     measures = {name: [one[name] for one in sizes] for name in sizes[0]}
-    return Inputs([item.name for item in items], measures)
+    return Inputs([item.name for item in items], measures, modality.length)
 
 
 def _table(inputs: Inputs) -> pa.Table:

@@ -29,10 +29,12 @@ class Inputs:
         names: n of them.
         sizes: n values of each size that the modality has, by its name: ``bytes`` of the files,
             and for images ``width`` and ``height`` in pixels.
+        length: the name of one of them, see :attr:`simulator.modalities.modality.Modality.length`.
     """
 
     names: Sequence[str]
     sizes: Mapping[str, Sequence[int]]
+    length: str = ""
 
     @property
     def pixels(self) -> Floats | None:
@@ -52,6 +54,7 @@ def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
     return {
         side: {
             "size": None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
+            **({"length": of_length(inputs, medians(found))} if inputs.length else {}),
             "equal_size": equal_size(found, inputs),
             "instances": instances(found, inputs),
         }
@@ -80,17 +83,33 @@ def regression(pixels: Floats, ms: Floats) -> dict[str, Any] | None:
     Source:
         Least squares, ``scipy.stats.linregress``.
     """
-    if len(pixels) < 3 or not np.ptp(pixels):
+    found = _line(pixels / MEGA, ms)
+    return None if found is None else {"ms_per_megapixel": found.pop("slope"), **found}
+
+
+def of_length(inputs: Inputs, ms: Floats) -> dict[str, Any] | None:
+    """Fit a line to the samples' medians over their length.
+
+    Returns:
+        As :func:`regression`, with ``unit``, and ``ms_per_thousand`` of these units.
+    """
+    found = _line(np.array(inputs.sizes[inputs.length], np.float64) / 1e3, ms)
+    if found is None:
+        return None
+    return {"unit": inputs.length, "ms_per_thousand": found.pop("slope"), **found}
+
+
+def _line(sizes: Floats, ms: Floats) -> dict[str, Any] | None:
+    if len(sizes) < 3 or not np.ptp(sizes):
         return None
     if not np.ptp(ms):
         return {
-            "ms_per_megapixel": 0.0, "ci95": [0.0, 0.0], "intercept_ms": float(ms[0]), "r2": 0.0,
-            "p": 1.0,
+            "slope": 0.0, "ci95": [0.0, 0.0], "intercept_ms": float(ms[0]), "r2": 0.0, "p": 1.0,
         }  # fmt: skip
-    line = stats.linregress(pixels / MEGA, ms)
+    line = stats.linregress(sizes, ms)
     half = stats.t.ppf(0.975, len(ms) - 2) * line.stderr
     return {
-        "ms_per_megapixel": float(line.slope),
+        "slope": float(line.slope),
         "ci95": [float(line.slope - half), float(line.slope + half)],
         "intercept_ms": float(line.intercept),
         "r2": float(line.rvalue**2),
@@ -131,7 +150,7 @@ def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
     """
     if times.rounds < ROUNDS_NEEDED:
         return None
-    size = inputs.sizes["bytes"] if inputs.pixels is None else inputs.pixels
+    size = inputs.sizes[inputs.length or "bytes"] if inputs.pixels is None else inputs.pixels
     order = np.argsort(size, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, COMPARED).astype(np.int64))]
     apart = pairwise(fit(times.finite()[:, chosen]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,14 @@ class TimedRun:
         names: n samples, in the order of the data set.
         sizes: (n, 2) their width and height in pixels; None where samples are not images.
         times: of each stack.
+        lengths: (n,) of texts and sounds, by the name of the unit; empty for other samples.
     """
 
     summary: LatencySummary
     names: Sequence[str]
     sizes: Ints | None
     times: dict[str, Times]
+    lengths: Mapping[str, Ints] = field(default_factory=dict)
 
     @property
     def megapixels(self) -> NDArray[np.float64]:
@@ -89,7 +91,10 @@ def _timed(run: Run, summary: LatencySummary) -> TimedRun:
     if set(pixels) <= set(table.column_names):
         sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
     sides = list(summary.stacks)
-    return TimedRun(summary, names, sizes, _times(run.folder / LATENCIES, names, sides))
+    units = {one.length.unit for one in summary.inputs.values() if one.length}
+    lengths = {unit: table[unit].to_numpy() for unit in units}
+    times = _times(run.folder / LATENCIES, names, sides)
+    return TimedRun(summary, names, sizes, times, lengths)
 
 
 def _times(place: Path, names: Sequence[str], sides: Sequence[str]) -> dict[str, Times]:

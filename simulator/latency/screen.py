@@ -164,6 +164,13 @@ def _facts(summary: LatencySummary, console: Console) -> None:
                 f"{escape(side)}: {size.ms_per_megapixel:+.2f} ms per megapixel "
                 f"({low:+.2f} to {high:+.2f}), which explains {size.r2:.0%} of the variance",
             )
+        if length := found.length:
+            low, high = length.ci95
+            rows.add_row(
+                "input",
+                f"{escape(side)}: {length.ms_per_thousand:+.2f} ms per 1,000 {length.unit} "
+                f"({low:+.2f} to {high:+.2f}), which explains {length.r2:.0%} of the variance",
+            )
     _conditions(summary, rows)
     console.print(rows, highlight=False)
 

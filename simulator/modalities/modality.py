@@ -65,6 +65,8 @@ class Modality(ABC):
         draws: whether samples are images, so that a report can show them.
         sounds: where samples are sounds: the step after which a report plays them, a
             :class:`simulator.contract.Sound`.
+        length: the name of the size that the latency of one sample may depend on, where it is not
+            that of an image; empty: there is none.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
@@ -75,6 +77,7 @@ class Modality(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
     sounds: ClassVar[str | None] = None
+    length: ClassVar[str] = ""
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]

@@ -21,13 +21,14 @@ def reader(source: Path) -> Backend | None:
     return None
 
 
-def write(backend: Backend, source: Path, folder: Path) -> Path:
+def write(backend: Backend, source: Path, folder: Path, program: bool = False) -> Path:
     """Write the model of a checkpoint, its card and its vocabulary; return the card.
 
     Args:
         backend: that reads it.
         source: the checkpoint.
         folder: an empty folder, or a new one.
+        program: write a ``torch.export`` program as well.
 
     Raises:
         UserError: the folder is not empty.
@@ -41,5 +42,5 @@ def write(backend: Backend, source: Path, folder: Path) -> Path:
     registry.require(backend)
     made: Checkpoint = backend.of(NAME)[0].make({})
     folder.mkdir(parents=True, exist_ok=True)
-    made.write(source, folder)
+    made.write(source, folder, program)
     return folder / "model.yaml"

@@ -100,6 +100,17 @@ class SizeEffect(Typed):
     p: float
 
 
+class LengthEffect(Typed):
+    """A line through the samples' median times over their lengths."""
+
+    unit: str = Field(description="what lengths are counted in, in the plural")
+    ms_per_thousand: float = Field(description="slope, for 1,000 of these units")
+    ci95: Known = Field(description="95 % interval of the slope")
+    intercept_ms: float
+    r2: float = Field(description="share of the variance that the length explains")
+    p: float
+
+
 class EqualSize(Typed):
     """Median times of the samples of the most frequent size."""
 
@@ -124,6 +135,9 @@ class InputEffect(Typed):
     """What the input does to the latency of a stack."""
 
     size: SizeEffect | None = Field(description="None where all images have one size")
+    length: LengthEffect | None = Field(
+        default=None, description="of texts and sounds; None where all have one length"
+    )
     equal_size: EqualSize | None = Field(description="None where no two images have one size")
     instances: Instances | None = Field(description="None with fewer than 5 rounds")
 

@@ -12,14 +12,19 @@ import datacards
 import numpy as np
 import pytest
 import tiny_tasks
+import yaml
 
 from simulator.data import card as cards
 from simulator.data import coco
-from simulator.data.folder import Dataset, Item
+from simulator.data.folder import Dataset, Files, Item
 from simulator.data.format import FORMATS
 from simulator.data.labels import Labels
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
+from simulator.tasks.embedding.task import Embedding
+from simulator.tasks.generation.task import Generation
+from simulator.tasks.multiple_choice.task import MultipleChoice
+from simulator.tasks.next_word.task import NextWord
 from simulator.tasks.segmentation.task import Segmentation
 from simulator.tasks.task import Network
 from simulator.testing import Mark
@@ -28,6 +33,8 @@ from simulator.testing.data_formats import DATA_CHECKS, prove_data_format
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 NETWORK = Network(Labels(("red", "green", "blue")))
 TASKS = {kind.name: kind(None, NETWORK) for kind in (Classification, Detection, Segmentation)}
+TEXTS = Files((".json", ".txt"), "text")
+TASKS_OF_TEXT = {kind.name: kind for kind in (MultipleChoice, NextWord, Generation, Embedding)}
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 
 
@@ -83,11 +90,30 @@ def _video(folder, task):
     return path
 
 
+KEYS = {
+    "multiple_choice": {"choices": "c", "gold": "g", "delimiter": " "},
+    "next_word": {"continuation": "{w}", "delimiter": " "},
+    "generation": {"answer": "{w}"},
+    "embedding": {"choices": "c", "gold": "g"},
+}
+
+
+def _jsonl(folder, task):
+    lines = [json.dumps({"q": "a", "c": ["b", "c"], "g": at, "w": f"d{at}"}) for at in range(2)]
+    (folder / "a.jsonl").write_text("\n".join(lines))
+    path = folder / "data.yaml"
+    common = {"schema": 1, "name": "a", "task": task, "format": "jsonl", "file": "a.jsonl"}
+    path.write_text(yaml.safe_dump({**common, "context": "{q}", **KEYS[task]}))
+    return path
+
+
 MAKERS = {
     made.__name__.replace("_", ".", 1): made
     for made in (detection_coco, detection_voc, detection_yolo,
                  segmentation_coco, segmentation_index_masks)
-} | {f"{task}.video": partial(_video, task=task) for task in TASKS}  # fmt: skip
+} | {f"{task}.video": partial(_video, task=task) for task in TASKS} | {
+    f"{task}.jsonl": partial(_jsonl, task=task) for task in KEYS
+}  # fmt: skip
 
 
 def failed(verdicts):
@@ -96,7 +122,10 @@ def failed(verdicts):
 
 @pytest.mark.parametrize("name", [name for name in FORMATS.names if name in MAKERS])
 def test_our_formats_pass_every_check(name, tmp_path):
-    verdicts = prove_data_format(MAKERS[name](tmp_path), TASKS[name.partition(".")[0]])
+    task, _, format = name.partition(".")
+    files = {"files": TEXTS} if format == "jsonl" else {}
+    made = TASKS.get(task) or TASKS_OF_TEXT[task](None, NETWORK)
+    verdicts = prove_data_format(MAKERS[name](tmp_path), made, **files)
 
     assert failed(verdicts) == {}
     assert [v.check for v in verdicts] == [check.__name__ for check in DATA_CHECKS]

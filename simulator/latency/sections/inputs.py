@@ -39,7 +39,7 @@ def size(run: TimedRun) -> Section | None:
         return None
     known = looks(run.summary.stacks)
     lines = {side: one["size"] for side, one in run.summary["inputs"].items() if one["size"]}
-    drawn = _drawn(run)
+    drawn = shown_samples(run)
     traces: list[Any] = [_points(run, side, known[side], drawn) for side in run.times]
     for side, line in lines.items():
         traces.append(_line(line, run.megapixels, known[side]))
@@ -78,12 +78,12 @@ def _slope(look: Look, line: Mapping[str, Any]) -> str:
     )
 
 
-def _drawn(run: TimedRun) -> Ints:
+def shown_samples(run: TimedRun) -> Ints:
     """Which samples are drawn; the same for all stacks."""
     room = max(2, POINTS // max(1, len(run.times)))
     if len(run.names) <= room:
         return np.arange(len(run.names))
-    order = np.argsort(_medians(next(iter(run.times.values()))), kind="stable")
+    order = np.argsort(sample_medians(next(iter(run.times.values()))), kind="stable")
     return np.sort(_evenly(order, room))
 
 
@@ -93,7 +93,7 @@ def _evenly(order: Ints, room: int) -> Ints:
     return found
 
 
-def _medians(times: Times) -> Floats:
+def sample_medians(times: Times) -> Floats:
     """(n,) median in ms of the rounds that did not fail; NaN where all failed."""
     never = times.total == NEVER
     silent = never.all(axis=0)
@@ -106,7 +106,7 @@ def _medians(times: Times) -> Floats:
 def _points(run: TimedRun, side: str, look: Look, drawn: Ints) -> go.Scatter:
     assert run.sizes is not None
     return go.Scatter(
-        x=run.megapixels[drawn], y=_medians(run.times[side])[drawn], mode="markers",
+        x=run.megapixels[drawn], y=sample_medians(run.times[side])[drawn], mode="markers",
         marker=look.marker | {"size": 7, "opacity": 0.7}, name=look.label, legendgroup=look.name,
         customdata=[[text(run.names[at]), *run.sizes[at].tolist()] for at in drawn],
         hovertemplate="%{customdata[0]}<br>%{customdata[1]} × %{customdata[2]}, median %{y:.3f} ms"
@@ -144,7 +144,7 @@ def equal_size(run: TimedRun) -> Section | None:
         return Section(key, "Images of equal size: latency, ms", question, notes=[why])
     among = np.flatnonzero((run.sizes == (same["width"], same["height"])).all(axis=1))
     first = next(iter(enough))
-    order = np.argsort(_medians(enough[first])[among], kind="stable")
+    order = np.argsort(sample_medians(enough[first])[among], kind="stable")
     chosen = _evenly(among[order], BOXES)
     ends = [(ms.min(), ms.max()) for ms in (_ms(one, chosen) for one in enough.values())]
     axis = milliseconds(min(low for low, _ in ends), max(high for _, high in ends))

@@ -29,6 +29,7 @@ class TextModality(Modality):
 
     name = "text"
     unit = "text"
+    length = "characters"
     suffixes = SUFFIXES
     levels = "ids"
     Spec = TextSpec

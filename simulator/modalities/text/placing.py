@@ -32,6 +32,8 @@ class TextPlacing:
         Raises:
             SampleError: a request becomes no ids, or is over-long.
         """
-        rows = self.feed.rows(encoder(self.tokenize).known(source))
+        opened = encoder(self.tokenize)
+        rows = self.feed.rows(opened.known(source))
+        read = opened.tokenizer.decode if opened.tokenizer else None
         pairs = zip(rows, source.requests, strict=True)
-        return tuple(replace(row, length=request.length) for row, request in pairs)
+        return tuple(replace(row, length=request.length, text=read) for row, request in pairs)

@@ -13,11 +13,12 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
+from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.finite import check_finite
 from simulator.tasks.generation.figures import GenerationFlips
 from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.generation.view import GenerationView
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES
 from simulator.tasks.text import LogitsOutput, TextTask, array_of
 
@@ -149,6 +150,16 @@ class Generation(TextTask):
             "median_parting": float(median(found)) if found else None,
         }
 
+    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
+        """Compare two stacks; flips have the times of the first token and of a later one."""
+        found = super().compare(train, deploy, draws)
+        times = {
+            f"{side}_{name}": _median([record[name] for record in score.records])
+            for side, score in (("train", train), ("deploy", deploy))
+            for name in ("first_token_ms", "token_ms")
+        }
+        return {**found, "flips": {**found["flips"], **times}}
+
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how early the texts part: 1 at the first token, and less later."""
         return 1 / (1 + (deploy["parting"] or 0))
@@ -162,6 +173,11 @@ def parting(one: Sequence[int], other: Sequence[int]) -> int:
     """Return how many tokens two texts have in common before they part."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
 
 
 def _is(prediction: Written, truth: str) -> bool:

@@ -36,7 +36,19 @@ class GenerationView(View):
                 f"{flips['median_parting']:g} in the median"
             )
             found.append(("texts part", words))
+        times = [
+            f"{side} {flips[f'{side}_first_token_ms']:.2f} ms, then {_each(flips, side)}"
+            for side in ("train", "deploy")
+            if flips[f"{side}_first_token_ms"] is not None
+        ]
+        if times:
+            found.append(("first token after", "; ".join(times)))
         return found
+
+
+def _each(flips: Mapping[str, Any], side: str) -> str:
+    each = flips[f"{side}_token_ms"]
+    return "no other" if each is None else f"{each:.2f} ms for each other"
 
 
 def _said(side: Mapping[str, Any], at: int) -> str:

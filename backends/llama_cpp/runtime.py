@@ -1,0 +1,201 @@
+"""llama.cpp's own kernels, on a GGUF file as it is."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from backends.llama_cpp.library import check, llama, started
+from simulator.contract import (
+    Admits,
+    Array,
+    AtLeast,
+    Effective,
+    Library,
+    ModelError,
+    Offer,
+    Port,
+    Runtime,
+    Stage,
+    Unsupported,
+)
+
+gguf = Library("gguf", distribution="gguf", extra="text")
+
+_KINDS = {
+    "F32": ("fp32", "fp32"), "F16": ("fp16", "fp16"), "BF16": ("bf16", "bf16"),
+    "Q8_0": ("int8", "int8"), "Q6_K": ("int6", "int8"),
+    "Q4_0": ("int4", "int8"), "Q4_1": ("int4", "int8"), "Q4_K": ("int4", "int8"),
+    "IQ4_NL": ("int4", "int8"), "IQ4_XS": ("int4", "int8"), "Q2_K": ("int2", "int8"),
+}  # fmt: skip
+"""Storage of a type of tensor, and what its products are computed in: its ``vec_dot_type`` in
+ggml-cpu.c (Q8_0, Q8_1 or Q8_K for integers: activations are rounded to blocks of 8 bits)."""
+
+
+class LlamaCpp(Runtime):
+    """``llama_decode`` on the CPU: each row of the batch alone, logits of every position.
+
+    A row's tokens are those whose mask is 1; they must be neighbours. Positions with mask 0 give
+    zeros. The weights are used as the file stores them: ``use_extra_bufts`` is off, because the
+    AMX kernels of 0.3.36 end the process. Keys and values are kept in FP16, or FP32.
+
+    Source:
+        https://github.com/ggml-org/llama.cpp/blob/master/include/llama.h
+    """
+
+    takes: ClassVar[str] = "gguf"
+
+    def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        self._types = _types(artifact)
+        stored = _storage(self._types)
+        if stored != self.options["storage"]:
+            raise Unsupported(
+                f"{artifact}: most weights are {stored}; write storage: {stored} and its compute"
+            )
+        check(artifact)
+        started()
+        self._lock = threading.Lock()
+        asked = llama.llama_model_default_params()
+        asked.n_gpu_layers, asked.use_extra_bufts = 0, False
+        self._model = llama.llama_model_load_from_file(str(artifact).encode(), asked)
+        if self._model is None:
+            raise ModelError(f"llama.cpp cannot load {artifact}")
+        self._context = llama.llama_init_from_model(self._model, self._settings())
+        if self._context is None:
+            raise ModelError(f"llama.cpp has no room for the texts of {artifact}")
+        self._ids = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
+        whole = np.dtype(np.int64)
+        inputs = (
+            Port("input_ids", whole, (None, None)), Port("attention_mask", whole, (None, None)),
+        )  # fmt: skip
+        return inputs, (Port("logits", np.dtype(np.float32), (None, None, self._ids)),)
+
+    def _settings(self) -> Any:
+        asked = llama.llama_context_default_params()
+        asked.n_ctx = asked.n_batch = llama.llama_model_n_ctx_train(self._model)
+        asked.n_seq_max = 1
+        asked.n_threads = asked.n_threads_batch = self.options["threads"]
+        kinds = {"fp16": llama.GGML_TYPE_F16, "fp32": llama.GGML_TYPE_F32}
+        asked.type_k = asked.type_v = kinds[self.options["kv_cache"]]
+        asked.flash_attn_type = int(self.options["flash_attention"])
+        return asked
+
+    def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+        ids, mask = feeds["input_ids"], feeds["attention_mask"]
+        logits = np.zeros((*ids.shape, self._ids), np.float32)
+        with self._lock:
+            for row, (tokens, counts) in enumerate(zip(ids, mask > 0, strict=True)):
+                (at,) = counts.nonzero()
+                if not len(at):
+                    continue
+                if at[-1] - at[0] + 1 != len(at):
+                    raise ValueError("llama.cpp takes rows whose tokens are neighbours")
+                logits[row, at[0] : at[-1] + 1] = self._decoded(tokens[at])
+        return {"logits": logits}
+
+    def _decoded(self, tokens: Array) -> Array:
+        if tokens.min() < 0 or tokens.max() >= self._ids:
+            raise ValueError(f"id {tokens.max()} is none of the {self._ids} of the GGUF file")
+        llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
+        count = len(tokens)
+        batch = llama.llama_batch_init(count, 0, 1)
+        try:
+            batch.n_tokens = count
+            for place, token in enumerate(tokens):
+                batch.token[place], batch.pos[place] = int(token), place
+                batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
+                batch.logits[place] = True
+            failed = llama.llama_decode(self._context, batch)
+        finally:
+            llama.llama_batch_free(batch)
+        if failed:
+            raise ValueError(f"llama_decode gave {failed} for {count} tokens")
+        found = llama.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(found, (count, self._ids))
+
+    def effective(self, feeds: Mapping[str, Array]) -> Effective:
+        """Read back the threads; the precision of products follows from the types of tensors."""
+        products = Counter[str]()
+        for kind, number in self._types.items():
+            products[_KINDS.get(kind, (kind, kind))[1]] += number
+        return Effective(
+            products=products,
+            options={"device": "cpu", "threads": llama.llama_n_threads(self._context)},
+            details={
+                "tensors": self._types,
+                "n_ctx": llama.llama_n_ctx(self._context),
+                "system": llama.llama_print_system_info().decode(errors="replace"),
+            },
+        )
+
+    def _close(self) -> None:
+        llama.llama_free(self._context)
+        llama.llama_model_free(self._model)
+
+
+def _types(file: Path) -> dict[str, int]:
+    """Count the matrices of each type.
+
+    Raises:
+        ModelError: it is no GGUF file, or has none.
+    """
+    try:
+        found = Counter(
+            tensor.tensor_type.name
+            for tensor in gguf.GGUFReader(str(file)).tensors
+            if len(tensor.shape) > 1
+        )
+    except (ValueError, OSError, IndexError, KeyError) as error:
+        raise ModelError(f"{file}: not a GGUF file: {str(error)[:200]}") from error
+    if not found:
+        raise ModelError(f"{file}: has no weights")
+    return dict(found)
+
+
+def _storage(types: Mapping[str, int]) -> str:
+    """Return the storage of most matrices.
+
+    Raises:
+        Unsupported: profiles have no word for it.
+    """
+    kind = max(types, key=lambda name: types[name])
+    if kind not in _KINDS:
+        raise Unsupported(f"its weights are {kind}; supported: {', '.join(_KINDS)}")
+    return _KINDS[kind][0]
+
+
+_RUN: dict[str, Admits] = {
+    "device": ("cpu",),
+    "threads": AtLeast(1),
+}
+_ATTENTION: tuple[dict[str, Admits], ...] = (
+    {"flash_attention": (False,), "kv_cache": ("fp16", "fp32")},
+    {"flash_attention": (True,), "kv_cache": ("fp16",)},
+)
+_SOURCE = "https://github.com/ggml-org/llama.cpp"
+_PAIRS = (
+    (("int8", "int6", "int4", "int2"), "int8"),
+    (("fp32",), "fp32"),
+    (("fp16",), "fp16"),
+    (("bf16",), "bf16"),
+)
+RUN = tuple(
+    Offer(
+        Stage.RUNTIME,
+        {**_RUN, **attention, "storage": storage, "compute": (compute,)},
+        LlamaCpp,
+        source=_SOURCE,
+    )
+    for storage, compute in _PAIRS
+    for attention in _ATTENTION
+)
+"""One offer for each kind of arithmetic and of attention."""
+FIELDS = {
+    "flash_attention": "llama.cpp's fused attention",
+    "kv_cache": "the type in which keys and values of attention are kept",
+}

@@ -20,7 +20,7 @@ from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, builtin_folder, builtin_names, load
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"
-YARDSTICKS = {"image": "pillow_fp32", "text": "text_fp32"}
+YARDSTICKS = {"image": "pillow_fp32", "text": "text_fp32", "audio": "librosa_fp32"}
 """The commonest training stack of each modality."""
 HEAD = f"""# The library of stacks
 

@@ -40,6 +40,7 @@ class AudioModality(Modality):
     unit = "sound"
     suffixes = SUFFIXES
     sounds = "resample"
+    length = "milliseconds"
     levels = "dB"
     Spec = AudioSpec
     Card = AudioCard

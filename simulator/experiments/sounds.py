@@ -14,7 +14,7 @@ import numpy as np
 
 from simulator.contract import Array, ImageWriter, Sound
 from simulator.contract.recipe import Boundary, Chain
-from simulator.errors import one_line
+from simulator.errors import SampleError, one_line
 from simulator.experiments import spectrograms
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
@@ -86,6 +86,8 @@ class Sounds:
         if card.task.speaks:
             sound = card.task.spoken(walk.answers()[arm].prediction)
             return Heard(sound, log_mel(sound.samples, sound.rate), False)
+        if f"played {side}" not in self.chains:
+            raise SampleError("it was recorded")
         sound = _unit(walk.aside(f"{self.prefix}played {side}"))
         bands = card.modality.bands(walk.aside(f"{self.prefix}input {side}"), card.spec)
         if bands is None:
@@ -125,7 +127,8 @@ def sounds(session: Session, stacks: Sequence[Stack], arms: tuple[int, int], pre
     """
     chains: dict[str, Chain] = {}
     if not session.card.task.speaks:
-        for side, stack in zip(SIDES, stacks, strict=True):
+        heard = [pair for pair in zip(SIDES, stacks, strict=True) if _hears(pair[1].chain)]
+        for side, stack in heard:
             chains[f"played {side}"] = _until(stack.chain, session.card.modality.sounds)
             chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
     return Sounds(session, chains, arms, prefix)
@@ -164,6 +167,11 @@ def _drawn(
         }  # fmt: skip
     entry |= {"start": start, "own": train.own}
     return files
+
+
+def _hears(chain: Chain) -> bool:
+    """Whether a stack makes the network's input itself; one that was recorded does not."""
+    return chain.has(Boundary.FRAME) and chain.has(Boundary.INPUT)
 
 
 def _until(chain: Chain, stage: str | None) -> Chain:

@@ -232,20 +232,16 @@ class PairWatch:
         for one in done:
             if one.skipped is None:
                 whys.setdefault(one.item.name, FIRST)
-        empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
-        looks = [
-            (name, why, self.seen[name].look or empty())
-            for name, why in list(whys.items())[:IMAGES]
-        ]
+        looks = [(*pair, self.seen[pair[0]].look) for pair in list(whys.items())[:IMAGES]]
         files = writer()
-        if files is not None and isinstance(self.shown, Sounds):
-            heard = [one for one in looks if isinstance(one[2], SoundSeen)]
-            summary["sounds"] = self.shown.write(heard, files, run)
-        elif files is None:
+        if files is None:
             words = "the gallery is not drawn: no installed backend writes PNG"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
+        elif isinstance(self.shown, Sounds):
+            heard = [(a, b, c if isinstance(c, SoundSeen) else SoundSeen()) for a, b, c in looks]
+            summary["sounds"] = self.shown.write(heard, files, run)
         else:
-            seen = [one for one in looks if isinstance(one[2], ImageSeen)]
+            seen = [(a, b, c if isinstance(c, ImageSeen) else ImageSeen()) for a, b, c in looks]
             summary["gallery"] = write_gallery(self.shown, seen, files, self.session.workers, run)
 
 
@@ -269,7 +265,8 @@ def pair_watch(
     """
     train, deploy = stacks
     opened = ExitStack()
-    modality, shown = session.card.modality, None
+    modality = session.card.modality
+    shown: Gallery | Sounds | None = None
     if modality.draws:
         shown = gallery(session, stacks, differing, f"{prefix}look ", opened)
     elif modality.sounds or session.card.task.speaks:

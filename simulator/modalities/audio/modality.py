@@ -85,7 +85,7 @@ class AudioModality(Modality):
         """Return the log-mel spectrogram; None where the network takes the waveform."""
         if card.input.features == "waveform":
             return None
-        rows = value.reshape(value.shape[-2:])
+        rows: Array = value.reshape(value.shape[-2:])
         return rows.T if card.input.layout.endswith("TM") else rows
 
     def specimen(self, folder: Path) -> Specimen:

@@ -12,6 +12,8 @@ from simulator.contract import Array, Backend, Offer, Recording, SampleError, So
 class WaveReader(SoundReader):
     """Reads PCM of 8, 16, 24 and 32 bits with ``wave``; its bytes become numbers here."""
 
+    reads = ("wav",)
+
     def _read(self, recording: Recording) -> tuple[Array, int]:
         try:
             with wave.open(io.BytesIO(recording.data)) as file:

@@ -31,6 +31,8 @@ _wavfile = Library("scipy.io.wavfile", distribution="scipy", extra="audio")
 class ScipyReader(SoundReader):
     """Reads with ``scipy.io.wavfile.read``; its integers are divided by their full scale here."""
 
+    reads = ("wav",)
+
     def _read(self, recording: Recording) -> tuple[Array, int]:
         try:
             with warnings.catch_warnings():

@@ -25,6 +25,8 @@ from simulator.contract import (
 class TensorFlowReader(SoundReader):
     """``tf.audio.decode_wav``: 16-bit WAV files only."""
 
+    reads = ("wav",)
+
     def _read(self, recording: Recording) -> tuple[Array, int]:
         tf = tf_of_one_thread()
         try:
@@ -32,6 +34,8 @@ class TensorFlowReader(SoundReader):
         except tf.errors.InvalidArgumentError as error:
             reason = error.message.partition("}} ")[2].partition(" [Op:")[0]
             raise SampleError(f"TensorFlow: {reason or error.message}") from error
+        except UnicodeDecodeError as error:  # its message quotes the file
+            raise SampleError("TensorFlow: not a WAV file that it reads") from error
         return np.array(samples), int(rate)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -56,7 +57,12 @@ class SoundReader(ABC):
             each sample: that of the file, or 8 or 16 bits, rounded and clipped. ``scale`` is the
             full scale of the numbers: ``unit`` or ``int16``. ``channels`` says what becomes of
             several: their ``mean``, the ``first``, or ``refuse``.
+
+    Attributes:
+        reads: the formats that it reads, as :attr:`Recording.format` names them.
     """
+
+    reads: ClassVar[tuple[str, ...]] = ("wav", "flac", "mp3", "ogg")
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -65,9 +71,11 @@ class SoundReader(ABC):
         """Return the waveform.
 
         Raises:
-            SampleError: the file is damaged, or has no samples, or one that is not finite; or it
-                has several channels, which the options refuse.
+            SampleError: the file is of another format, damaged, or has no samples, or one that is
+                not finite; or it has several channels, which the options refuse.
         """
+        if recording.format not in self.reads:
+            raise SampleError(f"a {' or '.join(self.reads)} file expected, got {recording.format}")
         if recording.channels > 1 and self.options["channels"] == "refuse":
             raise SampleError(f"one channel expected, got {recording.channels}")
         samples, rate = self._read(recording)

@@ -74,16 +74,14 @@ def _frames(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) 
 def _beyond(samples: F64, at: NDArray[np.int64], pad_mode: str | None) -> F64:
     """Return the sample at any time; beyond the ends as the padding says."""
     last = samples.size - 1
-    inside: F64 = samples[at.clip(0, last)]
-    if pad_mode == "edge":
-        return inside
+    outside = (at < 0) | (at > last)
     if pad_mode in ("reflect", "symmetric"):
         more = 1 if pad_mode == "symmetric" else 0
-        mirrored = np.where(at < 0, -at - more, 2 * last + more - at)
-        inside = samples[np.where((at < 0) | (at > last), mirrored, at).clip(0, last)]
-        return inside
-    inside[(at < 0) | (at > last)] = 0
-    return inside
+        at = np.where(outside, np.where(at < 0, -at - more, 2 * last + more - at), at)
+    found: F64 = samples[at.clip(0, last)]
+    if pad_mode in (None, "constant"):
+        found[outside] = 0
+    return found
 
 
 def mel_filters(

@@ -7,6 +7,7 @@ import time
 import load_faults
 import numpy as np
 import onnx
+import sound_faults
 import tokenizer_faults
 import torch_faults
 from correct import (
@@ -337,6 +338,7 @@ OWN = {
     Stage.EXPORT: maker_faults(CopyExporter, "export"),
     Stage.CAST: maker_faults(HalfCast, "cast"),
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
+    **sound_faults.FAULTS,
     Stage.LOAD: load_faults.FAULTS,
     "tokenize": tokenizer_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,

@@ -8,7 +8,7 @@ import time
 import numpy as np
 from correct import CORRECT
 
-from simulator.contract import Frame, Stage
+from simulator.contract import Frame, Sound, Stage
 
 RAW = {
     Stage.DECODE: "_rgb",
@@ -17,6 +17,10 @@ RAW = {
     Stage.CONVERT: "_convert",
     Stage.RUNTIME: "_run",
     "tokenize": "encode",
+    Stage.READ: "read",
+    Stage.RESAMPLE: "resample",
+    Stage.STFT: "spectrum",
+    Stage.MEL: "matrix",
 }
 
 
@@ -33,6 +37,8 @@ def arrays(value):
         return [np.frombuffer(value.encode(), np.uint8)]
     if isinstance(value, list):
         return [np.array(value, np.int64)]
+    if isinstance(value, Sound):
+        return [value.samples]
     return list(value.values()) if isinstance(value, dict) else []
 
 
@@ -45,6 +51,8 @@ def rebuilt(value, new):
         return new[0].tobytes().decode()
     if isinstance(value, list):
         return new[0].tolist()
+    if isinstance(value, Sound):
+        return Sound(new[0], value.rate)
     return dict(zip(value, new, strict=True))
 
 
@@ -99,7 +107,7 @@ def shares_its_state(stage, raw):
 
 def drifts(stage, raw):
     def method(self, given, *rest):
-        seen = given.data if stage == Stage.DECODE else b"".join(a.tobytes() for a in arrays(given))
+        seen = b"".join(a.tobytes() for a in arrays(given)) or getattr(given, "data", rest)
         before, times = self.__dict__.get("seen", (None, 0))
         self.seen = (seen, times + 1 if seen == before else 1)
         out = raw(self, given, *rest)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.prove
 PROVED = {
     "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
     "itu", "aipp", "sysnoise",
+    "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
     "fake_quant", "fake_quant_torch", "loadgen", "onnx2torch", "tokenizers", "sentencepiece",

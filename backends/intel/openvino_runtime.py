@@ -29,6 +29,7 @@ from simulator.contract import (
 
 _HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
+_STORED_AS = ("u8", "i8", "u4", "i4")
 _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
 
 
@@ -84,14 +85,17 @@ class OpenVinoRuntime(Runtime):
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the properties and the execution graph's ``runtimePrecision``."""
-        layers = Counter[tuple[str, str]]()
+        layers, heavy = Counter[tuple[str, str]](), Counter[str]()
+        rounds = str(self._model.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")) != "0"
+        weights_only = self.options["compute"] != "int8" and not rounds
         for op in self._model.get_runtime_model().get_ops():
             info = op.get_rt_info()
-            layers[info["layerType"].astype(str), info["runtimePrecision"].astype(str)] += 1
-        heavy = Counter[str]()
-        for (kind, precision), count in layers.items():
+            kind, precision = (info[k].astype(str) for k in ("layerType", "runtimePrecision"))
+            layers[kind, precision] += 1
             if kind in _HEAVY:
-                heavy[_COMPUTES.get(precision, precision)] += count
+                if weights_only and precision in _STORED_AS:  # it tells the weights' type there
+                    precision = info["primitiveType"].astype(str).rpartition("_")[2]
+                heavy[_COMPUTES.get(precision, precision)] += 1
         return Effective(
             products=heavy,
             options={

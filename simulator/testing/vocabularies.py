@@ -17,8 +17,7 @@ _PAIRS = (
     "Ġ c", "o u", "2 0",
 )  # fmt: skip
 _VARINT = 0x80
-_UINT32, _FLOAT32, _STRING, _ARRAY = 4, 6, 8, 9  # the types of GGUF's values
-_INT32 = 5
+_UINT32, _INT32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9  # the types of GGUF's values
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 
 
@@ -113,6 +112,7 @@ def gguf() -> bytes:
         "tokenizer.ggml.bos_token_id": (_UINT32, 1),
         "tokenizer.ggml.eos_token_id": (_UINT32, 2),
         "tokenizer.ggml.unknown_token_id": (_UINT32, 0),
+        "tokenizer.ggml.add_bos_token": (_BOOL, True),
     }
     listed = (_text(name) + struct.pack("<I", kind) + _value(kind, value)
               for name, (kind, value) in values.items())  # fmt: skip
@@ -167,4 +167,4 @@ def _value(kind: int, value: Any) -> bytes:
         of, inner = value
         head = struct.pack("<IQ", of, len(inner))
         return head + b"".join(_value(of, one) for one in inner)
-    return struct.pack({_UINT32: "<I", _INT32: "<i", _FLOAT32: "<f"}[kind], value)
+    return struct.pack({_UINT32: "<I", _INT32: "<i", _BOOL: "<?"}[kind], value)

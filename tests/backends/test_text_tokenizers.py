@@ -170,3 +170,30 @@ def test_the_traps_of_smollm():
     assert len(texts) == 5514
     assert differ(pre_tokenizer="byte_level_only") == 42
     assert differ(prefix_space=True) == 5514
+
+
+def test_llama_cpp_has_the_ids_of_tokenizers(files):
+    """The same vocabulary as GGUF and as tokenizer.json; of SmolLM2's, no text of PIQA differs."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is built from source")
+    from backends.llama_cpp.tokenizer import LlamaTokenizer
+
+    options = {"special_tokens": False, "parse_special": True}
+    one, other = hf(files["tokenizers"]), LlamaTokenizer(files["gguf"], options)
+
+    assert one.size == other.size
+    for text in ("The water is in the 2020 caf\u00e9", "  <s> \u4f60\n12 20", "a" * 999):
+        assert one.encode(text) == other.encode(text)
+        assert other.decode(other.encode(text)) == text
+
+
+def test_a_file_on_which_llama_cpp_aborts_is_refused_in_a_line(tmp_path):
+    """Two tokens of one text: llama.cpp 0.3.36 calls abort()."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is built from source")
+    from backends.llama_cpp.tokenizer import LlamaTokenizer
+
+    file = tmp_path / "a.gguf"
+    letter = b"\x01\0\0\0\0\0\0\0"
+    file.write_bytes(vocabularies.gguf().replace(letter + b"A", letter + b"B"))
+
+    with pytest.raises(ModelError, match=r"^[^\n]+ends the process \(SIGABRT\)$"):
+        LlamaTokenizer(file, {"special_tokens": False, "parse_special": True})

@@ -1,6 +1,7 @@
 """Recipes: data that hashes, prints and travels."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from simulator.contract import Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import ModelError
 from simulator.modalities.image.front_end import Decode, Resize
+from simulator.modalities.modality import MODALITIES
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.pipeline.extra import with_extras
@@ -30,10 +32,16 @@ def chain_of(name, card, tmp_path, *overrides):
     return Chain((*front.recipes, infer, answering(profile, made)))
 
 
+@pytest.fixture(scope="module")
+def card_of(tmp_path_factory):
+    """The card of a modality's own specimen."""
+    return cache(lambda kind: MODALITIES[kind].specimen(tmp_path_factory.mktemp(kind)).card)
+
+
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_step_of_every_shipped_profile_travels(name, card, tmp_path):
+def test_every_step_of_every_shipped_profile_travels(name, card_of, tmp_path):
     """Whether its library is here or not: a plan is made where nothing need be installed."""
-    chain = chain_of(name, card, tmp_path)
+    chain = chain_of(name, card_of(load(name).spec.modality), tmp_path)
 
     again = pickle.loads(pickle.dumps(chain))
 
@@ -45,8 +53,9 @@ def test_every_step_of_every_shipped_profile_travels(name, card, tmp_path):
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_chain_has_every_boundary_in_order(name, card, tmp_path):
-    gives = [one.gives for one in chain_of(name, card, tmp_path).recipes if one.gives]
+def test_every_chain_has_every_boundary_in_order(name, card_of, tmp_path):
+    chain = chain_of(name, card_of(load(name).spec.modality), tmp_path)
+    gives = [one.gives for one in chain.recipes if one.gives]
 
     assert gives == [Boundary.FRAME, Boundary.INPUT, Boundary.OUTPUTS, Boundary.ANSWER]
 

@@ -198,6 +198,42 @@ def test_tensors_of_equal_bytes_and_other_shapes_are_two():
     assert [one.shape for one in calls] == [(10, 20), (20, 10)]
 
 
+def texts(ids, **more):
+    """What a text's chain feeds: inputs by name."""
+    return {
+        "input_ids": np.array([ids]),
+        "attention_mask": np.ones((1, len(ids)), np.int64),
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "inferences"),
+    [
+        (texts([1, 2]), texts([1, 2]), 1),
+        (texts([1, 2]), texts([1, 3]), 2),
+        (texts([1, 2]), texts([1, 2], token_type_ids=np.zeros((1, 2))), 2),
+        ((texts([1]), texts([2])), (texts([1]), texts([2])), 1),
+        ((texts([1]), texts([2])), (texts([2]), texts([1])), 2),
+        ((texts([1]),), texts([1]), 2),
+    ],
+)
+def test_equal_inputs_by_name_are_inferred_once(one, other, inferences):
+    calls = []
+
+    def infer(given, context):
+        calls.append(given)
+        return DONE
+
+    network = Step("infer", "net", infer, shares_equal_inputs=True)
+    walk(plan({
+        Arm(name): Chain((counting([], name, value), network))
+        for name, value in (("train", one), ("deploy", other))
+    }))  # fmt: skip
+
+    assert len(calls) == inferences
+
+
 def test_one_sample_knows_nothing_of_another():
     """The same tensors again are inferred again: nothing is kept between samples."""
     calls = []

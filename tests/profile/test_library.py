@@ -11,15 +11,12 @@ from simulator import registry
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, find, load
+from simulator.profile.modality import sections
 from simulator.worker import environments
 
 NAMES = builtin_names()
 ELSEWHERE = {"tensorrt_fp16": "tensorrt", "rknn_int8": "rknn"}
 """One wants an NVIDIA GPU, the other a Python of its own; the module that each wants."""
-SECTIONS = (
-    "decode", "color", "resize", "geometry", "normalize", "graph", "precision", "runtime",
-    "postprocess",
-)  # fmt: skip
 PLACE = re.compile(r"https?://\S+|\b[\w-]+(?:/[\w.-]+)*\.(?:py|cc?|cpp|cu)\b")
 """A page, or a file of a repository."""
 OF_THE_LIBRARY = {
@@ -53,7 +50,7 @@ def test_it_cites_a_source_for_every_section_that_it_changes(name):
     spec, base = load(name).spec, base_of(name)
     changed = {
         section
-        for section in SECTIONS
+        for section in sections(spec.modality)
         if base is not None and getattr(spec, section) != getattr(base, section)
     }
 
@@ -97,7 +94,8 @@ def test_no_two_summaries_are_the_same():
 
 
 def test_no_two_profiles_are_the_same_stack():
-    stacks = [load(name).spec.model_dump_json(include=set(SECTIONS)) for name in NAMES]
+    specs = [load(name).spec for name in NAMES]
+    stacks = [one.model_dump_json(include=set(sections(one.modality))) for one in specs]
 
     assert len(set(stacks)) == len(stacks)
 
@@ -120,11 +118,14 @@ SLOW = {"ascend310p_nv12_fp16", "coral_edgetpu_int8"}
 """FP16 on a CPU, and a compiler: make prove runs them."""
 
 
+OF_IMAGES = [name for name in NAMES if load(name).spec.modality == "image"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[pytest.mark.prove] if name in SLOW else [])
-        for name in sorted(set(NAMES) - set(ELSEWHERE) - set(EFFECTIVE))
+        for name in sorted(set(OF_IMAGES) - set(ELSEWHERE) - set(EFFECTIVE))
     ],
 )
 def test_it_answers_on_the_built_in_images(tmp_path, name):

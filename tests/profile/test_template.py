@@ -23,7 +23,10 @@ def stack(reference):
     """Everything that a profile says of each axis, what backends imply included."""
     profile = load(str(reference))
     choices = choose(profile)
-    return {axis: axes.flat(axes.value(profile, choices, axis)) for axis in places("image")}
+    return {
+        axis: axes.flat(axes.value(profile, choices, axis))
+        for axis in places(profile.spec.modality)
+    }
 
 
 @pytest.fixture

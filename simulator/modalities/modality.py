@@ -144,6 +144,10 @@ class Modality(ABC):
         """Return the factor from a difference of two inputs to the unit shown in reports."""
         return np.ones(1)
 
+    def levels_of(self, card: Any) -> str:
+        """Return the unit of differences for one model; by default :attr:`levels`."""
+        return self.levels
+
     def memory(self, source: Any) -> int:
         """Return about how many bytes libraries need for a sample besides their results."""
         return 0

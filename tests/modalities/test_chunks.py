@@ -50,7 +50,8 @@ def folder(tmp_path):
     nodes = [
         helper.make_node("Cast", ["rate"], ["four"], to=TensorProto.FLOAT),
         helper.make_node("ReduceMax", ["x"], ["most"], axes=[1], keepdims=1),
-        helper.make_node("Div", ["most", "most"], ["one"]),
+        helper.make_node("Sub", ["most", "most"], ["zero"]),
+        helper.make_node("Cos", ["zero"], ["one"]),
         helper.make_node("Add", ["s", "one"], ["s_next"]),
         helper.make_node("Div", ["s_next", "four"], ["p"]),
     ]
@@ -80,7 +81,7 @@ def test_the_state_goes_from_chunk_to_chunk(folder, cache):
         same, same, model=folder / "card.yaml", data=folder / "sounds", out=folder / "run"
     )
     (flip,) = [json.loads((folder / "run" / "summary.json").read_text())["flips"]]
-    record = found.records.to_pylist()[0]
+    record = found.records().to_pylist()[0]
 
     assert (flip["count"], flip["units"], flip["mean"]) == (0, 4, 0)
     assert list(record["decisions"]) == [0, 1, 1, 1]
@@ -100,3 +101,15 @@ def test_a_task_of_chunks_needs_chunks(folder):
     (folder / "card.yaml").write_text(whole)
     with pytest.raises(Exception, match=r"^voice_activity needs a model of chunks of sound[^\n]*$"):
         load(folder / "card.yaml")
+
+
+def test_differences_of_waveforms_are_told_in_percent(folder, cache):
+    same = str(folder / "plain.yaml")
+    found = compare(
+        same, same, model=folder / "card.yaml", data=folder / "sounds", out=folder / "run",
+        overrides=["deploy.read.width='8'"], quick=True,
+    )  # fmt: skip
+    (axis,) = json.loads((folder / "run" / "summary.json").read_text())["axes"]
+
+    assert axis["effect"]["unit"] == "% of full scale"
+    assert 0 < axis["effect"]["max"] < 100 / 128 and found.summary["flips"]["count"] == 0

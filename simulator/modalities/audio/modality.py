@@ -68,6 +68,10 @@ class AudioModality(Modality):
         """Return how many decibels a difference of 1 in the input is."""
         return np.array([front_end.decibels(profile, card)])
 
+    def levels_of(self, card: Any) -> str:
+        """Return decibels, or percent where the network takes the waveform."""
+        return "% of full scale" if card.input.features == "waveform" else self.levels
+
     def memory(self, source: Recording) -> int:
         """Return the bytes of one more waveform, which libraries need while they work."""
         return 8 * source.frames

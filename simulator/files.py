@@ -70,6 +70,19 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
     return data
 
 
+def hash_folder(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of the files directly in a folder.
+
+    Raises:
+        OSError: one of them cannot be read.
+    """
+    whole = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.is_file():
+            whole.update(f"{file.name}\0{hash_file(file)}\0".encode())
+    return whole.hexdigest()
+
+
 def hash_file(path: str | os.PathLike[str], most: int = LARGE) -> str:
     """Return the SHA-256 of a file in hexadecimal; it is never in memory as a whole.
 

@@ -88,7 +88,7 @@ def from_table(
             )
         lines[name] = line
         if name in samples:
-            known[name] = _label(text, labels, f"{table}:{line}")
+            known[name] = label_of(text, labels, f"{table}:{line}")
         else:
             missing.append(f"{file!r} (line {line})")
     if missing:
@@ -103,7 +103,17 @@ def from_table(
     return known
 
 
-def _label(text: str, labels: Labels | None, where: str) -> int:
+def label_of(text: str, labels: Labels | None, where: str) -> int:
+    """Return the class that a word names.
+
+    Args:
+        text: a class of the model, or its index.
+        labels: the classes of the model; None: an index is expected.
+        where: begins the message.
+
+    Raises:
+        DataError: it is no class of the model.
+    """
     if labels is not None:
         try:
             return labels.resolve(text)

@@ -214,7 +214,7 @@ def manifest(
             "card": str(card.path.resolve()),
             "spec": card.written.model_dump(by_alias=True, exclude_none=True),
             "sha256": session.source.digest,
-            **({"files": further} if further else {}),
+            "files": further,
             "labels": card.labels.names if card.labels else None,
         },
         "data": {

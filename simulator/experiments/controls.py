@@ -17,7 +17,6 @@ from simulator.contract.recipe import Boundary, Chain
 from simulator.data.tally import counted
 from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
-from simulator.modalities.modality import Modality
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.pipeline.executor import Outcome
@@ -134,7 +133,7 @@ class AxisEffects:
         """
         found = dict(self.known)
         for axis in self.pixels:
-            found[axis] = _effect([one[axis] for one in seen if axis in one], self.card.modality)
+            found[axis] = _effect([one[axis] for one in seen if axis in one], self.card)
         for axis in self.answers:
             found[axis] = self._in_words([one[axis] for one in seen if axis in one])
         return {axis: found[axis] for axis in self.axes if axis in found}
@@ -194,9 +193,9 @@ def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
     return chains
 
 
-def _effect(found: Sequence[tuple[float, float, float]], modality: Modality) -> dict[str, Any]:
+def _effect(found: Sequence[tuple[float, float, float]], card: Card) -> dict[str, Any]:
     if not found:
-        return {"null": False, "why": f"every {modality.unit} failed with this axis alone"}
+        return {"null": False, "why": f"every {card.modality.unit} failed with this axis alone"}
     shares, means, peaks = zip(*found, strict=True)
     return {
         "samples": len(found),
@@ -205,7 +204,7 @@ def _effect(found: Sequence[tuple[float, float, float]], modality: Modality) -> 
         "mean": float(np.mean(means)),
         "max": float(max(peaks)),
         "null": max(peaks) == 0,
-        "unit": modality.levels,
+        "unit": card.modality.levels_of(card.spec),
     }
 
 

@@ -30,6 +30,7 @@ from simulator.experiments.gallery import (
 )
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
+from simulator.experiments.sounds import Sounds, SoundSeen, sounds
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
 from simulator.notices import Kind, Notice
@@ -57,7 +58,7 @@ class Seen:
     repeat: Repeat | None = None
     axes: Mapping[str, Any] | None = None
     flip: FlipSeen | None = None
-    look: ImageSeen | None = None
+    look: ImageSeen | SoundSeen | None = None
     alone: Mapping[str, Record] | None = None
 
 
@@ -83,7 +84,7 @@ class PairWatch:
         effects: of every axis alone on the first samples.
         alone: the records with every axis alone; empty where that was not asked for.
         pictures: of flips; or why there are none; None where the task draws none.
-        shown: the gallery; None where samples are not images.
+        shown: the gallery, of pictures or of sounds; None where samples are neither.
         prefix: of the names of its chains in the plan.
         opened: closes the temporary files of the feature maps.
         seen: the data so far, by sample.
@@ -96,7 +97,7 @@ class PairWatch:
     effects: AxisEffects
     alone: AxesAlone
     pictures: FlipPictures | str | None
-    shown: Gallery | None
+    shown: Gallery | Sounds | None
     prefix: str
     opened: ExitStack
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -175,7 +176,8 @@ class PairWatch:
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
                 repeat = Repeat(False, 0) if parts.repeat else None
-                found = Seen(repeat, {}, None, ImageSeen(notes=notes), {})
+                empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
+                found = Seen(repeat, {}, None, empty(notes=notes), {})
             if found.alone is not None:
                 self.records[item.name] = found.alone
             known = self.seen.get(item.name, Seen())
@@ -232,16 +234,17 @@ class PairWatch:
         for one in done:
             if one.skipped is None:
                 whys.setdefault(one.item.name, FIRST)
-        looks = [
-            (name, why, self.seen[name].look or ImageSeen())
-            for name, why in list(whys.items())[:IMAGES]
-        ]
+        looks = [(*pair, self.seen[pair[0]].look) for pair in list(whys.items())[:IMAGES]]
         files = writer()
         if files is None:
             words = "the gallery is not drawn: no installed backend writes PNG"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
+        elif isinstance(self.shown, Sounds):
+            heard = [(a, b, c if isinstance(c, SoundSeen) else SoundSeen()) for a, b, c in looks]
+            summary["sounds"] = self.shown.write(heard, files, run)
         else:
-            summary["gallery"] = write_gallery(self.shown, looks, files, self.session.workers, run)
+            seen = [(a, b, c if isinstance(c, ImageSeen) else ImageSeen()) for a, b, c in looks]
+            summary["gallery"] = write_gallery(self.shown, seen, files, self.session.workers, run)
 
     def _beside(self, flips: Sequence[dict[str, Any]], done: Sequence[Done]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
@@ -279,6 +282,11 @@ def pair_watch(
     train, deploy = stacks
     opened = ExitStack()
     modality = session.card.modality
+    shown: Gallery | Sounds | None = None
+    if modality.draws:
+        shown = gallery(session, stacks, differing, f"{prefix}look ", opened)
+    elif modality.sounds or session.card.task.speaks:
+        shown = sounds(session, stacks, arms, f"{prefix}sound ")
     scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,
@@ -287,7 +295,7 @@ def pair_watch(
         controls.axis_effects(session, differing, train, deploy, scale),
         axes_alone(session, stacks, () if quick else differing, prefix),
         flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
-        gallery(session, stacks, differing, f"{prefix}look ", opened) if modality.draws else None,
+        shown,
         prefix,
         opened,
         _index={item.name: at for at, item in enumerate(session.dataset.items)},

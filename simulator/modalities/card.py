@@ -33,9 +33,10 @@ class CardSpec(Section):
 
     ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
     the paths of the same model's ``.tflite`` files by the type of their weights, for example
-    ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file. ``output`` says what the outputs mean;
-    its fields are the task's. ``quantized`` is written by ``simulate quantize``, and
-    ``converged: false`` where a network stayed at chance (NC).
+    ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file, and ``ctranslate2`` that of its folder
+    as CTranslate2 has it. ``output`` says what the outputs mean; its fields are the task's.
+    ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
+    stayed at chance (NC).
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -46,6 +47,7 @@ class CardSpec(Section):
     torch_export: str | None = None
     tflite: dict[str, str] = Field(default_factory=dict)
     gguf: str | None = None
+    ctranslate2: str | None = None
     input: Any
     output: dict[str, Any]
     labels: str | None = None
@@ -54,9 +56,9 @@ class CardSpec(Section):
 
     @model_validator(mode="after")
     def _has_a_file(self) -> CardSpec:
-        if self.model is None and not self.tflite:
+        if not (self.model or self.tflite or self.ctranslate2):
             raise ValueError(
-                "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} for the runtimes "
-                "that take it"
+                "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} or ctranslate2: "
+                "FOLDER for the runtimes that take it"
             )
         return self

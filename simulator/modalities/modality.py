@@ -63,6 +63,8 @@ class Modality(ABC):
         unit: the word for one sample in messages, in the singular.
         suffixes: of the files that are samples, in lower case with the dot.
         draws: whether samples are images, so that a report can show them.
+        sounds: where samples are sounds: the step after which a report plays them, a
+            :class:`simulator.contract.Sound`.
         length: the name of the size that the latency of one sample may depend on, where it is not
             that of an image; empty: there is none.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
@@ -74,6 +76,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     draws: ClassVar[bool] = False
+    sounds: ClassVar[str | None] = None
     length: ClassVar[str] = ""
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
@@ -171,6 +174,10 @@ class Modality(ABC):
         """Return the factor from a difference of two inputs to the unit shown in reports."""
         return np.ones(1)
 
+    def levels_of(self, card: Any) -> str:
+        """Return the unit of differences for one model; by default :attr:`levels`."""
+        return self.levels
+
     def memory(self, source: Any) -> int:
         """Return about how many bytes libraries need for a sample besides their results."""
         return 0
@@ -178,6 +185,15 @@ class Modality(ABC):
     def sizes(self, source: Any) -> dict[str, int]:
         """Return the sizes of a sample by name, for tables; ``bytes`` is one of them."""
         return {"bytes": len(source.data)}
+
+    def bands(self, value: Any, card: Any) -> Array | None:
+        """Return (bands, frames) of a network's input that is a spectrogram; None of any other.
+
+        Args:
+            value: what the front end made of a sample; only where :attr:`sounds`.
+            card: the checked content of the model card.
+        """
+        return None
 
     def specimen(self, folder: Path) -> Specimen:
         """Write samples, a model card and a profile into a folder, for the conformance suite.

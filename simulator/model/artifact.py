@@ -15,7 +15,7 @@ import onnx
 from simulator.contract import Array, Stage
 from simulator.contract.passes import PASSES, Request
 from simulator.errors import ModelError
-from simulator.files import hash_file
+from simulator.files import hash_file, hash_folder
 from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, dims, load, shape_words
@@ -121,7 +121,7 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
     where = profile.where(("runtime", "backend"))
     if wanted == "onnx" and source.format != "onnx":
         raise ModelError(
-            f"{where}: runtime {backend} takes an ONNX file, and {card.path} names only .tflite "
+            f"{where}: runtime {backend} takes an ONNX file, and {card.path} names only other "
             "files; add model: FILE.onnx, or use a runtime that takes them, such as litert"
         )
     if wanted == "onnx":
@@ -131,6 +131,9 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
         missing = "a torch.export program, and {} names none; add torch_export: FILE.pt2"
         if backend == "pytorch" and source.format == "onnx":
             missing += ", or let one be made: runtime.exporter: {{backend: onnx2torch}}"
+    elif wanted == "ctranslate2":
+        file = card.ctranslate2
+        missing = "a folder of CTranslate2, and {} names none; add ctranslate2: FOLDER"
     elif wanted == "gguf":
         file, missing = card.gguf, "a GGUF file, and {} names none; add gguf: FILE.gguf"
     else:
@@ -145,7 +148,8 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
     if file is None:
         raise ModelError(f"{where}: runtime {backend} takes {missing.format(card.path)}")
     try:
-        return Artifact(file, hash_file(file), wanted)
+        key = hash_folder(file) if wanted == "ctranslate2" else hash_file(file)
+        return Artifact(file, key, wanted)
     except OSError as error:
         raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
 

@@ -29,7 +29,7 @@ class Card:
         spec: its checked content, in the schema of its modality; further files are full paths.
         written: the same, with paths as in the document.
         files: the further files that its ``input`` names, by their key.
-        model: its ONNX file; without one, the first of its ``.tflite`` files.
+        model: its ONNX file; without one, the first of its ``.tflite`` files, or its folder.
         modality: the kind of its samples.
         task: the meaning of its outputs.
 
@@ -59,13 +59,17 @@ class Card:
         gguf = self.spec.gguf
         self.gguf = self._file("gguf", gguf) if gguf else None
         self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
+        folder = self.spec.ctranslate2
+        self.ctranslate2 = self._folder("ctranslate2", folder) if folder else None
         given = self.spec.model
-        self.model = self._file("model", given) if given else next(iter(self.tflite.values()))
+        files = [*([self._file("model", given)] if given else []), *self.tflite.values()]
+        files += [self.ctranslate2] if self.ctranslate2 else []
+        self.model: Path = files[0]
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
             raise ModelError(f"{path}: labels: {task.name} needs a file of class names")
-        self.task: Task = task(output, Network(self.labels, self.spec.input))
+        self.task: Task = task(output, Network(self.labels, self.spec.input, path.parent))
 
     @property
     def feeds(self) -> tuple[Feed, ...]:
@@ -81,6 +85,12 @@ class Card:
         if not os.path.isfile(file):  # unlike Path.is_file, no error if a name is too long
             raise ModelError(f"{self.path}: {key}: there is no file {file}")
         return file
+
+    def _folder(self, key: str, name: str) -> Path:
+        folder = self.path.parent / name
+        if not os.path.isdir(folder):
+            raise ModelError(f"{self.path}: {key}: there is no folder {folder}")
+        return folder
 
 
 def load(path: str | Path) -> Card:

@@ -14,7 +14,7 @@ from onnx import helper
 
 from simulator.contract import Port
 from simulator.errors import ModelError, shortened
-from simulator.files import LARGE, check_file, open_file, read_file
+from simulator.files import LARGE, check_file, hash_folder, open_file, read_file
 from simulator.modalities.modality import Feed
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
@@ -28,16 +28,16 @@ PROTOBUF = 2**31
 class ModelFile:
     """A file that passed the checks.
 
-    What a ``.tflite`` file takes and gives is known only to the runtime that opens it; there
-    ``inputs`` are the card's, and ``outputs`` is empty.
+    What another file than an ONNX file takes and gives is known only to the runtime that opens it;
+    there ``inputs`` are the card's, and ``outputs`` is empty.
 
     Attributes:
         path: where it is.
-        digest: SHA-256 of the file and its external data, or of all the card's ``.tflite`` files.
+        digest: SHA-256 of the file and its external data, or of all the card's other files.
         inputs: the inputs that must be fed, in the file's order.
         outputs: the shape of each output, in the file's order; None for a free dimension.
-        pools: the number of MaxPool and AveragePool nodes; 0 for a ``.tflite`` file.
-        format: ``onnx``, or ``tflite`` for a card that names only such files.
+        pools: the number of MaxPool and AveragePool nodes; 0 for another file than ONNX.
+        format: ``onnx``; ``tflite`` or ``ctranslate2`` for a card that names only such files.
     """
 
     path: Path
@@ -129,7 +129,7 @@ def check(card: Card) -> ModelFile:
         ModelError: it does not; the message says what was expected and what was found.
     """
     if card.spec.model is None:
-        return _tflite(card)
+        return _unread(card)
     path = card.model
     model, files = _load(path)
     try:
@@ -162,13 +162,16 @@ def check(card: Card) -> ModelFile:
     return found
 
 
-def _tflite(card: Card) -> ModelFile:
+def _unread(card: Card) -> ModelFile:
     ports = [Port(one.name or "input", np.dtype(one.dtype), one.shape) for one in card.feeds]
     digest = hashlib.sha256()
     for _, file in sorted(card.tflite.items()):
         digest.update(file.read_bytes())
+    if card.ctranslate2:
+        digest.update(hash_folder(card.ctranslate2).encode())
     inputs = {port.name: port for port in ports}
-    return ModelFile(card.model, digest.hexdigest(), inputs, {}, 0, "tflite")
+    format = "tflite" if card.tflite else "ctranslate2"
+    return ModelFile(card.model, digest.hexdigest(), inputs, {}, 0, format)
 
 
 def named(feeds: Sequence[Feed], inputs: Sequence[str]) -> dict[str, Feed]:

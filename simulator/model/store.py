@@ -25,6 +25,7 @@ SUFFIX = {
     "rknn": "rknn.zip",
     "gguf": "gguf",
     "openvino_ir": "xml",
+    "ctranslate2": "ctranslate2",
 }
 RECIPE = 4
 """Increase it when a rewrite changes, or our own arithmetic that calibration uses."""

@@ -307,9 +307,12 @@ def _takes(port: Port, feed: Feed) -> bool:
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:
     """Whether two shapes are compatible, ignoring the batch and sizes of 1.
 
-    A converter may drop dimensions of size 1.
+    A converter may drop dimensions of size 1, and a runtime may know that a free one is 1.
     """
-    mine, theirs = ([side for side in dims[1:] if side != 1] for dims in (shape, other))
-    return len(mine) == len(theirs) and all(
-        None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True)
+    whole = shape[1:], other[1:]
+    squeezed = tuple([side for side in dims if side != 1] for dims in whole)
+    return any(
+        len(mine) == len(theirs)
+        and all(None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True))
+        for mine, theirs in (whole, squeezed)
     )

@@ -92,7 +92,7 @@ def choose(profile: Profile) -> Choices:
     problems += type(profile.spec).problems(profile, choices)
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     ready = precision.storage == "fp32" or precision.cast or precision.quantizer
-    given = Stage.EXPORT not in choices and ("tflite", "gguf", "recording")
+    given = Stage.EXPORT not in choices and ("tflite", "gguf", "ctranslate2", "recording")
     if not ready and runtime and runtime.offer.make.takes not in (given or ()):
         problems.append(
             f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "

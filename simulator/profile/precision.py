@@ -97,8 +97,8 @@ class Quantizer(OpenSection):
 class Precision(Section):
     """The type of the stored weights, and the requested type of the arithmetic."""
 
-    storage: Literal["fp32", "fp16", "bf16", "int8", "int6", "int4", "int2"]
-    compute: Literal["fp32", "fp16", "bf16", "int8"]
+    storage: Literal["fp32", "fp16", "bf16", "int16", "int8", "int6", "int4", "int2"]
+    compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None
     quantizer: Quantizer | None = None
 

@@ -150,6 +150,38 @@ class Look(Typed):
     missing: list[str] = Field(description="what no image of the run has, and why")
 
 
+class SoundSide(Typed):
+    """One stack's sound; paths are below the run folder."""
+
+    sound: str = Field(description="path of a WAV file: a part of it, of 16 kHz at most")
+    picture: str = Field(description="path of its spectrogram, low bands at the bottom")
+    seconds: float = Field(description="length of the whole sound")
+    rate: int = Field(description="samples a second of the whole sound")
+    bands: int = Field(description="rows of the spectrogram")
+    frames: int = Field(description="columns of the spectrogram")
+
+
+class SoundLook(Typed):
+    """One sound under both stacks."""
+
+    sample: str
+    why: str = Field(description="why this sound was chosen")
+    train: SoundSide | None = Field(default=None, description="None where it could not be kept")
+    deploy: SoundSide | None = Field(default=None, description="likewise")
+    own: bool = Field(
+        default=False,
+        description="whether the spectrograms are the network's inputs; else both are log-mel "
+        "spectrograms made for the picture",
+    )
+    difference: str | None = Field(
+        default=None, description="path of a picture: deploy less train, red is more"
+    )
+    mean: float | None = Field(default=None, description="mean absolute difference, of a cell")
+    peak: float | None = Field(default=None, description="largest one: full red or full blue")
+    start: float = Field(default=0.0, description="seconds before the part that is played")
+    notes: list[str] = Field(description="what could not be shown, and why")
+
+
 class SideLatency(Typed):
     """Latency of both stacks, by stage."""
 
@@ -181,6 +213,9 @@ class PairSummary(ModelSummary):
     missing: Missing
     controls: Controls
     gallery: list[Look] = Field(default_factory=list, description="what the networks saw")
+    sounds: list[SoundLook] = Field(
+        default_factory=list, description="what the networks heard, or said"
+    )
     workers: int | None = Field(default=None, description="samples in flight")
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 import pyarrow as pa
 from pydantic import BaseModel
 
+from simulator.contract.audio import Sound
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
@@ -74,10 +75,12 @@ class Network:
     Attributes:
         labels: the classes; None where the card has no label file.
         input: the card's ``input`` section, as its modality defines it.
+        folder: of the card; files that its ``output`` section names are relative to it.
     """
 
     labels: Labels | None = None
     input: Any = None
+    folder: Path = Path()
 
     @property
     def classes(self) -> int:
@@ -123,6 +126,7 @@ class Task(ABC):
         kinds: the columns that count kinds of flips; ``flips`` of a comparison has their sums.
         needs_labels: whether a model card must name a label file.
         in_pixels: whether answers and truth are places in the sample, as boxes and masks are.
+        speaks: whether answers are sounds; see :meth:`spoken`.
         several: whether :meth:`decode` takes the outputs of several inferences.
         resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
@@ -142,6 +146,7 @@ class Task(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     needs_labels: ClassVar[bool] = False
     in_pixels: ClassVar[bool] = False
+    speaks: ClassVar[bool] = False
     several: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     Output: ClassVar[type[BaseModel]] = Section
@@ -405,6 +410,10 @@ class Task(ABC):
         sides = {"train": train, "deploy": deploy}
         said = {side: {name: record[name] for name in own} for side, record in sides.items()}
         return {**said, **{name: deploy[name] for name in counted}}
+
+    def spoken(self, prediction: Any) -> Sound:
+        """Return the sound that an answer is; only where :attr:`speaks`."""
+        raise NotImplementedError(f"the answers of {self.name} are no sounds")
 
     @abstractmethod
     def examples(self) -> list[tuple[Any, Any]]:

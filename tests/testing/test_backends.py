@@ -24,10 +24,12 @@ PROVED = {
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {
     "tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "llama_cpp",
+    "ctranslate2",
 }  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
 NOTHING_TO_PROVE = {
     "recorded", "efficientnet_lite", "foolbox", "autoattack", "gguf", "safetensors", "smollm2",
+    "spoken_sentences",
 }  # fmt: skip
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")

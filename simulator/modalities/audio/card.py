@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -34,6 +35,7 @@ class AudioInput(CardInput):
     n_mels: Annotated[int, Field(ge=1, le=4096)] | None = None
     fmin: Hertz | None = None
     fmax: Hertz | None = None
+    chunk: Chunk | None = None
 
     @model_validator(mode="after")
     def _sizes_of_features(self) -> AudioInput:
@@ -44,6 +46,8 @@ class AudioInput(CardInput):
             raise ValueError(f"features log_mel needs {', '.join(missing)}")
         if waveform and (len(missing) < len(sizes) or self.frames):
             raise ValueError(f"features waveform has no {', '.join(sizes)}, frames")
+        if self.chunk and (not waveform or self.layout != "NS" or self.samples):
+            raise ValueError("a chunk needs features waveform, layout NS, and no samples")
         if waveform != ("S" in self.layout):
             raise ValueError(f"features {self.features} does not fit layout {self.layout}")
         if not waveform:
@@ -57,6 +61,38 @@ class AudioInput(CardInput):
             raise ValueError("win_length is at most n_fft")
         if not self.fmin < self.fmax <= self.rate / 2:
             raise ValueError(f"fmin is below fmax, which is at most {self.rate / 2:g}")
+
+
+class Carried(Section):
+    """An input that the network gives back, for the chunk after.
+
+    Attributes:
+        output: its new value.
+        shape: of the zeros that it begins with, float32.
+    """
+
+    output: str
+    shape: Annotated[list[Size], Field(min_length=1)]
+
+
+class Chunk(Section):
+    """A waveform that the network takes in chunks, one inference each.
+
+    The last chunk is filled with silence, and so is the context of the first one.
+
+    Attributes:
+        size: samples of each chunk.
+        context: samples before it that the network takes as well.
+        input: the name of the input with both.
+        carried: inputs that the network gives back, by name.
+        constants: further inputs, each a whole number without axes (int64).
+    """
+
+    size: Size
+    context: Annotated[int, Field(ge=0, le=65536)]
+    input: str
+    carried: Mapping[str, Carried] = Field(default_factory=dict)
+    constants: Mapping[str, int] = Field(default_factory=dict)
 
 
 class TrainedStft(Section):

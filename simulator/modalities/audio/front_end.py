@@ -12,6 +12,7 @@ from simulator.contract import Stft as Transform
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError
 from simulator.modalities.audio.card import AudioCard
+from simulator.modalities.audio.chunks import Chunks
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
 from simulator.profile.implementations import Choice, Choices
@@ -37,7 +38,8 @@ def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recip
     if spec.features == "log_mel":
         steps += _spectrogram(profile, choices, card)
     how = settle("normalize", profile, choices, card).values
-    return [*steps, Normalize(layout=spec.layout, **how)]
+    steps.append(Normalize(layout=spec.layout, **how))
+    return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
 
 
 def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:

@@ -11,7 +11,7 @@ import numpy as np
 from simulator.contract import Array, Recording
 from simulator.contract.recipe import Recipe
 from simulator.contract.stage import named
-from simulator.modalities.audio import front_end
+from simulator.modalities.audio import chunks, front_end
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
@@ -39,6 +39,8 @@ class AudioModality(Modality):
     name = "audio"
     unit = "sound"
     suffixes = SUFFIXES
+    sounds = "resample"
+    length = "milliseconds"
     levels = "dB"
     Spec = AudioSpec
     Card = AudioCard
@@ -50,6 +52,8 @@ class AudioModality(Modality):
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one float32 array of the card's layout."""
         spec = card.input
+        if spec.chunk:
+            return chunks.feeds(spec.chunk)
         return (Feed(None, np.dtype(np.float32), input_shape(spec), spec.layout),)
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
@@ -64,6 +68,10 @@ class AudioModality(Modality):
         """Return how many decibels a difference of 1 in the input is."""
         return np.array([front_end.decibels(profile, card)])
 
+    def levels_of(self, card: Any) -> str:
+        """Return decibels, or percent where the network takes the waveform."""
+        return "% of full scale" if card.input.features == "waveform" else self.levels
+
     def memory(self, source: Recording) -> int:
         """Return the bytes of one more waveform, which libraries need while they work."""
         return 8 * source.frames
@@ -76,6 +84,13 @@ class AudioModality(Modality):
             "milliseconds": round(1000 * source.frames / source.rate),
             "rate": source.rate,
         }
+
+    def bands(self, value: Any, card: Any) -> Array | None:
+        """Return the log-mel spectrogram; None where the network takes the waveform."""
+        if card.input.features == "waveform":
+            return None
+        rows: Array = value.reshape(value.shape[-2:])
+        return rows.T if card.input.layout.endswith("TM") else rows
 
     def specimen(self, folder: Path) -> Specimen:
         """Write two WAV files, and the card of a small classifier."""

@@ -20,6 +20,7 @@ from simulator.report.sections.style import error_bars, figure, text
 from simulator.report.words import SIDES, count
 from simulator.statistics import paired
 from simulator.tasks.classification.task import Classification
+from simulator.tasks.task import TASKS
 
 CLASSES, CONFUSIONS, BINS = 25, 20, 10
 _UNJUDGED = "changed, without a label"
@@ -37,6 +38,7 @@ def classes(run: Run) -> Section | None:
     if pair is None:
         return None
     train, deploy = pair
+    unit = run.summary["unit"]
     labelled = bool(run.summary["labelled"])
     counts: dict[int, Counter[str]] = {}
     sizes: Counter[int] = Counter()
@@ -53,24 +55,24 @@ def classes(run: Run) -> Section | None:
             y=names, x=[counts[one][kind] for one in order], orientation="h", name=kind,
             marker={"color": _LOOKS[kind][0], "pattern": {"shape": _LOOKS[kind][1]}},
             customdata=[sizes[one] for one in order],
-            hovertemplate=f"%{{y}}: {kind} %{{x}} of %{{customdata}} images<extra></extra>",
+            hovertemplate=f"%{{y}}: {kind} %{{x}} of %{{customdata}} {unit}s<extra></extra>",
         )
         for kind in kinds
     ]  # fmt: skip
-    drawn = figure(bars, 120 + 22 * len(order), "images whose answer changed", "")
+    drawn = figure(bars, 120 + 22 * len(order), f"{unit}s whose answer changed", "")
     drawn.update_layout(barmode="stack", showlegend=True)
     drawn.update_yaxes(type="category", autorange="reversed")
     more = len(counts) - len(order)
     notes = (
         []
         if labelled
-        else ["Without labels an image counts for the class that the training stack gives it."]
+        else [f"Without labels, the class of {unit}s is the training stack's answer."]
     )
     if more > 0:
         notes.append(f"{more} classes with fewer flips are not drawn.")
     return Section(
         "classes",
-        "Classes: images whose answer changed",
+        f"Classes: {unit}s whose answer changed",
         "Which classes suffer?",
         () if order else ["No answer changed."],
         [Panel(drawn)] if order else [],
@@ -121,7 +123,8 @@ def calibration(run: Run) -> Section | None:
         [Panel(drawn)] if flipped.any() else [],
         [
             f"Margin: the best score less the second best. {count(len(parts), 'bin')} of "
-            f"{_sizes(parts)}, at their median margins; lines: 95 % Wilson intervals."
+            f"{_sizes(parts, run.summary['unit'])}, at their median margins; lines: 95 % Wilson "
+            "intervals."
         ],
     )
 
@@ -130,7 +133,7 @@ Rows = list[dict[str, Any]]
 
 
 def _classified(run: Run) -> tuple[Rows, Rows] | None:
-    if run.command != "run" or run.summary["task"] != Classification.name:
+    if run.command != "run" or not issubclass(TASKS[run.summary["task"]], Classification):
         return None
     columns = ["label", "prediction", "correct", "margin"]
     train, deploy = (run.side(side).select(columns).to_pylist() for side in SIDES)
@@ -143,10 +146,10 @@ def _named(run: Run, index: int) -> str:
     return name if name == str(index) else f"{text(name, 32)} ({index})"
 
 
-def _sizes(parts: Sequence[NDArray[np.intp]]) -> str:
-    """How many images are in a bin."""
+def _sizes(parts: Sequence[NDArray[np.intp]], unit: str) -> str:
+    """How many samples are in a bin."""
     sizes = sorted({len(part) for part in parts})
-    return " or ".join([*(str(size) for size in sizes[:-1]), count(sizes[-1], "image")])
+    return " or ".join([*(str(size) for size in sizes[:-1]), count(sizes[-1], unit)])
 
 
 def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -166,5 +169,5 @@ def _confusions(run: Run, train: Rows, deploy: Rows) -> list[Table]:
     most = sorted(changed.items(), key=lambda one: (-one[1], str(one[0])))[:CONFUSIONS]
     rows = [[*(run.label(index) for index in key), f"{number:,}"] for key, number in most]
     more = f", the first {len(rows)} of {len(changed):,}" if len(changed) > len(rows) else ""
-    head = ["label", "train says", "deploy says", "images"]
+    head = ["label", "train says", "deploy says", f"{run.summary['unit']}s"]
     return [Table(head, rows, f"The confusion that changed{more}", 3)]

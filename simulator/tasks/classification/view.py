@@ -41,8 +41,8 @@ class ClassificationView(View):
         if needed := flips["samples_for_tenth_point"]:
             rate = (flips["right_to_wrong"] + flips["wrong_to_right"]) / summary["labelled"]
             power = (
-                f"a 0.1-point delta needs {needed:,} images (80 % power), where {rate:.2%} of the "
-                "answers turn right or wrong"
+                f"a 0.1-point delta needs {needed:,} {self.task.unit}s (80 % power), where "
+                f"{rate:.2%} of the answers turn right or wrong"
             )
             found.append(("power", power))
         return found
@@ -57,7 +57,7 @@ class ClassificationView(View):
             return []
         return [
             f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
-            "significant at 5 %; use more images"
+            f"significant at 5 %; use more {self.task.unit}s"
         ]
 
 

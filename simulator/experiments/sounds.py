@@ -1,0 +1,192 @@
+"""The gallery of sounds: both spectrograms, their difference, and the sounds to be played.
+
+A network that hears is shown what both stacks gave it; one that speaks, what it said under both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from simulator.contract import Array, ImageWriter, Sound
+from simulator.contract.recipe import Boundary, Chain
+from simulator.errors import SampleError, one_line
+from simulator.experiments import spectrograms
+from simulator.experiments.session import Session
+from simulator.experiments.summary import SIDES
+from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Walk
+from simulator.reference.log_mel import log_mel
+from simulator.results.layout import LOOKS
+from simulator.results.store import RunWriter
+
+_FULL = 1.5
+"""A sound that is louder is not of full scale 1, but of 32768."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A sound under one stack.
+
+    Attributes:
+        sound: to be played.
+        bands: (bands, frames), its spectrogram.
+        own: whether *bands* are the network's input; else they were made for the picture.
+    """
+
+    sound: Sound
+    bands: Array
+    own: bool
+
+
+@dataclass(slots=True)
+class SoundSeen:
+    """What is kept of one sample: both sides, and notes on what could not be kept."""
+
+    sides: dict[str, Heard] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sounds:
+    """The chains that the gallery needs besides the arms of a pair.
+
+    Attributes:
+        session: the model and its samples.
+        chains: to the waveform and to the network's input, by side; none of a network that speaks.
+        arms: indices of train and deploy.
+        prefix: of the chains' names in the plan.
+    """
+
+    session: Session
+    chains: Mapping[str, Chain]
+    arms: tuple[int, int]
+    prefix: str
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains by their names in the plan."""
+        return {f"{self.prefix}{name}": chain for name, chain in self.chains.items()}
+
+    def see(self, walk: Walk) -> SoundSeen:
+        """Return what is shown of one sample; an error becomes a note and does not stop the run."""
+        seen = SoundSeen()
+        for side, arm in zip(SIDES, self.arms, strict=True):
+            try:
+                seen.sides[side] = self._heard(walk, side, arm)
+            except Exception as error:  # a missing picture must not lose the results of a run
+                seen.notes.append(f"{side}: not shown: {one_line(error)}")
+        return seen
+
+    def _heard(self, walk: Walk, side: str, arm: int) -> Heard:
+        card = self.session.card
+        if card.task.speaks:
+            sound = card.task.spoken(walk.answers()[arm].prediction)
+            return Heard(sound, log_mel(sound.samples, sound.rate), False)
+        if f"played {side}" not in self.chains:
+            raise SampleError("it was recorded")
+        sound = _unit(walk.aside(f"{self.prefix}played {side}"))
+        bands = card.modality.bands(walk.aside(f"{self.prefix}input {side}"), card.spec)
+        if bands is None:
+            return Heard(sound, log_mel(sound.samples, sound.rate), False)
+        return Heard(sound, bands, True)
+
+    def write(
+        self, shown: Sequence[tuple[str, str, SoundSeen]], writer: ImageWriter, run: RunWriter
+    ) -> list[dict[str, Any]]:
+        """Write pictures and sounds to the run; return ``sounds`` of the summary.
+
+        Args:
+            shown: name, reason and data of each sample.
+            writer: of PNG files.
+            run: the files are written to it.
+        """
+        found = []
+        for number, (name, why, seen) in enumerate(shown, 1):
+            entry = {"sample": name, "why": why, "notes": list(seen.notes)}
+            stem = f"{LOOKS}/{number:02}-{_stem(name)}"
+            if len(seen.sides) == len(SIDES):
+                files = _drawn(entry, seen.sides, writer, stem)
+                for path, content in files.items():
+                    run.write_file(path, content)
+            found.append(entry)
+        return found
+
+
+def sounds(session: Session, stacks: Sequence[Stack], arms: tuple[int, int], prefix: str) -> Sounds:
+    """Plan the gallery.
+
+    Args:
+        session: the model and the samples.
+        stacks: train and deploy.
+        arms: their indices in the plan.
+        prefix: of the chains' names in the plan.
+    """
+    chains: dict[str, Chain] = {}
+    if not session.card.task.speaks:
+        heard = [pair for pair in zip(SIDES, stacks, strict=True) if _hears(pair[1].chain)]
+        for side, stack in heard:
+            chains[f"played {side}"] = _until(stack.chain, session.card.modality.sounds)
+            chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
+    return Sounds(session, chains, arms, prefix)
+
+
+def _drawn(
+    entry: dict[str, Any], sides: Mapping[str, Heard], writer: ImageWriter, stem: str
+) -> dict[str, bytes]:
+    """Complete an entry; return its files by path."""
+    train, deploy = (sides[side] for side in SIDES)
+    low = float(min(one.bands.min(initial=np.inf) for one in sides.values()))
+    high = float(max(one.bands.max(initial=-np.inf) for one in sides.values()))
+    files = {}
+    start, comparable = 0.0, train.bands.shape[0] == deploy.bands.shape[0]
+    if comparable and min(train.bands.shape[1], deploy.bands.shape[1]):
+        frames = min(train.bands.shape[1], deploy.bands.shape[1])
+        moved = np.abs(deploy.bands[:, :frames].astype(np.float64) - train.bands[:, :frames])
+        peak = float(moved.max())
+        entry |= {"mean": float(moved.mean()), "peak": peak, "difference": None}
+        if peak:
+            entry["difference"] = f"{stem}-difference.png"
+            pixels = spectrograms.difference(train.bands, deploy.bands, peak)
+            files[entry["difference"]] = writer.png(pixels)
+        seconds = train.sound.samples.size / train.sound.rate
+        start = spectrograms.loudest(train.bands, deploy.bands, seconds)
+    else:
+        entry["notes"].append("the two spectrograms have different bands; no difference is shown")
+    for side, one in sides.items():
+        played, shown = f"{stem}-{side}.wav", f"{stem}-{side}.png"
+        files[played] = spectrograms.wav(one.sound.samples, one.sound.rate, start)
+        files[shown] = writer.png(spectrograms.picture(one.bands, low, high))
+        seconds = one.sound.samples.size / one.sound.rate
+        entry[side] = {
+            "sound": played, "picture": shown, "seconds": seconds, "rate": one.sound.rate,
+            "bands": one.bands.shape[0], "frames": one.bands.shape[1],
+        }  # fmt: skip
+    entry |= {"start": start, "own": train.own}
+    return files
+
+
+def _hears(chain: Chain) -> bool:
+    """Whether a stack makes the network's input itself; one that was recorded does not."""
+    return chain.has(Boundary.FRAME) and chain.has(Boundary.INPUT)
+
+
+def _until(chain: Chain, stage: str | None) -> Chain:
+    ends = [at for at, recipe in enumerate(chain.recipes) if recipe.stage == stage]
+    return Chain(chain.recipes[: ends[-1] + 1])
+
+
+def _unit(sound: Sound) -> Sound:
+    """A waveform of full scale 1."""
+    samples = sound.samples
+    if samples.size and np.abs(samples).max() > _FULL:
+        samples = samples / np.float32(32768)
+    return Sound(samples, sound.rate)
+
+
+def _stem(name: str) -> str:
+    stem = name.rpartition("/")[2].rpartition(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or "sound"

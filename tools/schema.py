@@ -3,8 +3,9 @@
   python tools/schema.py           write them
   python tools/schema.py --check   exit 1 if one of them is not current
 
-What is in them: :mod:`simulator.profile.json_schema` for profiles, and ``document_schemas.py`` for
-model cards, data cards, audits and suites.
+Profiles have one for each modality: ``schema.json`` is that of images, ``text.schema.json`` that
+of texts. What is in them: :mod:`simulator.profile.json_schema` for profiles, and
+``document_schemas.py`` for model cards, data cards, audits and suites.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from document_schemas import schemas
 
 from simulator.profile.json_schema import document_schema
+from simulator.profile.modality import SCHEMAS
+from simulator.profile.modeline import schema_name
 
 FOLDER = Path(__file__).parent.parent / "profiles"
 WIDTH = 100
@@ -41,7 +44,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     wrong = 0
-    for name, schema in {"schema.json": document_schema(), **schemas()}.items():
+    ours = (kind for kind in SCHEMAS.names if SCHEMAS.is_ours(kind))
+    profiles = {schema_name(kind): document_schema(kind) for kind in ours}
+    for name, schema in {**profiles, **schemas()}.items():
         target, text = FOLDER / name, text_of(schema) + "\n"
         if not arguments:
             target.write_text(text, encoding="utf-8")

@@ -37,14 +37,12 @@ class Nodes:
         about: dict[str, str],
     ) -> onnx.ModelProto:
         """Return the model, with *about* as its metadata."""
-        constants = list(self._constants.values())
         graph = helper.make_graph(self._nodes, name, list(inputs), list(outputs))
-        while constants:  # moved, not copied twice
-            graph.initializer.append(constants.pop(0))
-        self._constants.clear()
         made = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
+        while self._constants:  # the model has its own copy: no more than one is held twice
+            made.graph.initializer.append(self._constants.pop(next(iter(self._constants))))
         helper.set_model_props(made, about)
         return made
 

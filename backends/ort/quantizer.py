@@ -31,6 +31,8 @@ _TENSORRT = {
     "DedicatedQDQPair": True,
 }
 
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
 
 class OrtQuantizer(Quantizer):
     """Static QDQ quantization by ``onnxruntime.quantization``; weights are symmetric INT8.
@@ -40,8 +42,10 @@ class OrtQuantizer(Quantizer):
     `backends.ort.calibration.least_error`. ``reduce_range`` makes 7-bit weights. A keep list uses
     the node names after ``quant_pre_process``, which folds constants and merges
     BatchNormalization; tensors between a kept node and a quantized one are still rounded.
-    ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32 weights
-    followed by a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every consumer.
+    ``operators: products`` rounds convolutions and matrix products only, with their inputs and
+    outputs. ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32
+    weights followed by a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every
+    consumer.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
@@ -50,6 +54,8 @@ class OrtQuantizer(Quantizer):
 
         options = self.options
         operators = list({**QLinearOpsRegistry, **QDQRegistry})
+        if options["operators"] == "products":
+            operators = [name for name in operators if name in _PRODUCTS]
         types = quantization.QuantType
         extra = {"ActivationSymmetric": options["symmetric"]}
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
@@ -100,9 +106,11 @@ _CPU: dict[str, Admits] = {
     "symmetric": (False, True),
     "keep": KeepList(),
     "target": ("cpu",),
+    "operators": ("all",),
 }
 _FORMS: tuple[dict[str, Admits], ...] = (
     {**_CPU, "reduce_range": (False, True)},
+    {**_CPU, "reduce_range": (False, True), "operators": ("products",)},
     {
         **_CPU,
         "activations": ("int8",),

@@ -254,8 +254,9 @@ BACKEND = Backend(
         *quantizer.OFFERS,
         *weights.OFFERS,
     ),
-    may_be_left_out=("provider", "io_binding", "target"),
+    may_be_left_out=("provider", "io_binding", "target", "operators"),
     fields={
+        "operators": "which operators are rounded: all that can be, or products with weights",
         "target": "tensorrt: zero points of 0, FP32 weights and biases",
         "reduce_range": "7-bit weights, against overflow of AVX2",
         "num_bins": "histogram bins of entropy, percentile and mse",

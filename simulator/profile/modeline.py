@@ -6,8 +6,14 @@ import os
 from pathlib import Path
 
 from simulator.profile.load import builtin_folder
+from simulator.profile.modality import IMAGE
 
-PROFILE, MODEL_CARD = "schema.json", "model-card.schema.json"
+MODEL_CARD = "model-card.schema.json"
+
+
+def schema_name(modality: str) -> str:
+    """Return the name of the schema file of a modality's profiles."""
+    return "schema.json" if modality == IMAGE else f"{modality}.schema.json"
 
 
 def modeline(schema: str, path: Path) -> str:

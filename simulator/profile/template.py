@@ -24,7 +24,7 @@ from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile, find, load, name_of, names
 from simulator.profile.modality import IMAGE, at, filled, sections
-from simulator.profile.modeline import PROFILE, modeline
+from simulator.profile.modeline import modeline, schema_name
 from simulator.profile.resolved import behind, fields, is_written
 from simulator.profile.text import Line, flow, render, write_new
 
@@ -94,7 +94,8 @@ def document(name: str, nearest: str, path: Path) -> str:
         raise UserError(f"{nearest} replays a recording; start from the stack that was recorded")
     above = find(nearest)
     extends = name_of(above) or os.path.relpath(above, path.parent)
-    head = f"{modeline(PROFILE, path)}\n{_HEAD.format(nearest=nearest, file=path)}"
+    schema = schema_name(profile.spec.modality)
+    head = f"{modeline(schema, path)}\n{_HEAD.format(nearest=nearest, file=path)}"
     lines = [*_words(head)]
     lines += [Line(0, "schema", "1"), Line(0, "name", flow(name))]
     lines += [Line(0, "summary", flow(_SUMMARY)), Line(0, "extends", flow(extends))]

@@ -15,8 +15,12 @@ from simulator.profile.modality import sections
 from simulator.worker import environments
 
 NAMES = builtin_names()
-ELSEWHERE = {"tensorrt_fp16": "tensorrt", "rknn_int8": "rknn"}
-"""One wants an NVIDIA GPU, the other a Python of its own; the module that each wants."""
+ELSEWHERE = {
+    "tensorrt_fp16": "tensorrt",
+    "rknn_int8": "rknn",
+    "text_llama_cpp": "llama_cpp",
+}
+"""An NVIDIA GPU, a Python of its own, a build from source; the module that each wants."""
 PLACE = re.compile(r"https?://\S+|\b[\w-]+(?:/[\w.-]+)*\.(?:py|cc?|cpp|cu)\b")
 """A page, or a file of a repository."""
 OF_THE_LIBRARY = {

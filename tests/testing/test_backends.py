@@ -25,7 +25,9 @@ ELSEWHERE = {
     "tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "llama_cpp",
 }  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
-NOTHING_TO_PROVE = {"recorded", "efficientnet_lite", "foolbox", "autoattack"}
+NOTHING_TO_PROVE = {
+    "recorded", "efficientnet_lite", "foolbox", "autoattack", "gguf", "safetensors", "smollm2",
+}  # fmt: skip
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")
 DEAR = {

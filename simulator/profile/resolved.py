@@ -37,8 +37,12 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
         if section is None:
             continue
         inner = list(_section(profile, choices, (name,), section, origins))
-        rest = [] if any(line.off is None for line in inner) else ["as the model has it"]
-        lines += [Line(0, name, note=rest[0], off=0)] if rest else [Line(0, name), *inner]
+        if any(line.off is None for line in inner):
+            lines += [Line(0, name), *inner]
+        else:
+            required = type(profile.spec).model_fields[name].is_required()
+            empty = ("{}", None) if required else ("", 0)
+            lines.append(Line(0, name, empty[0], "as the model has it", empty[1]))
     lines.append(Line(0, "evidence", "" if profile.spec.evidence else "{}"))
     for section, claim in profile.spec.evidence.items():
         lines.append(_written(profile, ("evidence", section), origins, claim.model_dump()))

@@ -109,8 +109,10 @@ def document(name: str, nearest: str, path: Path) -> str:
             continue
         off = None if is_written(profile, (key,)) else 0
         page = f" See docs/{_PAGES[key]}.md." if key in _PAGES else ""
-        lines += [Line(0, ""), *_words(f"{_about(section)}.{page}"), Line(0, key, off=off)]
-        lines += _section(profile, choices, (key,), section, off)
+        inner = list(_section(profile, choices, (key,), section, off))
+        if all(line.off is not None for line in inner):  # a key without a value would be null
+            off, inner = 0, list(_section(profile, choices, (key,), section, 0))
+        lines += [Line(0, ""), *_words(f"{_about(section)}.{page}"), Line(0, key, off=off), *inner]
         claim = {"kind": "assumed", "source": _SOURCE}
         own = _evidence(profile, choices, key)
         claims.append(Line(1, key, flow(claim), own, off if off is None else 1))

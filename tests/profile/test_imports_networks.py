@@ -11,7 +11,7 @@ from importing import Importer, written
 from network_files import CHANNELS, CONVERTER, GRAY, NO_NUMBERS, PLAIN, PREPROCESSOR, network
 from shared_data import shared
 
-from backends import tensorflow_image
+from backends.tensorflow_library import tf_of_one_thread
 from simulator.errors import ProfileError
 from simulator.importers import convert
 from simulator.importers.formats import entries
@@ -139,7 +139,7 @@ def test_a_keras_preprocessor(imports):
 
 def test_the_tensor_is_keras_own(imports):
     """keras.layers.Resizing on TensorFlow, then x * scale + offset, as in image_converter.py."""
-    tf = tensorflow_image._tf()
+    tf = tf_of_one_thread()
     document = copy.deepcopy(PREPROCESSOR)
     config = document["config"]["image_converter"]["config"]
     config |= {"image_size": [32, 32], "interpolation": "bilinear"}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tiny
 
-from backends import tensorflow_image
+from backends.tensorflow_library import tf_of_one_thread
 from simulator.contract.encoded import inspect
 from simulator.errors import ModelError, ProfileError, SampleError
 from simulator.modalities.image.front_end import front_end
@@ -23,7 +23,7 @@ SIZES = [(1, 1), (2, 3), (17, 11), (31, 200), (224, 224), (333, 500), (375, 499)
 @pytest.fixture
 def tf():
     """TensorFlow, opened by its backend: threads are set once a process."""
-    return tensorflow_image._tf()
+    return tf_of_one_thread()
 
 
 def ramp(rows, columns):

@@ -36,8 +36,8 @@ def test_a_card_without_any_file_says_which_there_may_be(tmp_path):
     (said,) = problems(tiny.card(tmp_path, model=None))
 
     assert said.endswith(
-        "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} for the runtimes that "
-        "take it"
+        "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} or ctranslate2: FOLDER "
+        "for the runtimes that take it"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.modalities.image.card import ImageCard
+from simulator.modalities.modality import MODALITIES
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -47,7 +47,9 @@ CARDS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "model-cards.md").read
 def test_every_model_card_in_the_docs_is_valid(text, tmp_path):
     path = tmp_path / "card.yaml"
     path.write_text(text)
-    spec = ImageCard.model_validate(read(path).values)
+    values = read(path).values
+    kind = values["input"].get("kind", "image")
+    spec = MODALITIES[kind].Card.model_validate(values)
     TASKS[spec.task].Output.model_validate(spec.output)
 
 

@@ -15,8 +15,9 @@ from simulator.contract import Array, Frame, Stage
 from simulator.contract.recipe import Recipe
 from simulator.data import example
 from simulator.data.folder import Dataset, Item
-from simulator.errors import DataError, ModelError
+from simulator.errors import DataError, MissingLibrary, ModelError
 from simulator.modalities.modality import MODALITIES
+from simulator.model.artifact import takes
 from simulator.model.card import DEFAULT, Card
 from simulator.model.onnxfile import check
 from simulator.pipeline import recorded
@@ -61,6 +62,10 @@ def absent(choices: Choices) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+_ELSEWHERE = ("torch_export", "gguf", "ctranslate2")
+"""Formats of models that a card may name, and a built-in one need not have."""
+
+
 def is_recorded(chosen: Chosen) -> bool:
     """Return whether a part of a stack is a recording, which knows no other images.
 
@@ -90,7 +95,13 @@ def prove(chosen: Chosen, model: str | None, say: Callable[[str], None]) -> Proo
         registry.require(choice.backend)
     with tempfile.TemporaryDirectory() as folder:
         default_card, item = _sample(chosen[0].spec.modality, model is None, Path(folder))
-        return _proved(chosen, Card(Path(model) if model else default_card), item, say)
+        card = Card(Path(model) if model else default_card)
+        wanted = takes(chosen[1])
+        if model is None and wanted in _ELSEWHERE and getattr(card, wanted) is None:
+            raise MissingLibrary(
+                f"no model that is built in has a {wanted} file; run it with --model CARD"
+            )
+        return _proved(chosen, card, item, say)
 
 
 def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:

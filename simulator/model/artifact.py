@@ -29,7 +29,7 @@ from simulator.profile.load import Profile
 
 __all__ = [
     "Artifact", "Feeds", "build", "digest", "finish", "graph_difference", "pinned", "prepare",
-    "start",
+    "start", "takes",
 ]  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
     Raises:
         ModelError: the card names no such file.
     """
-    wanted = _takes(choices)
+    wanted = takes(choices)
     backend = profile.spec.runtime.backend
     where = profile.where(("runtime", "backend"))
     if wanted == "onnx" and source.format != "onnx":
@@ -154,7 +154,8 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
         raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
 
 
-def _takes(choices: Choices) -> str:
+def takes(choices: Choices) -> str:
+    """Return the format of the card's file that a stack starts from, for example ``gguf``."""
     if Stage.EXPORT in choices:
         return str(choices[Stage.EXPORT].offer.make.takes)
     return str(getattr(choices[Stage.RUNTIME].offer.make, "takes", "onnx"))

@@ -7,11 +7,6 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-import onnx
-
-from backends.language_models import bert, llama
-from backends.language_models import program as torch_program
-from backends.language_models.gguf_file import GgufFile, tokenizer
 from backends.language_models.libraries import gguf, safetensors, tokenizers
 from simulator.contract import Backend, MissingLibrary, ModelError, Offer
 from simulator.contract.checkpoint import NAME, Checkpoint
@@ -63,6 +58,12 @@ class GgufCheckpoint(Checkpoint):
 
     def write(self, source: Path, folder: Path, program: bool = False) -> None:
         """Write the model, its card, its tokenizer, a link to the file, and a program."""
+        import onnx
+
+        from backends.language_models import llama
+        from backends.language_models import program as torch_program
+        from backends.language_models.gguf_file import GgufFile, tokenizer
+
         file = GgufFile(source)
         sizes = file.sizes()
         words = tokenizer(file)
@@ -97,6 +98,10 @@ class BertCheckpoint(Checkpoint):
 
     def write(self, source: Path, folder: Path, program: bool = False) -> None:
         """Write the model, its card and its tokenizer; a program is refused."""
+        import onnx
+
+        from backends.language_models import bert
+
         if program:
             raise ModelError(f"{source}: a program is made of Llamas only; leave out --program")
         home = source if source.is_dir() else source.parent

@@ -6,8 +6,6 @@ import threading
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from backends.ort.library import ort
 from backends.sound.framing import divisor, missing, reflectable, transforms, window
@@ -46,7 +44,9 @@ class OnnxStft(Stft):
             return self._sessions[sizes]
 
 
-def _graph(options: Options, n_fft: int, win_length: int, hop: int) -> onnx.ModelProto:
+def _graph(options: Options, n_fft: int, win_length: int, hop: int) -> Any:
+    from onnx import TensorProto, helper, numpy_helper
+
     shape = window(options, win_length, n_fft)
     half = n_fft // 2
     constants = {

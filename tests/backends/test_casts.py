@@ -459,7 +459,7 @@ def test_what_cannot_be_stored_is_refused(tmp_path, model, message):
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("storage: int4, compute: int8, cast: {granularity: per_tensor}", "in int8"),
+        ("storage: int4, compute: int8, cast: {granularity: per_tensor}", "needs a quantizer"),
         ("storage: int8, compute: int8, cast: {granularity: per_tensor}", "needs a quantizer"),
         ("storage: int4, compute: fp32, cast: {granularity: block}", "block_size: required"),
         ("storage: bf16, compute: fp32, cast: {granularity: block}", "granularity"),

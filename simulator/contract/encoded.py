@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulator.contract import png
 from simulator.errors import SampleError
-from simulator.files import IMAGE, read_file
+from simulator.files import IMAGE, read_sample
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 """The file name suffixes of the formats that `inspect` reads."""
@@ -61,11 +61,7 @@ def read_image(name: str, path: Path) -> Encoded:
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
-    try:
-        data = read_file(path, IMAGE)
-    except OSError as error:
-        raise SampleError(f"cannot be read: {error.strerror or error}") from error
-    return inspect(name, data)
+    return inspect(name, read_sample(path, IMAGE))
 
 
 def inspect(name: str, data: bytes) -> Encoded:

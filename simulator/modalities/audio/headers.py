@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simulator.contract.audio import Recording
 from simulator.errors import SampleError
-from simulator.files import SOUND, read_file
+from simulator.files import SOUND, read_sample
 
 SUFFIXES = (".wav", ".flac", ".mp3", ".ogg")
 """The file name suffixes of the formats that :func:`inspect` reads."""
@@ -34,11 +34,7 @@ def read_sound(name: str, path: Path) -> Recording:
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
-    try:
-        data = read_file(path, SOUND)
-    except OSError as error:
-        raise SampleError(f"cannot be read: {error.strerror or error}") from error
-    return inspect(name, data)
+    return inspect(name, read_sample(path, SOUND))
 
 
 def inspect(name: str, data: bytes) -> Recording:

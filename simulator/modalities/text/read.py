@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.contract.text import Passage, Request
 from simulator.errors import SampleError, one_line, shortened
-from simulator.files import read_file
+from simulator.files import read_sample
 
 SUFFIXES = (".json", ".txt")
 LARGEST = 2**24
@@ -32,10 +32,7 @@ def read(path: Path) -> Passage:
         SampleError: it cannot be read, is empty, larger than :data:`LARGEST`, not UTF-8, or its
             requests are not as described; one line.
     """
-    try:
-        data = read_file(path, LARGEST)
-    except OSError as error:
-        raise SampleError(f"cannot be read: {error.strerror or error}") from error
+    data = read_sample(path, LARGEST)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from simulator.contract import Array
 from simulator.modalities.specimen import Specimen
@@ -36,12 +36,16 @@ def write(folder: Path) -> Specimen:
     one, other = folder / "one.wav", folder / "other.wav"
     one.write_bytes(wav(sine(440, 8000, 2000), 8000))
     other.write_bytes(wav(sine(1500, 16000, 3001), 16000))
-    nodes = [helper.make_node("ReduceMean", ["x"], ["y"], axes=[2], keepdims=0)]
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["means"], axes=[2], keepdims=0),
+        helper.make_node("MatMul", ["means", "weights"], ["y"]),
+    ]
+    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), "weights")
     shapes: tuple[tuple[str, list[int | str]], ...] = (("x", [1, 3, "t"]), ("y", [1, 3]))
     x, y = (
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name, shape in shapes
     )
-    graph = helper.make_graph(nodes, "pitch", x, y)
+    graph = helper.make_graph(nodes, "pitch", x, y, [weights])
     opset = helper.make_opsetid("", 17)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
     (folder / "model.onnx").write_bytes(model.SerializeToString())

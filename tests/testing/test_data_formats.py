@@ -19,6 +19,7 @@ from simulator.data import coco
 from simulator.data.folder import Dataset, Files, Item
 from simulator.data.format import FORMATS
 from simulator.data.labels import Labels
+from simulator.tasks.audio_classification.task import AudioClassification
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.embedding.task import Embedding
@@ -27,7 +28,10 @@ from simulator.tasks.multiple_choice.task import MultipleChoice
 from simulator.tasks.next_word.task import NextWord
 from simulator.tasks.segmentation.task import Segmentation
 from simulator.tasks.task import Network
+from simulator.tasks.transcription.task import Transcription
+from simulator.tasks.voice_activity.task import VoiceActivity
 from simulator.testing import Mark
+from simulator.testing.audio_specimen import sine, wav
 from simulator.testing.data_formats import DATA_CHECKS, prove_data_format
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
@@ -107,10 +111,54 @@ def _jsonl(folder, task):
     return path
 
 
+SOUNDS = Files((".wav",), "sound")
+TASKS_OF_SOUND = {
+    kind.name: next(iter(kind.specimens().values())).task for kind in (Transcription, VoiceActivity)
+} | {AudioClassification.name: AudioClassification(None, NETWORK)}
+
+
+def _sounds(folder, task, format, **fields):
+    (folder / "wavs").mkdir()
+    for name in ("red_0", "blue_1"):
+        (folder / "wavs" / f"{name}.wav").write_bytes(wav(sine(440, 8000, 800), 8000))
+    return _written(folder, task=task, format=format, files="wavs", **fields)
+
+
+def _written(folder, **fields):
+    path = folder / "data.yaml"
+    path.write_text(yaml.safe_dump({"schema": 1, "name": "a", **fields}))
+    return path
+
+
+def transcription_ljspeech(folder):
+    (folder / "said.csv").write_text("red_0|One.\nblue_1|2.|Two.\n")
+    return _sounds(folder, "transcription", "ljspeech", transcripts="said.csv")
+
+
+def voice_activity_segments(folder):
+    (folder / "speech.csv").write_text("red_0.wav,0.01,0.05\n")
+    return _sounds(folder, "voice_activity", "segments", segments="speech.csv")
+
+
+def audio_classification_names(folder):
+    return _sounds(folder, "audio_classification", "names", label=r"(.*)_\d\.wav")
+
+
+def classification_names(folder):
+    datacards.images(folder, "red_0.png", "blue_1.png")
+    fields = {"task": "classification", "format": "names", "files": "images"}
+    return _written(folder, **fields, label=r"(.*)_\d\.png")
+
+
 MAKERS = {
     made.__name__.replace("_", ".", 1): made
     for made in (detection_coco, detection_voc, detection_yolo,
                  segmentation_coco, segmentation_index_masks)
+} | {
+    "transcription.ljspeech": transcription_ljspeech,
+    "voice_activity.segments": voice_activity_segments,
+    "audio_classification.names": audio_classification_names,
+    "classification.names": classification_names,
 } | {f"{task}.video": partial(_video, task=task) for task in TASKS} | {
     f"{task}.jsonl": partial(_jsonl, task=task) for task in KEYS
 }  # fmt: skip
@@ -124,7 +172,8 @@ def failed(verdicts):
 def test_our_formats_pass_every_check(name, tmp_path):
     task, _, format = name.partition(".")
     files = {"files": TEXTS} if format == "jsonl" else {}
-    made = TASKS.get(task) or TASKS_OF_TEXT[task](None, NETWORK)
+    files = {"files": SOUNDS} if task in TASKS_OF_SOUND else files
+    made = (TASKS | TASKS_OF_SOUND).get(task) or TASKS_OF_TEXT[task](None, NETWORK)
     verdicts = prove_data_format(MAKERS[name](tmp_path), made, **files)
 
     assert failed(verdicts) == {}

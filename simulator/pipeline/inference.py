@@ -79,7 +79,8 @@ class Infer(Recipe):
         artifact: the file that it opens.
         inputs: the card's name of each input, to the runtime's name; "" for one without a name.
         outputs: the card's name of each output that is needed, to the runtime's name.
-        goes_on: whether others follow from the inference, see :class:`Follow`.
+        goes_on: whether others follow from the first inference, see :class:`Follow`; of a tuple
+            only the first is run here.
     """
 
     choice: Choice
@@ -113,11 +114,12 @@ class Infer(Recipe):
 
         def apply(value: Any, _: Any) -> Inferred:
             with lease() as runtime:
+                if isinstance(value, tuple) and not self.goes_on:
+                    return inferred(tuple(self.once(runtime, one) for one in value))
                 start = time.perf_counter_ns()
-                if isinstance(value, tuple):
-                    found = inferred(tuple(self.once(runtime, one) for one in value))
-                else:
-                    found = inferred(self.once(runtime, value))
+                found = inferred(
+                    self.once(runtime, value[0] if isinstance(value, tuple) else value)
+                )
             if not self.goes_on:
                 return found
             return replace(found, ns=(time.perf_counter_ns() - start,), feeds=value)
@@ -161,8 +163,6 @@ class Follow(Recipe):
             steps = self.sequel.steps(first.feeds, self.placing(context.source))
             next(steps)
             outputs, spent = first.outputs, list(first.ns)
-            if isinstance(outputs, tuple):
-                (outputs,) = outputs
             with lease() as runtime:
                 while True:
                     try:

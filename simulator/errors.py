@@ -68,8 +68,14 @@ class NotFinite(SampleError):
     """The model gave NaN or an infinity; under a hardware fault, an error that is detected."""
 
 
+_LISTED = 1000
+"""Characters of the names that a message lists at most."""
+
+
 def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     """Return a message that *got* is not one of *offered*, with the most similar one and all.
+
+    Of very many the middle is left out.
 
     Args:
         what: what is unknown, for example ``backend``.
@@ -82,7 +88,8 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     names = sorted(str(name) for name in offered)
     near = difflib.get_close_matches(str(got), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {str(got)!r}{hint} (offered: {', '.join(names) or 'none'})"
+    listed = shortened(", ".join(names), _LISTED) or "none"
+    return f"unknown {what} {str(got)!r}{hint} (offered: {listed})"
 
 
 def one_line(error: BaseException, limit: int = 500) -> str:

@@ -116,3 +116,17 @@ def test_the_digits_flip_as_measured_apart(tmp_path, cache):
         for name, one in column["options"].items()
     }
     assert got == EXPECTED
+
+
+def test_the_readme_shows_what_comes_out(tmp_path, cache):
+    shared("audio")
+    cards = ROOT / "tests" / "cards"
+    found = compare(
+        "librosa_fp32", "torchaudio_defaults", model=cards / "digits.yaml",
+        data=cards / "digits_test.yaml", out=tmp_path / "run", workers=1, quick=True,
+    ).summary  # fmt: skip
+    before, after = (100 * found[side]["metric"]["top1"] for side in ("train", "deploy"))
+    shown = f"{found['flips']['count']} of {found['samples']} sounds change"
+
+    assert shown in (ROOT / "README.md").read_text()
+    assert f"top-1 goes from {before:.2f}% to {after:.2f}%" in (ROOT / "README.md").read_text()

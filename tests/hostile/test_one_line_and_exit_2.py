@@ -27,7 +27,7 @@ def refused(capsys):
     def run(*arguments):
         assert main([str(one) for one in arguments]) == 2
         said = capsys.readouterr()
-        assert re.fullmatch(r"error: [^\n]{1,2000}\n", said.err), said.err
+        assert re.fullmatch(r"error: [^\n]{1,1400}\n", said.err), said.err
         return said.err
 
     return run

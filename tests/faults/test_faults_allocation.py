@@ -1,10 +1,5 @@
 """Strata that get different numbers of faults: the estimates, by simulation and by hand."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -165,25 +160,8 @@ def test_the_same_faults_in_two_stacks(place, tmp_path):
 
 
 def test_killed_in_the_main_part_and_continued_gives_equal_rows(place, tmp_path):
-    code = """
-import os, signal, sys
-from simulator.faults import table
-add, done = table.FaultTable.add, 0
-def once(self, *given):
-    global done
-    add(self, *given)
-    done += 1
-    if done == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-table.FaultTable.add = once
-from simulator import faults
-faults(sys.argv[1], ["pillow_fp32"], model=sys.argv[2], data=sys.argv[3], out=sys.argv[4])
-"""
     campaign = document(tmp_path, targets=["neurons"], faults=1500)
-    arguments = [campaign, place / "card.yaml", place / "data", tmp_path / "killed"]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=env, check=False)
-    assert done.returncode == -signal.SIGKILL
+    usual.killed(campaign, place, tmp_path / "killed")
 
     assert cli.main(["resume", str(tmp_path / "killed")]) == 0
     hostile.run(place, campaign, tmp_path / "whole")

@@ -157,8 +157,7 @@ def test_several_neurons_at_once_run_again_alike(place, tmp_path, targets):
         assert all(one.equal for one in replay(tmp_path / "run", fault))
 
 
-def test_killed_and_continued_gives_equal_rows(place, tmp_path):
-    code = """
+KILLED = """
 import os, signal, sys
 from simulator.faults import table
 add, done = table.FaultTable.add, 0
@@ -172,12 +171,20 @@ table.FaultTable.add = once
 from simulator import faults
 faults(sys.argv[1], ["pillow_fp32"], model=sys.argv[2], data=sys.argv[3], out=sys.argv[4])
 """
-    campaign = document(tmp_path, targets=["neurons"], faults=1500)
-    arguments = [campaign, place / "card.yaml", place / "data", tmp_path / "killed"]
+
+
+def killed(campaign, place, out):
+    """Run a campaign in a process of its own, which is killed behind its second part."""
+    arguments = [campaign, place / "card.yaml", place / "data", out]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", KILLED, *map(str, arguments)]
+    assert subprocess.run(command, env=env, check=False).returncode == -signal.SIGKILL
+
+
+def test_killed_and_continued_gives_equal_rows(place, tmp_path):
+    campaign = document(tmp_path, targets=["neurons"], faults=1500)
     # A part has 1,000 inferences.
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=env, check=False)
-    assert done.returncode == -signal.SIGKILL
+    killed(campaign, place, tmp_path / "killed")
     assert len(list((tmp_path / "killed" / "rounds").glob("faults-*.parquet"))) == 2
 
     assert cli.main(["resume", str(tmp_path / "killed")]) == 0

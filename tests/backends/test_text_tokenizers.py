@@ -172,6 +172,7 @@ def test_the_traps_of_smollm():
     assert differ(prefix_space=True) == 5514
 
 
+@pytest.mark.extras
 def test_llama_cpp_has_the_ids_of_tokenizers(files):
     """The same vocabulary as GGUF and as tokenizer.json; of SmolLM2's, no text of PIQA differs."""
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is built from source")
@@ -186,6 +187,7 @@ def test_llama_cpp_has_the_ids_of_tokenizers(files):
         assert other.decode(other.encode(text)) == text
 
 
+@pytest.mark.extras
 def test_a_file_on_which_llama_cpp_aborts_is_refused_in_a_line(tmp_path):
     """Two tokens of one text: llama.cpp 0.3.36 calls abort()."""
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is built from source")

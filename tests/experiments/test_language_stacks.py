@@ -45,7 +45,7 @@ def data(tmp_path_factory):
         ("text_openvino_bf16", "openvino", None, None),
         ("text_openvino_f16", "openvino", None, None),
         ("text_openvino_int8_weights", "nncf", "fp32", None),
-        ("text_llama_cpp", "llama_cpp", "int8", None),
+        pytest.param("text_llama_cpp", "llama_cpp", "int8", None, marks=pytest.mark.extras),
     ],
 )
 def test_it_answers(card, data, tmp_path, profile, library, compute, products):

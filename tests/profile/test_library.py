@@ -19,7 +19,6 @@ ELSEWHERE = {
     "tensorrt_fp16": "tensorrt",
     "rknn_int8": "rknn",
     "text_llama_cpp": "llama_cpp",
-    "ctranslate2_fp32": "ctranslate2",
 }
 """A GPU, a Python of its own, a build from source, an extra of its own; the module each wants."""
 PLACE = re.compile(r"https?://\S+|\b[\w-]+(?:/[\w.-]+)*\.(?:py|cc?|cpp|cu)\b")

@@ -84,6 +84,7 @@ def test_requests_score_as_lm_eval_scored_them(case, name, special, tmp_path):
     check(stored, name, ours(case, name, special, tmp_path))
 
 
+@pytest.mark.extras
 @pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="lm_eval is not installed")
 @pytest.mark.parametrize("name", CARDS)
 def test_requests_score_as_lm_eval_scores_them_here(case, name, tmp_path):

@@ -13,6 +13,7 @@ from simulator import checkout, machine, registry
 from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
+from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import Kind, Notice
@@ -261,6 +262,7 @@ def run_and_keep(
     run: RunWriter,
     timed: bool,
     watches: Sequence[Watcher] = (),
+    decision: Decision | None = None,
 ) -> list[Done]:
     """Run a plan and write its records; samples that an earlier attempt finished are skipped.
 
@@ -270,9 +272,10 @@ def run_and_keep(
         run: the records are written to it.
         timed: whether latencies are recorded; they differ from run to run.
         watches: called for every sample.
+        decision: the run stops when this is done; it gets the records of the first two arms.
 
     Returns:
-        All samples in order, those of the earlier attempt included.
+        The samples in order, those of the earlier attempt included.
 
     Raises:
         DataError: no sample went through every stack.
@@ -281,12 +284,18 @@ def run_and_keep(
     before = [done_of(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
 
     def keep(result: Done) -> None:
-        notify(result, watches)
+        see(result)
         run.add(rows_of(result, merged.arms, timed))
 
+    def see(result: Done) -> None:
+        notify(result, watches)
+        if decision and result.skipped is None:
+            decision.add(*(outcome.record for outcome in result.outcomes[:2]))
+
     for one in before:
-        notify(one, watches)
-    return session.run(merged, keep, before, watching(merged, watches))
+        see(one)
+    enough = (lambda: decision.done) if decision else (lambda: False)
+    return session.run(merged, keep, before, watching(merged, watches), enough)
 
 
 class Watcher(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from simulator.analysis import gate
 from simulator.errors import UserError
@@ -19,11 +19,13 @@ from simulator.experiments.common import (
     unasked_notices,
     variants,
 )
+from simulator.experiments.decision import Decision
 from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
 from simulator.experiments.watch import PairWatch, Seen, pair_watch
+from simulator.notices import Kind, Notice
 from simulator.notices import merged as merged_notices
 from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
@@ -31,6 +33,11 @@ from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.store import RunWriter
+
+STOPPED = (
+    "the run stopped when its gate was decided: but for the gate's bounds, intervals and p-values "
+    "are those of a fixed number of samples, and too short"
+)
 
 
 @explicit()
@@ -45,6 +52,7 @@ def compare(
     undecided: str = "fail",
     strict: bool = False,
     quick: bool = False,
+    until_decided: bool = False,
     **options: Unpack[Options],
 ) -> Result[PairSummary]:
     """Run the same model on the same images through two stacks, and compare.
@@ -60,6 +68,8 @@ def compare(
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         strict: a difference between the profile and the settings in force is an error.
         quick: do not run each axis alone on every sample; the summary's ``alone`` stays empty.
+        until_decided: take the samples in a random order, and stop when the gate is decided; see
+            :mod:`simulator.experiments.decision`.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -87,6 +97,9 @@ def compare(
         session.notes += unasked_notices(sides)
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
+        decision = Decision(rules, task) if until_decided else None
+        if decision:
+            session.shuffle()
         stacks = session.stacks(variants(sides).values())
         if strict:
             _refuse_differences(stacks)
@@ -103,13 +116,19 @@ def compare(
                 strict=strict,
                 quick=quick,
                 undecided=undecided,
+                until_decided=until_decided,
             ),
         }
         with watch.opened, job.writer(folder, start, session) as run:
-            done = run_and_keep(session, merged, run, timed=True, watches=[watch])
+            done = run_and_keep(session, merged, run, True, [watch], decision)
+            if decision and len(done) < len(session.dataset.items):
+                session.notes.append(Notice(Kind.FEW_SAMPLES, STOPPED))
             found = conclude(session, watch, merged, done, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took | {"under": session.condition}, undecided)
+            last: dict[str, Any] = took | {"under": session.condition}
+            if decision:
+                last["decided"] = decision.decided(len(session.dataset.items))
+            summary = judged(found, rules, last, undecided, decision)
             run.finish(summary, took)
     return Result(summary, folder)
 

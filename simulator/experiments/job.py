@@ -17,6 +17,7 @@ import pyarrow as pa
 from simulator.analysis import gate
 from simulator.conditions.condition import under
 from simulator.errors import unknown
+from simulator.experiments.decision import Decision
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.isolation import Isolate
 from simulator.pipeline.stack import Chosen
@@ -143,7 +144,11 @@ class Result(Generic[R_co]):
 
 
 def judged(
-    summary: S, rules: Sequence[gate.Rule], took: Mapping[str, Any], undecided: str = "fail"
+    summary: S,
+    rules: Sequence[gate.Rule],
+    took: Mapping[str, Any],
+    undecided: str = "fail",
+    decision: Decision | None = None,
 ) -> S:
     """Return a summary with its last fields, the outcome of the gate, and its verdict.
 
@@ -152,9 +157,12 @@ def judged(
         rules: of the gate.
         took: the last fields: ``seconds``, ``workers`` and ``under``.
         undecided: see :func:`simulator.analysis.gate.evaluate`.
+        decision: of a run that stopped when its gate was decided.
     """
     whole = summary.model_copy(update=dict(took))
     outcome = Gate.model_validate(gate.evaluate(rules, whole, undecided))
+    if decision:
+        outcome = decision.gate(outcome, undecided)
     return concluded(whole.model_copy(update={"gate": outcome}))
 
 

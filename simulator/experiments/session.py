@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from simulator import registry
 from simulator.closing import Closing
 from simulator.conditions.condition import Under
-from simulator.contract.recipe import Boundary, Chain
+from simulator.contract.recipe import Boundary, Chain, generator
 from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
 from simulator.data.folder import Dataset, Files, Item, subset
@@ -306,6 +307,7 @@ class Session(Closing):
         keep: Callable[[Done], None],
         before: Sequence[Done] = (),
         watch: Watch | None = None,
+        enough: Callable[[], bool] = lambda: False,
     ) -> list[Done]:
         """Run every sample through a plan, and return all results; see :meth:`stream`.
 
@@ -314,22 +316,27 @@ class Session(Closing):
             keep: called with every new result, in order.
             before: the results of the first samples, from an earlier attempt.
             watch: called for every new sample that was not skipped.
+            enough: asked before each sample whether the run may stop there.
 
         Returns:
-            The results of all samples, in order, without what *watch* returned: *keep* has it.
+            The results of the samples that were run, in order, without what *watch* returned:
+            *keep* has it.
 
         Raises:
             DataError: every sample was skipped.
         """
         done = list(before)
-        for result in self.stream(merged, len(done), watch):
-            keep(result)
-            done.append(replace(result, seen=None))
+        with closing(self.stream(merged, len(done), watch)) as results:
+            while not enough() and (result := next(results, None)) is not None:
+                keep(result)
+                done.append(replace(result, seen=None))
         if all(result.skipped for result in done):
             raise self.nothing_ran(done[0].item.name, done[0].skipped)
         return done
 
-    def stream(self, merged: Plan, start: int, watch: Watch | None = None) -> Iterator[Done]:
+    def stream(
+        self, merged: Plan, start: int, watch: Watch | None = None
+    ) -> Generator[Done, None, None]:
         """Run samples through a plan; nothing of a result is kept here.
 
         Args:
@@ -357,6 +364,12 @@ class Session(Closing):
             f"{self.dataset.root}: none of {self.files.count(len(self.dataset.items))} could go "
             f"through every stack; the first: {first}: {why}"
         )
+
+    def shuffle(self) -> None:
+        """Put the samples in an order that says nothing of them; the same for the same seed."""
+        items = self.dataset.items
+        order = generator("order", self.seed).permutation(len(items))
+        self.dataset = replace(self.dataset, items=tuple(items[at] for at in order), film=False)
 
     def close(self) -> None:
         """Stop hashing, and close every runtime."""

@@ -12,6 +12,7 @@ from simulator.report.words import (
     between,
     chance,
     count,
+    decided,
     given_deadlines,
     interval,
     is_significant,
@@ -80,7 +81,10 @@ def _pair(summary: PairSummary) -> _Told:
     flips, unit = summary.flips, summary.unit
     units = "answers" if unit == "image" else f"{unit}s"
     changed = f"{flips.count:,} of {flips.units:,} {units} change"
-    lost = [changed + (f": {share(flips.rate, 2)}{between(flips.ci95)}." if flips.units else ".")]
+    ends = "" if summary.decided else between(flips.ci95)
+    lost = [changed + (f": {share(flips.rate, 2)}{ends}." if flips.units else ".")]
+    if summary.decided:
+        lost.append(decided(summary.decided, summary.sample_unit))
     metric = summary.metric
     if delta := summary.delta.get(metric):
         old, new = (side.metric[metric] for side in (summary.train, summary.deploy))

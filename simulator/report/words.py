@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 
 from simulator.results.pair import AxisEffect
-from simulator.results.shared import ConditionDescription, ModelSummary, Profile
+from simulator.results.shared import ConditionDescription, Decided, ModelSummary, Profile
 from simulator.results.suites import AdjustedEffect, Effect
 from simulator.results.timed import Better, TailSummary
 from simulator.tasks.figures import Delta
@@ -91,6 +91,16 @@ def points(effect: Effect | Delta | None) -> str:
     """Return an effect's value in points, with its sign; a dash where it is not known."""
     value = None if effect is None else effect.value
     return "–" if value is None or isnan(value) else f"{round(100 * value, 2) + 0.0:+.2f}"
+
+
+def decided(found: Decided, unit: str) -> str:
+    """Return when a gate was decided, or that it was not."""
+    if not found.decided:
+        return f"All {found.samples:,} {unit}s did not decide it."
+    return (
+        f"Decided after {found.samples:,} of {found.of:,} {unit}s; that is wrong in "
+        f"{found.alpha:.0%} of such runs at most."
+    )
 
 
 def is_significant(effect: AdjustedEffect) -> bool:

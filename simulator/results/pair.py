@@ -7,7 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, SerializeAsAny, create_model
 
-from simulator.results.shared import Latency, Metrics, Missing, ModelSummary, Running, Skipped
+from simulator.results.shared import (
+    Decided,
+    Latency,
+    Metrics,
+    Missing,
+    ModelSummary,
+    Running,
+    Skipped,
+)
 from simulator.tasks.figures import Delta, Flips
 from simulator.typed import Interval, Keys, Pixels, Typed
 
@@ -212,6 +220,9 @@ class PairSummary(ModelSummary):
     latency_ms: SideLatency
     missing: Missing
     controls: Controls
+    decided: Decided | None = Field(
+        default=None, description="when the gate was decided; None: every sample was to run"
+    )
     gallery: list[Look] = Field(default_factory=list, description="what the networks saw")
     sounds: list[SoundLook] = Field(
         default_factory=list, description="what the networks heard, or said"

@@ -43,6 +43,27 @@ class Gate(Typed):
     rules: list[RuleOutcome] = Field(default_factory=list, description="every rule, in order")
 
 
+class Bound(Typed):
+    """Where a figure lies, after some of the samples; fractions."""
+
+    samples: int
+    value: float = Field(description="of these samples")
+    low: float = Field(description="the true figure is not below this")
+    high: float = Field(description="nor above this")
+
+
+class Decided(Typed):
+    """A run that stopped when its gate was decided."""
+
+    samples: int = Field(description="that were looked at, in a random order")
+    of: int = Field(description="that there were")
+    alpha: float = Field(description="the probability of a wrong decision, at most")
+    decided: bool = Field(description="false: all samples did not decide it")
+    bounds: dict[str, list[Bound]] = Field(
+        description="by rule: how the bound closed in; all of a rule's bounds hold at once"
+    )
+
+
 class Verdict(Typed):
     """The answer of a run in a few sentences: may I ship, what do I lose, because of what."""
 

@@ -128,6 +128,7 @@ class Task(ABC):
         in_pixels: whether answers and truth are places in the sample, as boxes and masks are.
         speaks: whether answers are sounds; see :meth:`spoken`.
         several: whether :meth:`decode` takes the outputs of several inferences.
+        in_parts: whether a sample has several units, as an image has objects.
         resamples: how often its metrics are resampled.
         Output: the schema of a card's ``output`` section.
         Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
@@ -148,6 +149,7 @@ class Task(ABC):
     in_pixels: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     Output: ClassVar[type[BaseModel]] = Section
     Flips: ClassVar[type[figures.Flips]] = figures.Flips
@@ -395,6 +397,14 @@ class Task(ABC):
     def more(self, records: Sequence[Record]) -> dict[str, Any]:
         """Return further figures of the changes, for ``flips``."""
         return {}
+
+    def means(self) -> Mapping[str, str]:
+        """Return the columns whose means over samples are metrics, by the metric's name.
+
+        Empty where :attr:`in_parts`: then no figure is a mean over samples, and no gate can be
+        decided before the last one.
+        """
+        return {} if self.in_parts else {name: name for name in self.metrics}
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how bad a change is; the worst ones are shown. By default the share of units."""

@@ -163,6 +163,10 @@ class Classification(Task):
         """Compare two stacks by exact tests, without a bootstrap; see :mod:`.compare`."""
         return compare(train.records, deploy.records)
 
+    def means(self) -> dict[str, str]:
+        """Return the columns of top-1 and top-5."""
+        return {"top1": "correct", "top5": "top5"}
+
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how sure both stacks were: a change between two sure answers is worse."""
         return float(train["margin"] + deploy["margin"])

@@ -46,6 +46,7 @@ class Detection(ImageTask):
     name = "detection"
     in_pixels = True
     unit = "object"
+    in_parts = True
     metrics = ("mAP", "AP50", "AP75")
     kinds = ("lost", "gained", "moved", "relabelled")
     needs_labels = True

@@ -46,6 +46,7 @@ class Segmentation(ImageTask):
     name = "segmentation"
     in_pixels = True
     unit = "pixel"
+    in_parts = True
     metrics = ("mIoU", "pixel_accuracy", "mean_accuracy")
     kinds = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
     needs_labels = True

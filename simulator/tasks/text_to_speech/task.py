@@ -79,6 +79,7 @@ class TextToSpeech(Task):
 
     name = "text_to_speech"
     unit = "duration"
+    in_parts = True
     metrics = ("durations_right",)
     kinds = ("lengths",)
     speaks = True

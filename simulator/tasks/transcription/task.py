@@ -62,6 +62,7 @@ class Transcription(Task):
 
     name = "transcription"
     unit = "word"
+    in_parts = True
     metrics = ("word_accuracy", "exact")
     kinds = ("transcripts",)
     Output = Output

@@ -118,6 +118,7 @@ class VoiceActivity(Task):
 
     name = "voice_activity"
     unit = "chunk"
+    in_parts = True
     metrics = ("accuracy",)
     several = True
     Output = Output

@@ -1,0 +1,132 @@
+"""Runs that stop when their gate is decided."""
+
+import json
+
+import pytest
+import tiny
+
+import simulator
+from simulator import cli
+from simulator.analysis.gate import parse
+from simulator.errors import UserError
+from simulator.experiments.decision import LEAST, Decision
+from simulator.tasks.task import TASKS, Network
+
+SAMPLES = 42
+PAIR = ("pillow_fp32", "opencv_fp32")
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Forty-two images in three colors; no stack changes an answer."""
+    return tiny.data(tmp_path / "many", SAMPLES // 3)
+
+
+def run(card, many, out, *rules, **more):
+    return simulator.compare(
+        *PAIR,
+        model=card,
+        data=many,
+        out=out,
+        quick=True,
+        fail_on=rules,
+        until_decided=True,
+        **more,
+    )
+
+
+def test_a_gate_that_no_sample_endangers_passes_early(card, many, tmp_path):
+    result = run(card, many, tmp_path / "run", "flip_rate > 40%")
+    found = result.summary.decided
+    assert result.passed and found.decided
+    assert result.summary.samples == found.samples == LEAST < found.of == SAMPLES
+    assert result.summary.gate.rules[0].chance is False
+    last = found.bounds["flip_rate > 40%"][-1]
+    assert (last.samples, last.value, last.low) == (LEAST, 0, 0) and last.high < 0.4
+    assert "Decided after 30 of 42 images" in " ".join(result.summary.verdict.lost)
+    assert "Decided after 30" in result.report.read_text()
+
+
+def test_a_limit_too_near_is_undecided_after_all_samples(card, many, tmp_path):
+    result = run(card, many, tmp_path / "run", "flip_rate > 1%")
+    (rule,) = result.summary.gate.rules
+    assert not result.summary.decided.decided and result.summary.samples == SAMPLES
+    assert rule.undecided and not result.passed
+    assert "42 samples leave it between 0.00 and" in rule.reason
+    assert run(card, many, tmp_path / "two", "flip_rate > 1%", undecided="pass").passed
+
+
+def test_the_order_is_drawn_from_the_seed(card, many, tmp_path):
+    def order(name, seed):
+        result = run(card, many, tmp_path / name, "flip_rate > 40%", seed=seed)
+        return [row["sample"] for row in result.records().to_pylist()]
+
+    first = order("one", 0)
+    assert first == order("two", 0) != order("three", 1)
+    assert first != sorted(first)
+
+
+def test_a_run_that_is_resumed_ends_alike(card, many, tmp_path):
+    whole = run(card, many, tmp_path / "whole", "flip_rate > 40%")
+    half = tmp_path / "half"
+
+    class Stop(Exception):
+        pass
+
+    class Once(simulator.experiments.session.Silent):
+        def advance(self, done, total):
+            if done == 7:
+                raise Stop
+
+    with pytest.raises(Stop):
+        run(card, many, half, "flip_rate > 40%", progress=Once())
+    resumed = run(card, many, half, "flip_rate > 40%", resume=True)
+    assert resumed.summary.decided == whole.summary.decided
+    columns = [name for name in whole.records().column_names if name != "ns"]
+    assert resumed.records().select(columns).equals(whole.records().select(columns))
+
+
+@pytest.mark.parametrize(
+    ("rules", "word"),
+    [
+        ((), "needs a rule"),
+        (("flip_rate.low > 5%",), "no mean over samples"),
+        (("deploy.latency.p90 > 5ms",), "no mean over samples"),
+        (("flip_rate == 0",), "decided by the last sample"),
+    ],
+)
+def test_rules_that_no_early_sample_decides_are_refused(card, many, tmp_path, rules, word):
+    with pytest.raises(UserError, match=word) as refused:
+        run(card, many, tmp_path / "run", *rules)
+    assert "\n" not in str(refused.value)
+
+
+def test_parts_of_samples_are_no_means():
+    detection = TASKS["detection"]
+    with pytest.raises(UserError, match="a sample has several objects"):
+        Decision([parse("flip_rate > 1%")], detection.__new__(detection))
+
+
+def test_one_rule_that_fails_ends_it_and_all_must_pass():
+    task = TASKS["classification"](None, Network())
+    rules = [parse("flip_rate > 10%"), parse("delta.top1 < -50 points")]
+    lost = Decision(rules, task)
+    right = {"correct": True, "top5": None, "changed": 0}
+    for _ in range(LEAST):
+        lost.add(right, {"correct": False, "top5": None, "changed": 1})
+    assert lost.done
+    kept = Decision(rules, task)
+    for _ in range(200):
+        kept.add(right, right)
+    found = kept.decided(500)
+    assert found.decided and found.samples < 200 and found.of == 500
+
+
+def test_the_command_line_says_when(card, many, tmp_path, capsys):
+    code = cli.main(
+        ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(many),
+         "--quick", "--fail-on", "flip_rate > 40%", "--until-decided", "--out", str(tmp_path / "o")]
+    )  # fmt: skip
+    assert code == 0
+    assert "Decided after 30 of 42 images" in " ".join(capsys.readouterr().out.split())
+    assert json.loads((tmp_path / "o" / "summary.json").read_text())["decided"]["samples"] == 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,9 @@ class Differences:
     surroundings: tuple[str, ...]
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], sides: Sequence[str] = SIDES
+) -> Differences:
     """Say which versions, hashes and values changed that the answers may depend on.
 
     Where something lies, when it was run, and on how many cores is nothing that they depend on.
@@ -47,6 +49,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
     Args:
         old: the manifest of a pair, as recorded; whatever a stranger has written in it.
         new: of the pair as it was run again.
+        sides: the stacks to look at.
     """
     inputs: list[str] = []
     for part in ("sha256", "spec", "labels"):
@@ -62,7 +65,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
             around += _flags(_at(before, "flags"), _at(after, "flags"))
             before, after = ({"model": _at(cpu, "model")} for cpu in (before, after))
         around += _leaves(before, after, {"versions": ""}.get(part, part))
-    for side in SIDES:
+    for side in sides:
         for part in _STACK:
             before, after = (_at(one, "stacks", side, part) for one in (old, new))
             lines = _leaves(before, after, f"{side} {part}")

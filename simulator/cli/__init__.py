@@ -37,6 +37,7 @@ COMMANDS = {
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
     "runs": "list runs with their gates, or write an index page of them",
+    "compare-runs": "say what changed between two finished runs; runs nothing",
     "model": "propose a model card for an ONNX file, and check a card",
     "profiles": "list, show, create, import and check profiles",
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
@@ -88,7 +89,7 @@ def _run(arguments: list[str]) -> int:
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     from simulator.cli import common
 
-    command = importlib.import_module(f"simulator.cli.{name}")
+    command = importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
     prog = "simulate" if name == "run" else f"simulate {name}"
     parser = argparse.ArgumentParser(
         prog=prog,
@@ -97,7 +98,7 @@ def _run(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     if name == "run":
-        lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
+        lines = "\n".join(f"  {command:<14}{text}" for command, text in COMMANDS.items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
         root(parser)
     command.arguments(parser)

@@ -1,0 +1,65 @@
+"""Two finished runs held against each other."""
+
+import json
+
+import pytest
+
+import simulator
+from simulator import cli
+from simulator.audit.two_runs import compare_runs
+from simulator.errors import RunError
+
+
+@pytest.fixture
+def runs(card, data, tmp_path):
+    """Twice the same, and once with the channels swapped."""
+
+    def run(name, *overrides):
+        out = tmp_path / name
+        simulator.compare(
+            "pillow_fp32", "pillow_fp32", model=card, data=data, out=out, quick=True,
+            overrides=overrides,
+        )  # fmt: skip
+        return out
+
+    swapped = run("three", "deploy.color.order=bgr")
+    return run("one"), run("two"), swapped
+
+
+def test_the_same_twice_has_the_same_answers(runs):
+    found = compare_runs(*runs[:2])
+    assert (found.inputs, found.surroundings) == ([], [])
+    for one in found.stacks.values():
+        assert (one.samples, one.changed, one.equal_outputs, one.first) == (6, 0, 6, [])
+        assert one.delta["top1"].value == 0
+        assert all(ms > 0 for ms in one.latency_ms)
+
+
+def test_what_changed_is_named_with_the_answers_that_changed(runs):
+    """Red and blue change places: 4 of 6 answers, all of them wrong then."""
+    found = compare_runs(runs[0], runs[2])
+    assert found.inputs == ["deploy profile.color.order: model → bgr"]
+    again = found.stacks["deploy"]
+    assert (again.changed, again.delta["top1"].value) == (4, pytest.approx(-4 / 6))
+    assert {name.split("/")[0] for name in again.first} == {"red", "blue"}
+    assert found.stacks["train"].changed == 0
+
+
+def test_the_command_begins_with_the_verdict(runs, capsys):
+    assert cli.main(["compare-runs", str(runs[0]), str(runs[2])]) == cli.PASS
+    said = capsys.readouterr().out
+    assert said.startswith("4 answers differ.\n")
+    assert "deploy: 4 of 6 answers differ" in said
+    assert cli.main(["compare-runs", str(runs[0]), str(runs[1]), "--json"]) == cli.PASS
+    assert json.loads(capsys.readouterr().out)["stacks"]["deploy"]["changed"] == 0
+
+
+def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys):
+    with pytest.raises(RunError, match="not a run"):
+        compare_runs(runs[0], tmp_path)
+    timed = simulator.latency(
+        ["pillow_fp32", "opencv_fp32"], model=card, data=data, out=tmp_path / "timed"
+    ).folder
+    assert cli.main(["compare-runs", str(runs[0]), str(timed)]) == cli.USER_ERROR
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1 and "no stack in common: train, deploy; pillow" in error

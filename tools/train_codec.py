@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -145,8 +146,11 @@ def write(codec: Codec, stride: int, out: Path) -> None:
     onnx.save(model, out)
 
 
-def measure(codec: Path, folder: Path, limit: int | None) -> None:
-    """Print the mean PSNR over images, and the bits a pixel of the integers in all of them."""
+def figures(codec: Path, folder: Path, limit: int | None) -> tuple[list[float], float]:
+    """Return the PSNR of each image in dB, and the bits a pixel of the integers in all of them.
+
+    The bits are the entropy of the integers of each channel, by their own frequencies.
+    """
     from backends.learned_codec import LearnedDecoder
     from backends.pillow.pixels import PillowDecoder
     from simulator.contract.encoded import read_image
@@ -154,23 +158,30 @@ def measure(codec: Path, folder: Path, limit: int | None) -> None:
     options = {"codec": str(codec), "exif": "ignore", "padding": "edge", "threads": 1,
                "graph_optimization_level": "all"}  # fmt: skip
     base, decoder = PillowDecoder(options), LearnedDecoder(options)
-    decibels, area, counts = [], 0, {}
+    decibels: list[float] = []
+    area, counts = 0, Counter[tuple[int, int]]()
     for path in files(folder)[:limit]:
-        image = read_image(path.name, path)
-        rgb = base.rgb(image).rgb
+        rgb = base.rgb(read_image(path.name, path)).rgb
         decoded, latents = decoder.coded(rgb)
-        error = np.mean((rgb.astype(np.float64) - decoded) ** 2)
-        decibels.append(10 * np.log10(255**2 / max(error, 1 / 12)))
+        error = float(np.mean((rgb.astype(np.float64) - decoded) ** 2))
+        decibels.append(10 * np.log10(255**2 / error) if error else np.inf)
         area += rgb.shape[0] * rgb.shape[1]
         for channel, values in enumerate(latents[0]):
             for value, count in zip(*np.unique(values, return_counts=True), strict=True):
-                counts[channel, int(value)] = counts.get((channel, int(value)), 0) + int(count)
-    totals: dict[int, int] = {}
+                counts[channel, int(value)] += int(count)
+    totals = Counter[int]()
     for (channel, _), count in counts.items():
-        totals[channel] = totals.get(channel, 0) + count
-    bits = sum(-count * np.log2(count / totals[key[0]]) for key, count in counts.items())
-    print(f"{len(decibels)} images: PSNR {np.mean(decibels):.2f} dB in the mean")
-    print(f"{bits / area:.3f} bits a pixel: the entropy of each channel's integers")
+        totals[channel] += count
+    bits = -sum(count * np.log2(count / totals[key[0]]) for key, count in counts.items())
+    return decibels, bits / area
+
+
+def measure(codec: Path, folder: Path, limit: int | None) -> None:
+    """Print what a codec does to the images of a folder."""
+    decibels, bits = figures(codec, folder, limit)
+    spread = np.std(decibels, ddof=1) if len(decibels) > 1 else 0
+    print(f"{len(decibels)} images: PSNR {np.mean(decibels):.2f} dB in the mean, std {spread:.2f}")
+    print(f"{bits:.3f} bits a pixel: the entropy of the integers of each channel")
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ LARGEST = 2**30
 """Bytes of a codec at most."""
 STRIDES = range(1, 257)
 _FLOAT = "tensor(float)"
+_Port = tuple[str, str, list[int | str | None]]
+"""Name, type and shape."""
 
 
 def opened(options: Options) -> tuple[Any, int]:
@@ -46,10 +48,15 @@ def opened(options: Options) -> tuple[Any, int]:
     asked.log_severity_level = 4
     try:
         with plainly():
-            session = ort.InferenceSession(data, asked, providers=["CPUExecutionProvider"])
+            where = {"providers": ["CPUExecutionProvider"], "enable_fallback": 0}
+            session = ort.InferenceSession(data, asked, **where)
+            inputs, outputs = (
+                [(port.name, port.type, port.shape) for port in ports]
+                for ports in (session.get_inputs(), session.get_outputs())
+            )
     except Unsupported as error:
         raise ModelError(f"{path}: no codec: {_line(error)}") from error
-    _check_ports(path, session)
+    _check_ports(path, inputs, outputs)
     return session, stride
 
 
@@ -104,22 +111,22 @@ def _of_node(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
             yield from _constants(graph)
 
 
-def _check_ports(path: Path, session: Any) -> None:
-    inputs, outputs = session.get_inputs(), session.get_outputs()
+def _check_ports(path: Path, inputs: Sequence[_Port], outputs: Sequence[_Port]) -> None:
     if len(inputs) != 1 or not outputs:
         raise ModelError(f"{path}: a codec has one input; got {len(inputs)}")
-    for what, port in (("input", inputs[0]), ("first output", outputs[0])):
-        if port.type != _FLOAT or len(port.shape) != 4:
+    for what, (_, kind, shape) in (("input", inputs[0]), ("first output", outputs[0])):
+        if kind != _FLOAT or len(shape) != 4:
             raise ModelError(
-                f"{path}: its {what} must be {_FLOAT} of 4 dimensions, got {port.type} of "
-                f"{len(port.shape)}"
+                f"{path}: its {what} must be {_FLOAT} of 4 dimensions, got {kind} of {len(shape)}"
             )
-    batch, channels, *sides = inputs[0].shape
-    free = not any(isinstance(side, int) for side in sides)
-    if not free or channels != 3 or (isinstance(batch, int) and batch != 1):
-        shape = " x ".join(str(one)[:40] for one in inputs[0].shape)
-        raise ModelError(f"{path}: its input must be 1 x 3 x any height x any width, got {shape}")
+    shape = inputs[0][2]
+    batch, channels, *sides = shape
+    fixed = any(isinstance(side, int) for side in sides)
+    if fixed or channels != 3 or (isinstance(batch, int) and batch != 1):
+        told = " x ".join(str(one) if isinstance(one, int) else "any" for one in shape)
+        raise ModelError(f"{path}: its input must be 1 x 3 x any x any, got {told}")
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    text = " ".join(str(error).split())[:300] or type(error).__name__
+    return "".join(one if one.isprintable() else "?" for one in text)

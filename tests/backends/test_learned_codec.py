@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
+from pathlib import Path
 
 import images
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
@@ -21,6 +24,10 @@ from simulator.errors import ProfileError
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+import train_codec
 
 OPTIONS = {
     "exif": "ignore", "padding": "edge", "threads": 1, "graph_optimization_level": "all",
@@ -124,9 +131,9 @@ BAD = {
     "no stride": (lambda path: codec(path, stride=None), "stride from 1 to 256, got ''"),
     "a stride of 0": (lambda path: codec(path, stride="0"), "stride from 1 to 256, got '0'"),
     "a stride in words": (lambda path: codec(path, stride="²\n" * 99), "stride from 1 to 256"),
-    "a fixed size": (lambda path: codec(path, shape=(1, 3, 32, 32)), "any height"),
-    "four channels": (lambda path: codec(path, shape=(1, 4, "h", "w")), "1 x 3 x any height"),
-    "a batch of two": (lambda path: codec(path, shape=(2, 3, "h", "w")), "1 x 3 x any height"),
+    "a fixed size": (lambda path: codec(path, shape=(1, 3, 32, 32)), "got 1 x 3 x 32 x 32"),
+    "four channels": (lambda path: codec(path, shape=(1, 4, "h", "w")), "1 x 3 x any x any"),
+    "a batch of two": (lambda path: codec(path, shape=(2, 3, "h", "w")), "1 x 3 x any x any"),
     "integers": (
         lambda path: codec(path, [node("Identity", ["x"], ["y"])], kind=TensorProto.UINT8),
         r"its input must be tensor\(float\)",
@@ -169,6 +176,23 @@ def test_data_of_other_files_is_not_read(tmp_path, inside):
         LearnedDecoder({**OPTIONS, "codec": str(tmp_path / "c.onnx")})
 
 
+def test_damaged_codecs_are_refused_or_run(tmp_path, capfd):
+    path = codec(tmp_path / "c.onnx")
+    whole, random, told = path.read_bytes(), np.random.default_rng(0), []
+    for number in range(150):
+        data = bytearray(whole)
+        for _ in range(1 + number % 3):
+            data[random.integers(len(data))] = random.integers(256)
+        path.write_bytes(data[: random.integers(len(data))] if number % 5 == 0 else data)
+        try:
+            decoded(path, images.png(images.picture(4, 4)))
+        except (ModelError, SampleError) as error:
+            told.append(str(error))
+
+    assert told and all(line.isprintable() for line in told)
+    assert capfd.readouterr() == ("", "")
+
+
 ODD = {
     "another size": (
         [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
@@ -191,6 +215,55 @@ def test_a_codec_that_fails_costs_a_sample_only(tmp_path, what):
         decoded(path, images.png(images.picture(4, 4)))
 
     assert "\n" not in str(caught.value)
+
+
+def test_the_figures_of_a_codec_by_hand(tmp_path):
+    """The mean of 98 in steps of 8 is 96: 20 log10(255 / 2). One of two integers is 1 bit.
+
+    The exact codec has 48 integers for 16 pixels, all 0 in one block and all 200 in the other:
+    96 bits for 32 pixels.
+    """
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "flat.png").write_bytes(images.png(np.full((4, 8, 3), 98, np.uint8)))
+    path = codec(tmp_path / "c.onnx")
+    assert train_codec.figures(path, folder, None) == (pytest.approx([42.110203], abs=1e-6), 0)
+
+    two = np.zeros((4, 8, 3), np.uint8)
+    two[:, 4:] = 200
+    (folder / "flat.png").write_bytes(images.png(two))
+    write_example(path)
+    assert train_codec.figures(path, folder, None) == ([np.inf], 3)
+
+
+def test_what_is_trained_is_a_codec_of_the_same_numbers(tmp_path):
+    """PyTorch's own answer, on a side that is no multiple of the stride."""
+    torch.manual_seed(0)
+    made = train_codec.Codec(2, 4)
+    train_codec.write(made, 4, tmp_path / "c.onnx")
+    rgb = images.picture(17, 11)
+    fed = np.pad(rgb, ((0, 3), (0, 1), (0, 0)), mode="edge").transpose(2, 0, 1)[None] / 255
+
+    with torch.no_grad():
+        want, integers = made(torch.from_numpy(fed).float())
+    got, latents = LearnedDecoder({**OPTIONS, "codec": str(tmp_path / "c.onnx")}).coded(rgb)
+
+    assert np.array_equal(latents, integers)
+    levels = 255 * want[0, :, :17, :11].permute(1, 2, 0).numpy()
+    assert np.abs(got - levels.clip(0, 255)).max() <= 0.51
+
+
+def test_learning_makes_the_error_smaller(tmp_path):
+    """A few steps from the same start, on one picture that is easily learned."""
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "one.png").write_bytes(images.png(images.picture(32, 32)))
+    found = []
+    for steps in (1, 60):
+        path = tmp_path / f"{steps}.onnx"
+        train_codec.train(tmp_path / "images", path, 1, 8, 16, 0.1, steps, 0)
+        found.append(train_codec.figures(path, tmp_path / "images", None)[0][0])
+
+    assert found[1] > found[0] + 3
 
 
 PROFILE = """\

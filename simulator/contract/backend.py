@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from simulator.contract.library import Library
@@ -103,6 +104,28 @@ class Text:
         return "words"
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """The path of a file of the user's own; its content belongs to the stack's identity.
+
+    A profile is refused if the file cannot be read. A relative path is beside the profile that
+    writes it, or in the current folder; implementations get the whole path.
+
+    Attributes:
+        suffix: of the example's name.
+        example: writes a small file to a path, for the conformance suite.
+    """
+
+    suffix: str
+    example: Callable[[Path], None]
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and bool(value.strip())
+
+    def __str__(self) -> str:
+        return "the path of a file"
+
+
 class KeepList:
     """Node names and operator types that keep their precision; none by default."""
 
@@ -113,7 +136,7 @@ class KeepList:
         return "op_types, nodes and a reason"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | KeepList
+Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | File | KeepList
 """The values that an implementation supports for one field."""
 
 

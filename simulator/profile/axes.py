@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from simulator.contract import Evidence, StageSpec
@@ -45,6 +46,8 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     for spec, choice in _made(profile, choices, axis):
         prefix = "".join(f"{part}." for part in spec.section[len(place) :])
         facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
+        for name, sha in choice.files.items():
+            facts[f"{prefix}{name}"] = f"{Path(choice.options[name]).name} (SHA-256 {sha[:16]})"
     return found | facts if isinstance(found, dict) else found
 
 

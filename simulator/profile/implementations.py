@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel
 
 from simulator import registry
-from simulator.contract import Admits, Backend, KeepList, Offer, Pairs, Stage, StageSpec
+from simulator.contract import Admits, Backend, File, KeepList, Offer, Pairs, Stage, StageSpec
 from simulator.contract.stage import STAGES
-from simulator.errors import ProfileError, UserError, unknown
+from simulator.errors import ProfileError, UserError, shortened, unknown
+from simulator.files import hash_file
 from simulator.profile.document import Key
 from simulator.profile.load import Profile
 from simulator.profile.modality import at, extra_specs, filled
@@ -29,6 +31,7 @@ class Choice:
         offer: the chosen offer of that backend.
         options: every field of the offer with its value.
         facts: the fields that the profile omits because the offer has only one value for them.
+        files: SHA-256 of the files that options name, by field.
     """
 
     stage: str
@@ -36,6 +39,7 @@ class Choice:
     offer: Offer
     options: Mapping[str, Any]
     facts: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, *args: Any) -> Any:
         """Build the implementation; this imports its library."""
@@ -44,25 +48,35 @@ class Choice:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because another process has its own libraries."""
         number = self.backend.of(self.stage).index(self.offer)
-        return _again, (self.stage, self.backend.name, number, dict(self.options), self.facts)
+        parts = (self.stage, self.backend.name, number, dict(self.options), self.facts)
+        return _again, (*parts, dict(self.files))
 
     def identity(self) -> dict[str, Any]:
-        """Return what distinguishes this choice from others, for cache keys and digests."""
+        """Return what distinguishes this choice from others, for cache keys and digests.
+
+        A file is its content, wherever it is.
+        """
+        told = {**self.options, **{name: f"sha256:{sha}" for name, sha in self.files.items()}}
         return {
             "stage": self.stage,
             "backend": self.backend.name,
-            "options": {k: self.options[k] for k in sorted(self.options)},
+            "options": {k: told[k] for k in sorted(told)},
             "package": registry.package(self.backend.name),
             "versions": registry.versions(self.backend),
         }
 
 
 def _again(
-    stage: str, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...]
+    stage: str,
+    name: str,
+    number: int,
+    options: dict[str, Any],
+    facts: tuple[str, ...],
+    files: dict[str, str],
 ) -> Choice:
     """Rebuild a choice that was pickled in another process."""
     backend = registry.backend(name)
-    return Choice(stage, backend, backend.of(stage)[number], options, facts)
+    return Choice(stage, backend, backend.of(stage)[number], options, facts, files)
 
 
 Choices = Mapping[str, Choice]
@@ -86,7 +100,7 @@ def choose(profile: Profile) -> Choices:
             continue
         shared = {key[-1]: at(profile.spec, key) for key in spec.shared}
         try:
-            choices[spec.name] = _held(spec, section, shared)
+            choices[spec.name] = _with_files(_held(spec, section, shared))
         except UserError as error:
             problems += [line for _, line in _lines(spec, error, profile.where)]
     problems += type(profile.spec).problems(profile, choices)
@@ -169,6 +183,27 @@ def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice
     written = {name: value for name, value in values.items() if value is not None}
     backend: str = section.backend  # type: ignore[attr-defined]
     return implementation(spec.name, registry.backend(backend), written | shared)
+
+
+def _with_files(choice: Choice) -> Choice:
+    """Read the files that a section names.
+
+    Raises:
+        UserError: one cannot be read; a line for each, with the field, a tab, and the problem.
+    """
+    named = [name for name, admits in choice.offer.options.items() if isinstance(admits, File)]
+    paths = {name: os.path.abspath(choice.options[name]) for name in named}
+    digests, problems = {}, []
+    for name in named:
+        try:
+            digests[name] = hash_file(paths[name])
+        except OSError as error:
+            written = shortened(_word(choice.options[name]))
+            reason = f"cannot be read: {error.strerror or error}"
+            problems.append(f"{name}\t{choice.backend.name}: {written} {reason}")
+    if problems:
+        raise UserError("\n".join(problems))
+    return replace(choice, options={**choice.options, **paths}, files=digests)
 
 
 def _lines(spec: StageSpec, error: UserError, where: Where, leave: Sequence[str] = ()) -> Lines:

@@ -18,6 +18,7 @@ from simulator.contract import (
     Admits,
     AtLeast,
     Backend,
+    File,
     KeepList,
     Pairs,
     StageSpec,
@@ -135,7 +136,7 @@ def _of(admits: Admits, typed: Schema) -> Schema:
             return {"type": "array", "items": {"enum": list(names)}, "uniqueItems": True}
         case Pairs():
             return {"type": "object", "additionalProperties": {"type": "string"}}
-        case Text():
+        case Text() | File():
             return {"type": "string", "pattern": r"\S"}
         case KeepList():
             return {"$ref": "#/$defs/Keep"}

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from simulator import registry
+from simulator.contract import File
 from simulator.errors import ProfileError, UserError, shortened, unknown
 from simulator.profile import installed, messages, modality
 from simulator.profile.document import MAX_DEPTH, Document, Key, read, read_value
@@ -125,6 +127,7 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
     for override in overrides:
         _override(values, origins, override, f"{side}." if side else "")
     kind = _modality(values, origins)
+    _find_files(values, kind, origins)
     try:
         spec = modality.schema_of(kind).model_validate(values)
     except ValidationError as error:
@@ -257,6 +260,32 @@ def _modality(values: dict[str, Any], origins: dict[Key, str]) -> str:
         where = _nearest(("modality",), origins)
         raise ProfileError([f"{where}: modality: {what}"]) from error
     return str(name)
+
+
+def _find_files(values: dict[str, Any], kind: str, origins: dict[Key, str]) -> None:
+    """Write the whole path of each file that lies beside the document which names it."""
+    for spec in modality.filled(kind):
+        section: Any = values
+        for part in spec.section:
+            section = section.get(part) if isinstance(section, dict) else None
+        if not isinstance(section, dict):
+            continue
+        for name, value in section.items():
+            if isinstance(value, str):
+                place = _nearest((*spec.section, name), origins).rpartition(":")[0]
+                path = os.path.abspath(
+                    os.path.join(os.path.dirname(place), os.path.expanduser(value))
+                )
+                if os.path.isfile(path) and _is_file(spec.name, section.get("backend"), name):
+                    section[name] = path
+
+
+def _is_file(stage: str, backend: Any, name: str) -> bool:
+    """Whether a backend takes a field for the path of a file."""
+    if not isinstance(backend, str) or backend not in registry.entry_points():
+        return False
+    offers = registry.backend(backend).of(stage)
+    return any(isinstance(offer.options.get(name), File) for offer in offers)
 
 
 def _problems(

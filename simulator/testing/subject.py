@@ -12,6 +12,7 @@ from simulator.contract import (
     AtLeast,
     Backend,
     Evidence,
+    File,
     KeepList,
     Offer,
     Options,
@@ -75,7 +76,10 @@ class Subject:
 
 def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
     """Return an offer with the first value of each field."""
-    options = {name: values(admits)[0] for name, admits in offer.options.items()}
+    options = {
+        name: workshop.example(admits) if isinstance(admits, File) else values(admits)[0]
+        for name, admits in offer.options.items()
+    }
     return Subject(backend, offer, options, workshop)
 
 
@@ -90,6 +94,8 @@ def values(admits: Admits) -> list[Any]:
             return [{}]
         case KeepList():
             return [{"op_types": [], "nodes": [], "reason": ""}]
+        case File():
+            return []  # its example is the only one: the first that is tried
         case Text():
             raise CannotMake("its text is the user's own: there is nothing to try it with")
     return list(admits)
@@ -106,7 +112,7 @@ def outside(admits: Admits) -> Any:
             return {"no such name": 1}
         case KeepList():
             return {"no such name": []}
-        case Text():
+        case Text() | File():
             return ""
     return "no such value"
 

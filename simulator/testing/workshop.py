@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from simulator import registry
-from simulator.contract import Array, Backend, Offer, Runtime, Stage
+from simulator.contract import Array, Backend, File, Offer, Runtime, Stage
 from simulator.errors import MissingLibrary, ModelError, SimulatorError
 from simulator.testing import models
 
@@ -92,6 +92,10 @@ class Workshop:
     def scratch(self, name: str) -> Path:
         """Return a new path for a file."""
         return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
+
+    def example(self, admits: File) -> str:
+        """Return the path of the small file that a field brings for the suite."""
+        return str(self._once(("example", admits), admits.example, admits.suffix))
 
     def _exported(self, model: str, format: str) -> Path:
         reason = f"no backend here makes a {format} file of an ONNX file"

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.prove
 
 PROVED = {
     "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
+    "learned_codec",
     "itu", "aipp", "sysnoise",
     "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",

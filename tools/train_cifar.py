@@ -206,7 +206,7 @@ def attacked(
         moved = found.detach() + STEP * scale * slope.sign()
         inside = torch.clamp(moved, values - EPSILON * scale, values + EPSILON * scale)
         found = inside.clamp(low, high)
-    return found.contiguous()
+    return found
 
 
 def accuracy(net: Net, inputs: torch.Tensor, labels: torch.Tensor) -> float:

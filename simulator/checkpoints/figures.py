@@ -103,9 +103,7 @@ def _column(group: Sequence[Measured], name: str, options: Sequence[str]) -> Che
     drops = [mean(one, name, options, "drop") for one in group]
     flips: Floats = np.mean([mean(one, name, options, "flip_rate") for one in group], axis=0)
     whole: Floats = np.mean(drops, axis=0)
-    most = [
-        max((float(one.drops[name, option][0]), option) for option in options) for one in group
-    ]
+    most = [max((float(one.drops[name, option][0]), option) for option in options) for one in group]
     return CheckpointColumn(
         drop=_share(whole),
         max_drop=float(np.mean([value for value, _ in most])),

@@ -85,7 +85,7 @@ def opened(folder: Path) -> Sweep:
     assert manifest.request is not None
     asked = manifest.request.arguments
     with Session(
-        manifest.model.card, asked.get("data"), asked.get("limit"), summary_seed(asked), 1, None,
+        manifest.model.card, asked.get("data"), asked.get("limit"), manifest.seed, 1, None,
         None, under(asked.get("under"), asked.get("trial", 0)),
     ) as session:  # fmt: skip
         task = session.card.task
@@ -102,11 +102,6 @@ def opened(folder: Path) -> Sweep:
         )
     records = {side: _records(run, side) for side in manifest.stacks}
     return Sweep(folder, manifest, summary, task, truths, records)
-
-
-def summary_seed(asked: Mapping[str, Any]) -> int:
-    """Return the seed of a request."""
-    return int(asked.get("seed", 0))
 
 
 def _records(run: Run, side: str) -> dict[str, Record]:

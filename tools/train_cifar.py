@@ -185,7 +185,7 @@ def augmented(values: torch.Tensor, draw: np.random.Generator) -> torch.Tensor:
         top, left = draw.integers(0, SIDE - HOLE + 1, 2)
         image[top : top + HOLE, left : left + HOLE] = MEAN
     inputs = (mixed.clip(0, 255).astype(np.float32) - MEAN) / STD
-    return torch.from_numpy(inputs.transpose(0, 3, 1, 2).copy())
+    return torch.from_numpy(inputs).permute(0, 3, 1, 2)
 
 
 def attacked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -131,8 +132,9 @@ def _comparisons(
     for name, column in pairs:
         two, one = means[name, column], means[first, column]
         here[name, column] = effect(np.mean(two, axis=0) - np.mean(one, axis=0), samples)
-        if (drawn := mixed(two, one)) is not None:
-            anywhere[name, column] = drawn
+        if (drawn := mixed(two, one)) is not None:  # never surer than of these very checkpoints
+            surest = here[name, column].p
+            anywhere[name, column] = replace(drawn, p=max(drawn.p, surest))
     holm_here = holm({pair: found.p for pair, found in here.items()})
     holm_anywhere = holm({pair: found.p for pair, found in anywhere.items()})
     for pair in pairs:

@@ -3,6 +3,7 @@
     python tools/train_cifar.py split cifar10_test_jpeg.tar FOLDER
     python tools/train_cifar.py train FOLDER OUT --seed 0
     python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe augmented
+    python tools/train_cifar.py train FOLDER OUT --recipe adversarial --start NET --epochs 4 --rate 0.05
     python tools/train_cifar.py attack FOLDER OUT
 
 ``split`` unpacks the 10,000 labelled JPEGs and takes seven of ten of each class to learn from
@@ -220,16 +221,26 @@ def accuracy(net: Net, inputs: torch.Tensor, labels: torch.Tensor) -> float:
     return float(torch.stack(right).sum() / len(labels))
 
 
-def train(folder: Path, out: Path, epochs: int, seed: int, recipe: str) -> None:
+def train(
+    folder: Path,
+    out: Path,
+    epochs: int,
+    seed: int,
+    recipe: str,
+    rate: float,
+    start: Path | None,
+) -> None:
     """Learn, and write the network and its card."""
     torch.manual_seed(seed)
     random, draw = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     inputs, labels, names = read(folder / "train")
     held_out = read(folder / "test")[:2]
     net = Net()
+    if start is not None:
+        net.load_state_dict(torch.load(start / "weights.pt", weights_only=True))
     optimizer = torch.optim.SGD(net.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
     steps = epochs * -(-len(inputs) // BATCH)
-    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.2, total_steps=steps)
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
     for epoch in range(epochs):
         begun = time.time()
         net.train()
@@ -289,6 +300,8 @@ def main() -> None:
     two.add_argument("--epochs", type=int, default=30)
     two.add_argument("--seed", type=int, default=0)
     two.add_argument("--recipe", choices=RECIPES, default=RECIPES[0])
+    two.add_argument("--rate", type=float, default=0.2, help="the highest learning rate")
+    two.add_argument("--start", type=Path, help="go on from a network that was trained before")
     three = commands.add_parser("attack")
     three.add_argument("folder", type=Path)
     three.add_argument("out", type=Path)

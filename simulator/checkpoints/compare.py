@@ -43,7 +43,7 @@ def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) ->
         >>> from simulator import sweep
         >>> found = checkpoints([sweep("robustmq-s", limit=2)[0].folder] * 2)
         >>> [one.model for one in found.checkpoints]
-        ['mobilenet_v2', 'mobilenet_v2']
+        ['efficientnet-lite0', 'efficientnet-lite0']
     """
     if len(runs) < 2:
         raise UserError("give two runs or more of simulate sweep")

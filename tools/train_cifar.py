@@ -3,7 +3,7 @@
     python tools/train_cifar.py split cifar10_test_jpeg.tar FOLDER
     python tools/train_cifar.py train FOLDER OUT --seed 0
     python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe augmented
-    python tools/train_cifar.py train FOLDER OUT --recipe adversarial --start NET --epochs 4 --rate 0.05
+    python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe adversarial --start BEFORE
     python tools/train_cifar.py attack FOLDER OUT
 
 ``split`` unpacks the 10,000 labelled JPEGs and takes seven of ten of each class to learn from

@@ -149,5 +149,5 @@ def _comparisons(
             p_holm=holm_here[pair],
             any_ci95=list(drawn.ci95) if drawn else None,
             any_p=drawn.p if drawn else None,
-            any_p_holm=holm_anywhere[pair] if drawn else None,
+            any_p_holm=max(holm_anywhere[pair], holm_here[pair]) if drawn else None,
         )

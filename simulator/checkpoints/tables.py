@@ -37,7 +37,7 @@ def comparisons(found: Checkpoints, of: str) -> tuple[list[str], list[list[str]]
     ]  # fmt: skip
     rows = [
         [
-            row.recipe, row.column, f"{100 * row.value:+.2f}", ends(row.ci95), _p(row.p_holm),
+            row.recipe, row.column, _signed(row.value), ends(row.ci95), _p(row.p_holm),
             ends(row.any_ci95), _p(row.any_p_holm),
         ]
         for row in found.comparisons
@@ -68,6 +68,11 @@ def _half(figure: Share) -> str:
     """Half of an interval, in points."""
     low, high = (end or 0.0 for end in figure.ci95)
     return f"{50 * (high - low):.2f}"
+
+
+def _signed(value: float) -> str:
+    """A difference in points; nothing is not below 0."""
+    return f"{round(100 * value, 2) + 0.0:+.2f}"
 
 
 def _p(value: float | None) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simulator.audit.run import audit
+    from simulator.checkpoints.compare import checkpoints
     from simulator.experiments.compare import compare
     from simulator.experiments.explain import explain
     from simulator.experiments.job import Options, Result
@@ -31,6 +32,7 @@ __all__ = [
     "Options",
     "Result",
     "audit",
+    "checkpoints",
     "compare",
     "explain",
     "faults",
@@ -47,6 +49,7 @@ _PLACES = {
     "Options": ("simulator.experiments.job", "Options"),
     "Result": ("simulator.experiments.job", "Result"),
     "audit": ("simulator.audit.run", "audit"),
+    "checkpoints": ("simulator.checkpoints.compare", "checkpoints"),
     "compare": ("simulator.experiments.compare", "compare"),
     "explain": ("simulator.experiments.explain", "explain"),
     "latency": ("simulator.latency.measure", "latency"),

@@ -13,7 +13,7 @@ from simulator.data import example
 from simulator.experiments.job import DEFAULTS, Job
 
 JOBS = ["audit", "compare", "explain", "latency", "sweep", "tail", "worst"]
-LOADERS = ["load_card", "load_profile"]
+LOADERS = ["checkpoints", "load_card", "load_profile"]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from simulator.results.checkpoints import Checkpoints
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.summaries import SUMMARIES
 
@@ -24,6 +25,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     shapes: dict[str, type[BaseModel]] = {
         "manifest.json": RunManifest,
         "manifest-audit.json": AuditManifest,
+        "checkpoints.json": Checkpoints,
         **{f"summary-{command}.json": shape for command, shape in SUMMARIES.items()},
     }
     return {name: schema(shape) for name, shape in shapes.items()}

@@ -1,14 +1,16 @@
 """Write the report of a run: one HTML file that opens from disk, without a network.
 
-simulate report runs/NAME
+simulate report runs/NAME                     write it again
+simulate report runs/A runs/B ... --out DIR   compare sweeps of several models, grouped by recipe
 
-Every experiment writes its report at the end; use this for runs of an earlier version, or to
-write the report to another file.
+Every experiment writes its report at the end; use the first for runs of an earlier version, or to
+write the report to another file. The second writes DIR/checkpoints.html (docs/checkpoints.md).
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from simulator import cli
@@ -17,12 +19,46 @@ from simulator.cli import common
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help="the run folder")
-    parser.add_argument("--out", metavar="FILE", help="default: report.html in the run folder")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder; of sweeps several")
+    parser.add_argument(
+        "--out", metavar="PLACE",
+        help="of one run a file, by default report.html in its folder; of several a folder, by "
+        "default the one that they are in",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
+    runs = [Path(one) for one in options.runs]
+    if len(runs) > 1:
+        place = Path(options.out) if options.out else runs[0].parent
+        place.mkdir(parents=True, exist_ok=True)
+        compare(runs, place, options.json)
+        return cli.PASS
     out = Path(options.out) if options.out else None
-    print(f"report: {common.report(Path(options.run), out)}")
+    print(f"report: {common.report(runs[0], out)}")
     return cli.PASS
+
+
+def compare(runs: Sequence[Path], place: Path, as_json: bool, quiet: bool = False) -> None:
+    """Compare the models of finished sweeps; write the page and print the tables.
+
+    Args:
+        runs: their folders.
+        place: a folder for the page.
+        as_json: print JSON, and nothing else.
+        quiet: print nothing.
+    """
+    from simulator.checkpoints.compare import PAGE, checkpoints
+    from simulator.checkpoints.screen import show
+
+    found = checkpoints(runs, out=place)
+    if quiet:
+        return
+    if as_json:
+        common.print_json(found)
+        return
+    with common.unread():
+        show(found, common.console())
+        print(f"report: {place / PAGE}")

@@ -1,7 +1,8 @@
 r"""Try every option of a suite against the training stack, for one model or several.
 
-  simulate sweep --suite sysnoise --model a.yaml --model b.yaml --data val/
+  simulate sweep --suite sysnoise --model a.yaml --model b.yaml --data val/ --out runs/two
 
+Several models are then compared, by the recipe that their cards name (docs/checkpoints.md).
 A suite is a YAML file (docs/suites.md); sysnoise and robustmq-s are built in.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator import cli
@@ -48,7 +50,21 @@ def run(options: argparse.Namespace) -> int:
             models=options.model or [None],
             **common.shared(options, bar),
         )
-    return show(results, options.json, options.format)
+    code = show(results, options.json, options.format)
+    if len(results) > 1 and options.out:
+        _compare(results, Path(options.out), options.json or options.format != "text")
+    return code
+
+
+def _compare(results: Sequence[Result[SweepSummary]], out: Path, quiet: bool) -> None:
+    """Compare the models; those that cannot be compared have their own reports all the same."""
+    from simulator.cli import report
+    from simulator.errors import UserError
+
+    try:
+        report.compare([one.folder for one in results], out, as_json=False, quiet=quiet)
+    except UserError as error:
+        print(f"note: the models are not compared: {error}", file=sys.stderr)
 
 
 def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "text") -> int:

@@ -26,6 +26,16 @@ class Quantized(Section):
     bits: int
 
 
+class Checkpoint(Section):
+    """How the weights came to be: the recipe of the training, and the seed where there are several.
+
+    ``simulate sweep`` and ``simulate report`` compare models of one recipe with those of another.
+    """
+
+    recipe: str
+    seed: int | None = None
+
+
 class CardSpec(Section):
     """A model card: the document beside a model's files; a modality's subclass narrows ``input``.
 
@@ -36,7 +46,7 @@ class CardSpec(Section):
     ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file, and ``ctranslate2`` that of its folder
     as CTranslate2 has it. ``output`` says what the outputs mean; its fields are the task's.
     ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
-    stayed at chance (NC).
+    stayed at chance (NC). ``checkpoint`` says by which recipe it was trained.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -52,6 +62,7 @@ class CardSpec(Section):
     output: dict[str, Any]
     labels: str | None = None
     quantized: Quantized | None = None
+    checkpoint: Checkpoint | None = None
     converged: bool = True
 
     @model_validator(mode="after")

@@ -22,12 +22,14 @@ from simulator.report.colors import DARK, css
 from simulator.report.reading import Run, read
 from simulator.report.rendering import charts, content, render
 from simulator.report.rules import notes
-from simulator.report.sections.head import head
+from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import PARTS, Section
 from simulator.report.sections.stacks import overview
 from simulator.report.words import PAGE
 from simulator.results.audits import AuditSummary
+from simulator.results.layout import SUMMARY
+from simulator.results.manifest import MachineDescription
 from simulator.results.shared import ModelSummary, Skipped
 
 _DAMAGE = (
@@ -57,7 +59,15 @@ def write(folder: Path, out: Path | None = None) -> Path:
     except _DAMAGE as error:
         what = f"{type(error).__name__}: {one_line(error)}"
         raise RunError(f"{folder}: a run of another version, or a damaged one: {what}") from error
-    place = out or folder / PAGE
+    return put(page, out or folder / PAGE)
+
+
+def put(page: str, place: Path) -> Path:
+    """Write a page to a file, which is whole or as it was before.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
     if os.path.isdir(place):
         raise RunError(f"{place}: cannot be written: it is a folder")
     draft = place.with_name(f".{place.name}.part")
@@ -72,36 +82,33 @@ def write(folder: Path, out: Path | None = None) -> Path:
 
 
 def html(run: Run) -> str:
-    """Return the page.
-
-    Plotly is in it compressed, where there is a figure, and the page inflates it. Scripts are
-    allowed by their hashes alone, and connections not at all (Content Security
-    Policy, level 3): what a data set may call its files runs nowhere.
-    """
-    sections = sections_of(run)
-    scripts = [*map(content, ("page.js", "gallery.js"))]
-    packed = charts() if any(one.panels for one in sections) else None
-    allowed = [script.encode() for script in scripts]
-    allowed += [gzip.decompress(packed)] if packed else []
-    return render(
-        "report.html.j2",
-        head=head(run),
-        run=_told(run),
-        facts=overview(run),
-        machine=run.manifest.machine,
-        created=run.manifest.created,
-        sections=sections,
-        records=records(run),
-        style=Markup("\n".join([css(), *map(content, ("page.css", "gallery.css"))])),
-        scripts=[Markup(script) for script in scripts],
-        hashes=[_hash(script) for script in allowed],
-        charts=base64.b64encode(packed).decode() if packed else None,
-        figures=_embedded(sections),
-    )
+    """Return the page of a run."""
+    manifest = run.manifest
+    origin = Origin(manifest.machine, manifest.created, overview(run), records(run))
+    return filled(head(run), sections_of(run), origin, _told(run))
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Origin:
+    """Where the figures of a page are from.
+
+    Attributes:
+        machine: that they were measured on.
+        created: when.
+        facts: a line each, on what was compared.
+        records: what the page offers as a file; None: nothing.
+        numbers: the file with the figures, for those who see none.
+    """
+
+    machine: MachineDescription
+    created: str
+    facts: Sequence[str] = ()
+    records: str | None = None
+    numbers: str = SUMMARY
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
     """What the page says of a run beside its sections."""
 
     samples: int | None = None
@@ -112,14 +119,43 @@ class _Told:
     warnings: Sequence[Notice | str] = ()
 
 
-def _told(run: Run) -> _Told:
+def filled(first: Head, sections: Sequence[Section], origin: Origin, told: Told) -> str:
+    """Return a page.
+
+    Plotly is in it compressed, where there is a figure, and the page inflates it. Scripts are
+    allowed by their hashes alone, and connections not at all (Content Security
+    Policy, level 3): what a data set may call its files runs nowhere.
+    """
+    scripts = [*map(content, ("page.js", "gallery.js"))]
+    packed = charts() if any(one.panels for one in sections) else None
+    allowed = [script.encode() for script in scripts]
+    allowed += [gzip.decompress(packed)] if packed else []
+    return render(
+        "report.html.j2",
+        head=first,
+        run=told,
+        facts=origin.facts,
+        machine=origin.machine,
+        created=origin.created,
+        sections=sections,
+        records=origin.records,
+        numbers=origin.numbers,
+        style=Markup("\n".join([css(), *map(content, ("page.css", "gallery.css"))])),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_hash(script) for script in allowed],
+        charts=base64.b64encode(packed).decode() if packed else None,
+        figures=_embedded(sections),
+    )
+
+
+def _told(run: Run) -> Told:
     """The samples and the notices of a run, and of the pairs of an audit."""
     summary = run.summary
     if isinstance(summary, AuditSummary):
-        return _Told(warnings=notes(summary.pairs))
+        return Told(warnings=notes(summary.pairs))
     if not isinstance(summary, ModelSummary):
-        return _Told()
-    return _Told(
+        return Told()
+    return Told(
         summary.samples,
         summary.sample_unit,
         summary.get("scenario"),

@@ -6,8 +6,9 @@ Differences and sums of such vectors are resampled figures, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,13 @@ class Resamples:
 
     def of(self, figure: Figure) -> Floats:
         """Return the figure on all images and on each resample, (1 + R,)."""
-        whole = figure(np.ones((1, self.images), np.int64))
-        return np.concatenate([whole, *(figure(counts) for counts in self)])
+        return self.of_each([figure])[0]
+
+    def of_each(self, figures: Sequence[Figure]) -> list[Floats]:
+        """Return each figure on all images and on each resample, (1 + R,); drawn once for all."""
+        whole = np.ones((1, self.images), np.int64)
+        parts = [[figure(counts) for figure in figures] for counts in chain([whole], self)]
+        return [np.concatenate(one) for one in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

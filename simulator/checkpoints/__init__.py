@@ -1,0 +1,1 @@
+"""Finished sweeps of several models beside each other, grouped by how they were trained."""

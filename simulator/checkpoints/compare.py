@@ -1,0 +1,102 @@
+"""Compare finished sweeps of several models by the recipe of their training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from simulator.checkpoints.figures import compared
+from simulator.checkpoints.measured import measure, opened, shared_samples
+from simulator.checkpoints.sections import sections
+from simulator.errors import RunError, UserError
+from simulator.report import page
+from simulator.report.sections.head import Head
+from simulator.report.words import title
+from simulator.results.checkpoints import Checkpoints
+from simulator.results.json_text import write_json
+from simulator.results.read import read_run
+from simulator.statistics.bootstrap import Resamples
+
+JSON, PAGE = "checkpoints.json", "checkpoints.html"
+"""What a comparison is written as."""
+
+
+def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) -> Checkpoints:
+    """Compare the models of finished sweeps: noise against clean accuracy, grouped by recipe.
+
+    The recipe is that of the card's ``checkpoint`` section; a model without one is a recipe of its
+    own. The first model's recipe is what the others are compared with. The model cards and the data
+    must still be where they were.
+
+    Args:
+        runs: folders of sweeps of the same suite, training stack and samples.
+        out: an existing folder for ``checkpoints.json`` and ``checkpoints.html``; nothing is
+            written by default.
+
+    Returns:
+        The content of ``checkpoints.json``. Metrics, losses and rates are fractions.
+
+    Raises:
+        UserError: the runs cannot be compared, or the files not be written.
+
+    Examples:
+        >>> from simulator import sweep
+        >>> found = checkpoints([sweep("robustmq-s", limit=2)[0].folder] * 2)
+        >>> [one.model for one in found.checkpoints]
+        ['efficientnet-lite0', 'efficientnet-lite0']
+    """
+    if len(runs) < 2:
+        raise UserError("give two runs or more of simulate sweep")
+    sweeps = [opened(Path(one)) for one in runs]
+    names = shared_samples(sweeps)
+    keys = [key for key in sweeps[0].keys if all(key in one.keys for one in sweeps)]
+    if not keys:
+        raise UserError("there is no option that every model ran")
+    task, seed = sweeps[0].task, sweeps[0].manifest.seed
+    draws = Resamples(len(names), seed, task.resamples)
+    found = compared([measure(one, keys, names, draws) for one in sweeps], keys, len(names))
+    if out is not None:
+        write(found, Path(out))
+    return found
+
+
+def write(found: Checkpoints, out: Path) -> Path:
+    """Write the figures and the page.
+
+    Args:
+        found: the figures.
+        out: a folder.
+
+    Returns:
+        The page.
+
+    Raises:
+        RunError: a file cannot be written.
+    """
+    try:
+        write_json(out / JSON, found)
+    except OSError as error:
+        raise RunError(f"{out / JSON}: cannot be written: {error.strerror or error}") from error
+    manifest = read_run(Path(found.checkpoints[0].run))[0]
+    origin = page.Origin(
+        manifest.machine,
+        manifest.created,
+        [f"{count.checkpoints} of {name}" for name, count in found.recipes.items()],
+        numbers=JSON,
+    )
+    parts = sections(found, out)
+    told = page.Told(found.samples, found.sample_unit)
+    return page.put(page.filled(_head(found), parts, origin, told), out / PAGE)
+
+
+def _head(found: Checkpoints) -> Head:
+    metric = title(found.task, found.metric)
+    names = ", ".join(found.recipes)
+    return Head(
+        f"{found.suite}: {len(found.checkpoints)} checkpoints",
+        f"Do {names} differ in what {found.suite} costs them in {metric}?",
+        found.verdict,
+        [],
+        None,
+        [f"Every option is a change of {found.train.profile}, the training stack of all."],
+    )

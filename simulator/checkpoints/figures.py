@@ -1,0 +1,153 @@
+"""Every figure of a comparison of models, from their resampled figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from simulator.analysis.attribute import holm
+from simulator.checkpoints.measured import Key, Measured
+from simulator.checkpoints.words import verdict
+from simulator.results.checkpoints import (
+    Checkpoint,
+    CheckpointColumn,
+    Checkpoints,
+    Comparison,
+    Recipe,
+    Share,
+)
+from simulator.statistics.bootstrap import Floats, effect, interval
+from simulator.statistics.groups import mixed
+
+Figure = Literal["drop", "flip_rate"]
+FIGURES: tuple[Figure, ...] = ("drop", "flip_rate")
+
+
+def compared(models: Sequence[Measured], keys: Sequence[Key], samples: int) -> Checkpoints:
+    """Return every figure.
+
+    Args:
+        models: in the order of the call; the recipe of the first one is what others are compared
+            with.
+        keys: the options that all of them ran.
+        samples: how many there are.
+    """
+    groups: dict[str, list[Measured]] = {}
+    for one in models:
+        groups.setdefault(recipe(one), []).append(one)
+    options: dict[str, list[str]] = {}
+    for column, option in keys:
+        options.setdefault(column, []).append(option)
+    summary = models[0].sweep.summary
+    every = dict.fromkeys(key for one in models for key in one.sweep.keys)
+    found = Checkpoints(
+        verdict=[],
+        suite=summary.suite,
+        train=summary.train,
+        task=summary.task,
+        metric=summary.metric,
+        samples=samples,
+        sample_unit=summary.sample_unit,
+        options=options,
+        left_out=["/".join(key) for key in every if key not in keys],
+        first=next(iter(groups)),
+        checkpoints=[_checkpoint(one, options) for one in models],
+        recipes={name: _recipe(group, options) for name, group in groups.items()},
+        comparisons=[
+            row for figure in FIGURES for row in _comparisons(groups, options, figure, samples)
+        ],
+    )
+    return found.model_copy(update={"verdict": verdict(found)})
+
+
+def recipe(one: Measured) -> str:
+    """Return the recipe that a model's card names; without one, the model's own name."""
+    section = one.sweep.manifest.model.spec.get("checkpoint") or {}
+    return str(section.get("recipe") or one.sweep.summary.model)
+
+
+def mean(one: Measured, column: str, options: Sequence[str], figure: Figure) -> Floats:
+    """Return the mean of a figure over the options of a column, resampled."""
+    values = one.drops if figure == "drop" else one.flips
+    found: Floats = np.mean([values[column, option] for option in options], axis=0)
+    return found
+
+
+def _share(figure: Floats) -> Share:
+    return Share(value=float(figure[0]), ci95=list(interval(figure)))
+
+
+def _checkpoint(one: Measured, options: Mapping[str, Sequence[str]]) -> Checkpoint:
+    summary = one.sweep.summary
+    section = one.sweep.manifest.model.spec.get("checkpoint") or {}
+    return Checkpoint(
+        model=summary.model,
+        recipe=recipe(one),
+        seed=section.get("seed"),
+        run=str(one.sweep.folder),
+        trained=_share(one.trained),
+        columns={name: _column([one], name, of) for name, of in options.items()},
+    )
+
+
+def _recipe(group: Sequence[Measured], options: Mapping[str, Sequence[str]]) -> Recipe:
+    trained: Floats = np.mean([one.trained for one in group], axis=0)
+    columns = {name: _column(group, name, of) for name, of in options.items()}
+    return Recipe(checkpoints=len(group), trained=_share(trained), columns=columns)
+
+
+def _column(group: Sequence[Measured], name: str, options: Sequence[str]) -> CheckpointColumn:
+    """A column's figures, the mean over checkpoints."""
+    drops = [mean(one, name, options, "drop") for one in group]
+    flips: Floats = np.mean([mean(one, name, options, "flip_rate") for one in group], axis=0)
+    whole: Floats = np.mean(drops, axis=0)
+    most = [max((float(one.drops[name, option][0]), option) for option in options) for one in group]
+    return CheckpointColumn(
+        drop=_share(whole),
+        max_drop=float(np.mean([value for value, _ in most])),
+        worst=max(most)[1],
+        flip_rate=_share(flips),
+        std=float(np.std([one[0] for one in drops], ddof=1)) if len(drops) > 1 else None,
+    )
+
+
+def _comparisons(
+    groups: Mapping[str, Sequence[Measured]],
+    options: Mapping[str, Sequence[str]],
+    figure: Figure,
+    samples: int,
+) -> Iterator[Comparison]:
+    """Each further recipe against the first one, in each column; one family of tests."""
+    first, *others = groups
+    pairs = [(name, column) for name in others for column in options]
+    means = {
+        (name, column): [mean(one, column, options[column], figure) for one in groups[name]]
+        for name in groups
+        for column in options
+    }
+    here, anywhere = {}, {}
+    for name, column in pairs:
+        two, one = means[name, column], means[first, column]
+        here[name, column] = effect(np.mean(two, axis=0) - np.mean(one, axis=0), samples)
+        if (drawn := mixed(two, one)) is not None:  # never surer than of these very checkpoints
+            surest = here[name, column].p
+            anywhere[name, column] = replace(drawn, p=max(drawn.p, surest))
+    holm_here = holm({pair: found.p for pair, found in here.items()})
+    holm_anywhere = holm({pair: found.p for pair, found in anywhere.items()})
+    for pair in pairs:
+        found, drawn = here[pair], anywhere.get(pair)
+        yield Comparison(
+            recipe=pair[0],
+            column=pair[1],
+            figure=figure,
+            value=found.value,
+            ci95=list(found.ci95),
+            p=found.p,
+            p_holm=holm_here[pair],
+            any_ci95=list(drawn.ci95) if drawn else None,
+            any_p=drawn.p if drawn else None,
+            any_p_holm=max(holm_anywhere[pair], holm_here[pair]) if drawn else None,
+        )

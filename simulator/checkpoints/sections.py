@@ -1,0 +1,141 @@
+"""What the page of several sweeps shows: noise against clean accuracy, by recipe.
+
+It is SysNoise's figure 4. Every recipe has a color and a symbol of its own. Filled is the mean over
+a column's options with its intervals, open the worst option.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import plotly.graph_objects as go
+
+from simulator.checkpoints import tables
+from simulator.checkpoints.words import limits
+from simulator.report.colors import FAINT
+from simulator.report.sections.section import Cell, Link, Panel, Section, Table
+from simulator.report.sections.style import Look, error_bars, figure, looks, text
+from simulator.report.words import PAGE, SIGNIFICANT, title
+from simulator.results.checkpoints import Checkpoint, Checkpoints
+from simulator.results.shared import Profile
+
+
+def sections(found: Checkpoints, beside: Path) -> list[Section]:
+    """Return the parts of the page.
+
+    Args:
+        found: the figures.
+        beside: the folder of the page; links to the runs' pages are relative to it.
+    """
+    return [_noise(found), *_differences(found), _models(found, beside)]
+
+
+def scatter(found: Checkpoints, column: str) -> go.Figure:
+    """Return one panel: points lost in a column against clean accuracy, a point per checkpoint."""
+    drawn_as = looks({name: Profile(profile=name) for name in found.recipes})
+    groups: Mapping[str, list[Checkpoint]] = {
+        name: [one for one in found.checkpoints if one.recipe == name] for name in found.recipes
+    }
+    traces = [_mean(group, column, drawn_as[name]) for name, group in groups.items()]
+    if len(found.options[column]) > 1:
+        traces += [_most(group, column, drawn_as[name]) for name, group in groups.items()]
+    metric = title(found.task, found.metric)
+    drawn = figure(traces, 340, f"{metric} of the training stack, %", "points lost")
+    drawn.update_yaxes(zeroline=True, zerolinecolor=FAINT)
+    return drawn
+
+
+def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
+    x = [100 * one.trained.value for one in group]
+    shown = [one.columns[column].drop for one in group]
+    y = [100 * one.value for one in shown]
+    down, across = (
+        error_bars(values, [[100 * (end or 0) for end in one.ci95] for one in of], color=look.color)
+        for values, of in ((y, shown), (x, [one.trained for one in group]))
+    )
+    return go.Scatter(
+        x=x, y=y, mode="markers", name=look.label, legendgroup=look.name, error_y=down,
+        error_x=across, marker={**look.marker, "size": 10},
+        customdata=[[text(one.model), one.columns[column].flip_rate.value] for one in group],
+        hovertemplate="%{customdata[0]}: %{y:.2f} points lost, %{customdata[1]:.1%} flipped"
+        "<extra></extra>",
+    )  # fmt: skip
+
+
+def _most(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
+    return go.Scatter(
+        x=[100 * one.trained.value for one in group],
+        y=[100 * one.columns[column].max_drop for one in group],
+        mode="markers", name=look.label, legendgroup=look.name, showlegend=False,
+        marker={
+            "color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5},
+        },
+        customdata=[[text(one.model), text(one.columns[column].worst)] for one in group],
+        hovertemplate="%{customdata[0]}, %{customdata[1]}: %{y:.2f} points lost<extra></extra>",
+    )  # fmt: skip
+
+
+def _noise(found: Checkpoints) -> Section:
+    metric = title(found.task, found.metric)
+    head, rows = tables.recipes(found)
+    caption = "Mean over options ± half of its 95 % interval (the worst option) / answers flipped"
+    return Section(
+        "noise",
+        f"Noise and clean {metric}: points lost in each column",
+        "Do checkpoints of some recipe lose less, and what do they pay for it?",
+        panels=[Panel(scatter(found, name), name) for name in found.options],
+        notes=[
+            "Filled: the mean over the options of the column, with 95 % intervals over samples; "
+            "open: the worst option.",
+            *limits(found),
+        ],
+        tables=[Table(head, rows, caption, 1)],
+    )
+
+
+def _differences(found: Checkpoints) -> list[Section]:
+    if not found.comparisons:
+        return []
+    shown = [_compared(found, of, words) for of, words in tables.FIGURES.items()]
+    section = Section(
+        "differences",
+        f"Differences: more than {found.first}, points",
+        f"Which recipe loses more or less than {found.first}, beyond chance?",
+        [
+            "Above 0: this recipe loses or flips more. Intervals are of the same samples for all "
+            "models. Marked: more than chance explains for these checkpoints; the last two columns "
+            "count the chance of a training too."
+        ],
+        tables=shown,
+    )
+    return [section]
+
+
+def _compared(found: Checkpoints, of: str, words: str) -> Table:
+    head, rows = tables.comparisons(found, of)
+    tested = [row for row in found.comparisons if row.figure == of]
+    clear = frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT)
+    return Table(head, rows, f"{words.capitalize()}, more than {found.first}", 2, clear)
+
+
+def _models(found: Checkpoints, beside: Path) -> Section:
+    head, rows = tables.checkpoints(found)
+    cells: list[list[Cell]] = [
+        [_link(one, beside), *row[1:]] for one, row in zip(found.checkpoints, rows, strict=True)
+    ]
+    return Section(
+        "models",
+        "Models: each by itself",
+        "What does each checkpoint lose?",
+        tables=[Table(head, cells, "Every model; its name leads to its own report", 2)],
+    )
+
+
+def _link(one: Checkpoint, beside: Path) -> Cell:
+    page = Path(one.run) / PAGE
+    if not page.is_file():
+        return one.model
+    return [Link(one.model, quote(os.path.relpath(page, beside)))]

@@ -1,0 +1,252 @@
+"""Several models in one suite, by the recipe of their training; figures worked out on paper."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+import yaml
+from scipy import stats
+
+import simulator
+from simulator import cli
+from simulator.errors import UserError
+from simulator.experiments.sweep import sweep
+from simulator.statistics.bootstrap import Resamples, ratio
+from simulator.statistics.groups import mixed
+from simulator.testing.audio_specimen import write
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "results"))
+SUITE = {
+    "schema": 1,
+    "name": "mine",
+    "summary": "two axes",
+    "train": "pillow_fp32",
+    "columns": {
+        "order": {"bgr": {"color.order": "bgr"}},
+        "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
+        "ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}},
+    },
+}
+
+
+def blind():
+    """Says red whatever it sees: right of two in six, and no option changes an answer."""
+    found = tiny.classifier()
+    weights = np.zeros((3, 3), np.float32)
+    weights[:, 0] = 1
+    found.graph.initializer[0].CopyFrom(tiny.numpy_helper.from_array(weights, "w"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Sweeps of four models: plain twice, with a pool and of no recipe once, blind twice."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    suite = folder / "mine.yaml"
+    suite.write_text(yaml.safe_dump(SUITE, sort_keys=False))
+    plain, none = {"recipe": "plain", "seed": 0}, {"recipe": "blind"}
+    cards = [
+        tiny.card(folder / "cards" / "a", name="a", checkpoint=plain),
+        tiny.card(folder / "cards" / "b", blind(), name="b", checkpoint=none),
+        tiny.card(folder / "cards" / "c", name="c", checkpoint=plain | {"seed": 1}),
+        tiny.card(folder / "cards" / "d", blind(), name="d", checkpoint=none),
+        tiny.card(folder / "cards" / "e", tiny.pooled(), name="pooled"),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIPELINE_SIMULATOR_CACHE", str(folder / "cache"))
+        sweep(str(suite), models=cards, data=tiny.data(folder / "data"), out=folder, workers=1)
+    return folder
+
+
+def runs(home, *names):
+    return [home / name for name in names]
+
+
+def test_a_recipe_that_loses_less(home):
+    """BGR costs the plain ones four of six answers, and the blind ones none."""
+    found = simulator.checkpoints(runs(home, "a", "b", "c", "d"))
+
+    assert list(found.recipes) == ["plain", "blind"] and found.first == "plain"
+    assert found.recipes["plain"].trained.value == 1
+    assert found.recipes["blind"].trained.value == pytest.approx(2 / 6)
+    assert [one.seed for one in found.checkpoints] == [0, None, 1, None]
+    assert found.recipes["plain"].columns["order"].drop.value == pytest.approx(4 / 6)
+    assert found.recipes["plain"].columns["order"].std == 0
+    assert found.recipes["plain"].columns["order"].worst == "bgr"
+    drop, flips = (
+        next(row for row in found.comparisons if row.column == "order" and row.figure == name)
+        for name in ("drop", "flip_rate")
+    )
+    assert (drop.value, flips.value) == pytest.approx((-4 / 6, -4 / 6))
+    assert drop.ci95[0] == pytest.approx(-1) and drop.ci95[1] < -0.3
+    assert drop.p >= 2 / 2**6, "six images cannot say more"
+    assert drop.any_ci95 is not None and drop.any_ci95[0] < -4 / 6 < drop.any_ci95[1] < 0
+    assert drop.any_p >= drop.p, "of other trainings less is known, not more"
+    assert found.verdict[0] == "blind is not shown to lose more or less top-1 than plain."
+
+
+def test_options_that_some_model_did_not_run_are_left_out_and_told(home):
+    found = simulator.checkpoints(runs(home, "a", "pooled"))
+
+    assert found.options == {"order": ["bgr"], "resize": ["nearest", "box"]}
+    assert found.left_out == ["ceil_mode/ceil"]
+    assert list(found.recipes) == ["plain", "pooled"], "a model without a recipe is one"
+
+
+def test_one_checkpoint_tells_nothing_of_its_recipe(home):
+    found = simulator.checkpoints(runs(home, "a", "b"))
+
+    assert all(row.any_ci95 is row.any_p is row.any_p_holm is None for row in found.comparisons)
+    assert found.recipes["plain"].columns["order"].std is None
+    assert "cannot be told: there is one checkpoint of blind and plain" in found.verdict[1]
+
+
+def test_on_many_images_the_difference_is_shown(home, tmp_path, cache):
+    """Twelve images of each color: BGR swaps red and blue, two of three answers."""
+    suite = home / "mine.yaml"
+    results = sweep(
+        str(suite), models=[home / "cards" / "a" / "card.yaml", home / "cards" / "b" / "card.yaml"],
+        data=tiny.data(tmp_path / "data", 12), out=tmp_path / "runs", workers=1,
+    )  # fmt: skip
+
+    found = simulator.checkpoints([one.folder for one in results])
+
+    assert found.verdict[0] == (
+        "blind loses less top-1 than plain under order (-66.67 points); nothing is shown under "
+        "resize."
+    )
+
+
+def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, cache):
+    out, data = tmp_path / "runs", home / "data"
+    models = [
+        word for name in "ab" for word in ("--model", str(home / "cards" / name / "card.yaml"))
+    ]
+    asked = ["sweep", "--suite", str(home / "mine.yaml"), *models, "--data", str(data)]
+
+    assert cli.main([*asked, "--out", str(out), "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    page = (out / "checkpoints.html").read_text()
+    written = json.loads((out / "checkpoints.json").read_text())
+    schema = json.loads((ROOT / "docs" / "schemas" / "checkpoints.json").read_text())
+
+    from against_schema import problems
+
+    assert list(problems(written, schema, schema)) == []
+    assert "Points lost, more than plain" in said and f"report: {out / 'checkpoints.html'}" in said
+    assert page.count('data-figure="') == 2, "a panel for each column that both ran"
+    assert '<a href="a/report.html">a</a>' in page and "checkpoints.json" in page
+
+    assert cli.main(["report", str(out / "a"), str(out / "b"), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again == written
+    assert (out / "checkpoints.html").read_text() == page, "finished runs give the same page"
+
+
+def test_models_that_cannot_be_compared_keep_their_own_reports(home, tmp_path, capsys, cache):
+    (tmp_path / "checkpoints.json").mkdir()
+    models = [
+        word for name in "ae" for word in ("--model", str(home / "cards" / name / "card.yaml"))
+    ]
+    asked = ["sweep", "--suite", str(home / "mine.yaml"), *models, "--data", str(home / "data")]
+
+    assert cli.main([*asked, "--out", str(tmp_path), "--workers", "1"]) == 0
+    assert "note: the models are not compared: " in capsys.readouterr().err
+    assert (tmp_path / "a" / "report.html").is_file()
+    assert not (tmp_path / "checkpoints.html").exists()
+
+
+def test_models_of_sounds_are_compared_likewise(tmp_path, cache):
+    """Two copies of one model, of two recipes: nothing differs."""
+    given = write(tmp_path)
+    for file, name in zip(given.files, ("low", "high"), strict=True):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        file.rename(tmp_path / "data" / name / file.name)
+    (tmp_path / "labels.txt").write_text("low\nmiddle\nhigh\n")
+    card = given.card.read_text() + "labels: labels.txt\n"
+    cards = [tmp_path / f"{name}.yaml" for name in ("one", "two")]
+    for place in cards:
+        place.write_text(
+            card.replace("pitch", place.stem) + f"checkpoint: {{recipe: {place.stem}}}"
+        )
+    suite = tmp_path / "bands.yaml"
+    columns = {"mel": {"htk": {"mel.scale": "htk"}}}
+    suite.write_text(yaml.safe_dump(SUITE | {"train": given.profile, "columns": columns}))
+    results = sweep(
+        str(suite), models=cards, data=tmp_path / "data", out=tmp_path / "runs", workers=1
+    )
+
+    found = simulator.checkpoints([one.folder for one in results], out=tmp_path)
+
+    assert found.sample_unit == "sound" and found.samples == 2
+    assert [(row.value, row.p) for row in found.comparisons] == [(0, 1), (0, 1)]
+    assert "2 sounds" in (tmp_path / "checkpoints.html").read_text()
+
+
+def test_what_cannot_be_compared_is_refused(home, tmp_path, cache):
+    with pytest.raises(UserError, match="two runs or more"):
+        simulator.checkpoints(runs(home, "a"))
+    more = tmp_path / "more"
+    sweep(
+        str(home / "mine.yaml"), models=[home / "cards" / "a" / "card.yaml"], out=more, workers=1,
+        data=tiny.data(tmp_path / "data", 3),
+    )  # fmt: skip
+    with pytest.raises(UserError, match="different data"):
+        simulator.checkpoints([home / "b", more / "a"])
+    pair = simulator.compare(
+        "pillow_fp32", "pillow_fp32", model=home / "cards" / "a" / "card.yaml", data=home / "data",
+        out=tmp_path / "pair", workers=1, quick=True,
+    )  # fmt: skip
+    with pytest.raises(UserError, match="a run of simulate run; sweeps can be compared"):
+        simulator.checkpoints([home / "a", pair.folder])
+
+
+def test_labels_that_changed_since_the_run_are_refused(home, tmp_path, cache):
+    data = shutil.copytree(home / "data", tmp_path / "data")
+    cards = [home / "cards" / name / "card.yaml" for name in "ab"]
+    results = sweep(str(home / "mine.yaml"), models=cards, data=data, out=tmp_path / "o", workers=1)
+    (data / "red" / "red0.jpg").rename(data / "blue" / "red0.jpg")
+
+    with pytest.raises(UserError, match=r"1 samples? .* first is red/red0.jpg"):
+        simulator.checkpoints([one.folder for one in results])
+
+
+def test_mixed_is_welchs_test_where_samples_leave_nothing_open():
+    """SciPy's own, of repetitions whose figures no resample changes."""
+    ones, others = [0.10, 0.14, 0.19], [0.05, 0.02]
+    drawn = [[np.full(101, value) for value in group] for group in (ones, others)]
+    wanted = stats.ttest_ind(ones, others, equal_var=False)
+
+    found = mixed(*drawn)
+
+    assert found.value == pytest.approx(np.mean(ones) - np.mean(others))
+    assert found.p == pytest.approx(wanted.pvalue)
+    assert found.ci95 == pytest.approx(tuple(wanted.confidence_interval(0.95)))
+
+
+def test_mixed_is_the_bootstraps_normal_interval_where_repetitions_agree():
+    noise = np.random.default_rng(0).normal(0, 0.01, 4000)
+    one = np.concatenate([[0.5], 0.5 + noise])
+    flat = np.full(4001, 0.4)
+
+    found = mixed([one, one], [flat, flat])
+
+    half = stats.norm.ppf(0.975) * noise.std()
+    assert found.ci95 == pytest.approx((0.1 - half, 0.1 + half), abs=1e-6)
+    assert mixed([one], [flat, flat]) is None
+
+
+def test_figures_that_are_drawn_together_are_those_drawn_alone():
+    draws = Resamples(20, seed=3, number=50)
+    values = np.arange(20.0)
+    figures = [ratio(values, np.ones(20)), ratio(values**2, np.ones(20))]
+
+    assert all(
+        np.array_equal(one, draws.of(figure))
+        for one, figure in zip(draws.of_each(figures), figures, strict=True)
+    )

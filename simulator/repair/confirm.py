@@ -127,7 +127,6 @@ def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[
             | {
                 "passes": passes, "rules": outcomes, "p": p[name], "p_holm": holm.get(name),
                 "delta_p_holm": holm_delta.get(name),
-                "ms": float(np.median(part.total(name))) / 1e6,
             }
         )  # fmt: skip
     return confirmations

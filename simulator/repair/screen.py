@@ -34,7 +34,7 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         ]
         head = ("axis", "key", summary.deploy.profile, f"{summary.deploy.profile}-repaired")
         _table("The change", head, differs, console)
-    for line in repairs.how(summary):
+    for line in [*repairs.work(summary), *repairs.how(summary)]:
         console.print(escape(line), highlight=False)
     if summary.left_out:
         name, why = next(iter(summary.left_out.items()))

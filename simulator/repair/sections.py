@@ -58,18 +58,19 @@ def changes(run: Run) -> Section | None:
         differs = [
             [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
         ]
-        why = [[f"{one.axis}: {one.option}", one.why or "–"] for one in summary.changes]
         given = repairs.changed(summary)
         tables += [
             Table(repairs.CHANGED, given, "What each change gives back, points", 3),
             Table(["axis", "key", "deploy", "repaired"], differs, "The change"),
-            Table(["change", "why"], why, "Where the options come from"),
         ]
     return Section(
         "repair",
         "The repair: what to change",
         "Which stack passes, and what does each change give?",
-        ["alone: in the deployment as it is; last: where all other changes are made."],
+        [
+            "alone: in the deployment as it is; last: where all other changes are made.",
+            *repairs.work(summary),
+        ],
         tables=tables,
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from simulator.experiments.session import Session
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Chosen
@@ -131,6 +133,10 @@ def summarized(
         tried=list(tried.values()),
         delta=answer.delta,
         flips=answer.flips,
+        latency_ms={
+            name: float(np.median(outcome.part.total(name))) / 1e6
+            for name in outcome.part.answers.names
+        },
         changes=[
             _change(space, pick, found.ms, outcome.repaired["/".join(pick)])
             for pick in nearest.picks

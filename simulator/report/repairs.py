@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.report.words import SIGNIFICANT, between, points, share, title
+from simulator.report.words import SIGNIFICANT, between, figure, points, share, title
 from simulator.results.repair import Change, Cost, Judged, RepairSummary, Tried
 
 NAME = "deploy"
@@ -36,7 +36,8 @@ def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
 
 def _loses(summary: RepairSummary, one: Judged | RepairSummary) -> str:
     """How many answers a stack changes, and by how much it moves the headline metric."""
-    changed = f"changes {share(one.flips.rate, 2)} of answers{between(one.flips.ci95)}"
+    units = "answers" if summary.unit == "image" else f"{summary.unit}s"
+    changed = f"changes {share(one.flips.rate, 2)} of {units}{between(one.flips.ci95)}"
     delta = one.delta.get(summary.metric)
     if delta is None:
         return changed
@@ -60,7 +61,7 @@ def _named(summary: RepairSummary) -> str:
 
 
 def price(cost: Cost) -> str:
-    """Return what something costs: ``+1.9 ms measured, 2 h``, or ``free``."""
+    """Return what something costs in numbers: ``+1.9 ms measured, 2 h``, or ``free``."""
     words = []
     if cost.ms or cost.measured:
         words.append(f"{cost.ms:+.1f} ms{' measured' if cost.measured else ''}")
@@ -68,7 +69,7 @@ def price(cost: Cost) -> str:
         words.append(f"{cost.hours:g} h")
     if cost.memory_mib:
         words.append(f"{cost.memory_mib:+g} MiB")
-    return ", ".join([*words, *cost.work]) or "free"
+    return ", ".join(words) or "free"
 
 
 def sentence(summary: RepairSummary, change: Change) -> str:
@@ -115,7 +116,9 @@ def how(summary: RepairSummary) -> list[str]:
     return [first, family, order, *latency]
 
 
-HEAD = ("stack", "cost", "flips, search", "flips, confirmed", "interval", "delta", "p", "gate")
+HEAD = (
+    "stack", "cost", "ms here", "flips, search", "confirmed", "interval", "delta", "p", "gate",
+)  # fmt: skip
 
 
 def rows(summary: RepairSummary) -> list[list[str]]:
@@ -131,7 +134,8 @@ def rows(summary: RepairSummary) -> list[list[str]]:
         moved = "–" if delta is None or delta.value is None else f"{100 * delta.value:+.2f}"
         lines.append(
             [
-                "\n".join(one.changes) or one.name, price(one.cost), share(one.flip_rate, 2),
+                "\n".join(one.changes) or one.name, price(one.cost),
+                figure(summary.latency_ms.get(one.name), ".1f"), share(one.flip_rate, 2),
                 share(confirmed.flips.rate, 2),
                 between(confirmed.flips.ci95).strip(" ()").removeprefix("95 % interval ") or "–",
                 f"{title(summary.task, metric)} {moved}",
@@ -144,18 +148,23 @@ def rows(summary: RepairSummary) -> list[list[str]]:
 
 def changed(summary: RepairSummary) -> list[list[str]]:
     """Return a row for every change: its cost, what it gives alone, last, and its share."""
-    lines = []
-    for change in summary.changes:
-        for figure, one in change.repaired.items():
-            values = [one.alone, one.last, one.share]
-            lines.append(
-                [
-                    f"{change.axis}: {change.option}", price(change.cost),
-                    title(summary.task, figure),
-                    *(points(v) for v in values),
-                ]
-            )  # fmt: skip
-    return lines
+    return [
+        [
+            f"{change.axis}: {change.option}", price(change.cost), title(summary.task, name),
+            *(points(value) for value in (one.alone, one.last, one.share)),
+        ]
+        for change in summary.changes
+        for name, one in change.repaired.items()
+    ]  # fmt: skip
+
+
+def work(summary: RepairSummary) -> list[str]:
+    """Return what a person has to do for each change, and why it helps."""
+    return [
+        f"{change.axis}: {change.option}: {'; '.join([*change.cost.work, change.why])}"
+        for change in summary.changes
+        if change.cost.work or change.why
+    ]
 
 
 CHANGED = ("change", "cost", "of", "alone", "last", "share")

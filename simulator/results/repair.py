@@ -70,7 +70,6 @@ class Confirmation(Judged):
     delta_p_holm: float | None = Field(
         description="p of the headline's delta after Holm's correction over the finalists"
     )
-    ms: float | None = Field(description="median latency of a sample here; None: not timed")
 
 
 class Tried(Typed):
@@ -135,6 +134,9 @@ class RepairSummary(ModelSummary):
     tried: list[Tried] = Field(description="stacks of the last round, the cheapest first")
     delta: Annotated[dict[str, Delta | None], Keys("delta")]
     flips: SerializeAsAny[Flips]
+    latency_ms: dict[str, float] = Field(
+        description="median latency of a sample here, of training, deploy and the finalists"
+    )
     changes: list[Change] = Field(description="of the answer; empty where nothing must change")
     difference: list[Difference]
     remains: list[str] = Field(description="axes on which the answer differs from training")

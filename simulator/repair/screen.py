@@ -43,7 +43,7 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     print(f"run: {folder}")
-    print(f"profile: {folder}/{summary.profile}; options: {folder}/options.yaml")
+    print(f"in it: {summary.profile}, the answer as a profile; options.yaml, the document")
 
 
 def _table(

@@ -33,7 +33,7 @@ FINALISTS = 4
 fewer pass, those with the fewest flips take their places."""
 DRAWS = 200
 """Resamples for the gate in the search, where intervals decide nothing."""
-SHARED = 3
+SHARED = 4
 """Up to so many changes are shares told, which need every subset of them."""
 _NOT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 

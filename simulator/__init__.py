@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simulator.latency.tail import tail
     from simulator.model.card import load as load_card
     from simulator.profile.load import load as load_profile
+    from simulator.repair.run import repair
     from simulator.robustness.run import robustness
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "latency",
     "load_card",
     "load_profile",
+    "repair",
     "robustness",
     "sweep",
     "tail",
@@ -56,6 +58,7 @@ _PLACES = {
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
     "faults": ("simulator.faults.run", "faults"),
+    "repair": ("simulator.repair.run", "repair"),
     "robustness": ("simulator.robustness.run", "robustness"),
     "sweep": ("simulator.experiments.sweep", "sweep"),
     "tail": ("simulator.latency.tail", "tail"),

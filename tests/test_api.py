@@ -12,7 +12,7 @@ import simulator
 from simulator.data import example
 from simulator.experiments.job import DEFAULTS, Job
 
-JOBS = ["audit", "compare", "explain", "latency", "sweep", "tail", "worst"]
+JOBS = ["audit", "compare", "explain", "latency", "repair", "sweep", "tail", "worst"]
 LOADERS = ["checkpoints", "load_card", "load_profile"]
 
 

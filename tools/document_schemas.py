@@ -16,6 +16,7 @@ from simulator.model.card import DEFAULT
 from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
 from simulator.profile.modality import SCHEMAS, sections
 from simulator.profile.suite import SuiteSpec
+from simulator.repair.document import RepairSpec
 from simulator.robustness.document import ConditionSuiteSpec
 from simulator.tasks.task import TASKS
 
@@ -27,6 +28,7 @@ def schemas() -> dict[str, Schema]:
         "data-card.schema.json": _headed("A data card", _data_card()),
         "audit.schema.json": _headed("An audit", _audit()),
         "suite.schema.json": _headed("A suite", _suite()),
+        "repairs.schema.json": _headed("A document of repairs", _repairs()),
         "condition-suite.schema.json": _headed(
             "A suite of conditions",
             _plain(ConditionSuiteSpec.model_json_schema(by_alias=True)),
@@ -99,6 +101,13 @@ def _suite() -> Schema:
     fields["columns"]["additionalProperties"]["additionalProperties"] = _OVERRIDES
     fields["combined"] = {"anyOf": [_OVERRIDES, {"type": "null"}]}
     return {**schema, "$defs": schema.get("$defs", {}) | _overrides()}
+
+
+def _repairs() -> Schema:
+    """A document of repairs, whose options override fields of profiles."""
+    schema = _plain(RepairSpec.model_json_schema(by_alias=True))
+    schema["$defs"]["OptionSpec"]["properties"]["set"] = _OVERRIDES
+    return {**schema, "$defs": schema["$defs"] | _overrides()}
 
 
 _OVERRIDES = {"$ref": "#/$defs/Overrides"}

@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
     "worst": "find the combination of options that loses most",
+    "repair": "find the cheapest change of a deployment that passes a gate",
     "robustness": "measure stacks under every condition of a suite",
     "faults": "put faults into weights and activations of the artifacts that run",
     "corrupt": "write a data set under conditions to disk",

@@ -26,7 +26,7 @@ from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.lock import locked
 from simulator.results.manifest import RunManifest
 from simulator.results.read import read_manifest
-from simulator.results.shared import Profile
+from simulator.results.shared import Profile, Summary
 from simulator.results.suites import Combination, PathStep, StepSummary, WorstSummary
 from simulator.typed import plain
 
@@ -81,7 +81,7 @@ def worst(
             asked = job.request(suite=str(loaded.path.resolve()), train=train)
             job.refuse_taken(folder)
             held.enter_context(locked(folder, session.show.note))
-            _mark(folder, {"request": asked}, "running")
+            mark(folder, {"request": asked}, "running")
             session.require_truth()
             left_out = _drop_inapplicable(session, base, columns)
             count = math.prod(len(of) + 1 for of in columns.values())
@@ -111,21 +111,32 @@ def worst(
         summary = concluded(summary)
         alone = folder / "step-1"
         whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
-        _mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
+        mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
         if job.report:
             job.report(folder)
-        _mark(folder, plain(whole), "complete")
+        mark(folder, plain(whole), "complete")
     return Result(summary, folder)
 
 
-def _mark(
+def mark(
     folder: Path,
     start: dict[str, Any],
     status: str,
-    summary: WorstSummary | None = None,
+    summary: Summary | None = None,
     records: Path | None = None,
 ) -> None:
-    """Write the manifest of all steps; at the end also the summary and the first step's records."""
+    """Write the manifest of a run of several passes; at the end the summary, and records of one.
+
+    Args:
+        folder: of the run.
+        start: the manifest, without its status.
+        status: of the run.
+        summary: at the end.
+        records: of the pass whose records are the run's, at the end.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if summary is not None and records is not None:

@@ -62,6 +62,24 @@ def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -
     return [axis for axis in known if flat(value(*train, axis)) != flat(value(*deploy, axis))]
 
 
+def differences(
+    one: tuple[Profile, Choices], other: tuple[Profile, Choices]
+) -> list[tuple[str, str, Any, Any]]:
+    """Return the axis, the dotted key and both values of every field that differs; - if absent.
+
+    Raises:
+        ProfileError: the profiles take samples of different kinds.
+    """
+    found = []
+    for axis in differing(one, other):
+        first, second = (flat(value(*side, axis)) for side in (one, other))
+        for key in dict.fromkeys([*first, *second]):
+            a, b = first.get(key, "-"), second.get(key, "-")
+            if a != b:
+                found.append((axis, key, a, b))
+    return found
+
+
 def flat(found: Any, prefix: str = "") -> dict[str, Any]:
     """Flatten the value of an axis to dotted keys and their values."""
     if not isinstance(found, Mapping):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from simulator.report import repairs
 from simulator.report.words import (
     PAGE,
     SIGNIFICANT,
@@ -25,6 +26,7 @@ from simulator.report.words import (
 from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
 from simulator.results.faults import FaultsSummary, Rate
 from simulator.results.pair import PairSummary
+from simulator.results.repair import RepairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
 from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
@@ -180,6 +182,10 @@ def _worst(summary: WorstSummary) -> _Told:
     picks = ", ".join(added[: summary.path.index(deepest) + 1])
     lost = f"{100 * deepest.drop:.2f} points of {title(summary.task, summary.metric)} are lost"
     return _Told([f"{lost} by {picks}."])
+
+
+def _repaired(summary: RepairSummary) -> _Told:
+    return _Told(*repairs.told(summary))
 
 
 def _robustness(summary: RobustnessSummary) -> _Told:
@@ -384,6 +390,7 @@ _COMMANDS: dict[str, Callable[[Any], _Told]] = {
     "explain": _explain,
     "sweep": _sweep,
     "worst": _worst,
+    "repair": _repaired,
     "robustness": _robustness,
     "faults": _faults,
     "latency": _latency,

@@ -12,6 +12,7 @@ from simulator.results.audits import AuditSummary, ReplaySummary
 from simulator.results.faults import FaultsSummary
 from simulator.results.json_text import parse_json
 from simulator.results.pair import PairSummary
+from simulator.results.repair import RepairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import SCHEMA, Summary
 from simulator.results.suites import ExplainSummary, StepSummary, SweepSummary, WorstSummary
@@ -28,6 +29,7 @@ SUMMARIES: Mapping[str, type[Summary]] = {
     "tail": TailSummary,
     "robustness": RobustnessSummary,
     "faults": FaultsSummary,
+    "repair": RepairSummary,
     "audit": AuditSummary,
     "replay": ReplaySummary,
 }

@@ -18,6 +18,7 @@ from simulator.experiments.sweep import sweep
 from simulator.experiments.worst import worst
 from simulator.latency.measure import latency
 from simulator.latency.tail import tail
+from simulator.repair.run import repair
 
 BGR = {"color.order": "bgr"}
 SUITE = {
@@ -25,12 +26,17 @@ SUITE = {
     "columns": {"order": {"bgr": BGR}, "resize": {"nearest": {"resize": "opencv-nearest"}}},
 }  # fmt: skip
 
+RGB = {"set": {"color.order": "model"}, "cost": {}}
+REPAIRS = {"schema": 1, "name": "mine", "summary": "one axis", "axes": {"order": {"rgb": RGB}}}
+
 
 @pytest.fixture
 def jobs(card, cache, tmp_path):
     """Every job that can be resumed, as a function of the options alone; it returns one result."""
     suite = tmp_path / "mine.yaml"
     suite.write_text(yaml.safe_dump(SUITE))
+    repairs = tmp_path / "repairs.yaml"
+    repairs.write_text(yaml.safe_dump(REPAIRS))
     pair = {
         "train": "pillow_fp32",
         "deploy": "pillow_fp32",
@@ -41,6 +47,9 @@ def jobs(card, cache, tmp_path):
         "explain": lambda **options: explain(**pair, model=card, **options),
         "sweep": lambda **options: sweep(str(suite), models=[card], **options)[0],
         "worst": lambda **options: worst(str(suite), model=card, **options),
+        "repair": lambda **options: repair(
+            **pair, gate=["flip_rate < 90%"], repairs=str(repairs), model=card, **options
+        ),
         "latency": lambda **options: latency(**pair, model=card, queries=12, **options),
         "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
     }
@@ -96,7 +105,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     manifest = json.loads((result.folder / "manifest.json").read_text())
     asked = manifest["request"]["arguments"]
     assert result.folder.is_relative_to(tmp_path / "out")
-    assert result.summary["samples"] == 4
+    assert samples(result) == 4
     assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
     assert (asked["under"], asked["trial"]) == ("flip:22", 2)
     assert (asked["isolate"], manifest["isolate"]) == ("always", "always")
@@ -106,7 +115,12 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert manifest["status"] == "complete"
     with pytest.raises(UserError, match="overwrite"):
         jobs[command](**options)
-    assert jobs[command](**options | {"overwrite": True}).summary["samples"] == 4
+    assert samples(jobs[command](**options | {"overwrite": True})) == 4
+
+
+def samples(result):
+    """A repair looks for its answer on one half and confirms it on the other."""
+    return result.summary["samples"] + result.summary.get("searched", 0)
 
 
 @pytest.mark.parametrize(("option", "value"), [("workers", 0), ("memory", 0), ("limit", 0)])

@@ -10,7 +10,7 @@ import yaml
 from json_checker import errors
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("model-card", "data-card", "audit", "suite", "condition-suite", "campaign")
+KINDS = ("model-card", "data-card", "audit", "suite", "condition-suite", "campaign", "repairs")
 SCHEMAS = {
     kind: json.loads((ROOT / "profiles" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     for kind in KINDS
@@ -32,7 +32,7 @@ def shown(page):
     ("kind", "page"),
     [("model-card", "model-cards.md"), ("data-card", "data-cards.md"), ("audit", "audit.md"),
      ("suite", "suites.md"), ("condition-suite", "robustness.md"),
-     ("campaign", "faults.md")],
+     ("campaign", "faults.md"), ("repairs", "repair.md")],
 )  # fmt: skip
 def test_what_the_documents_show_is_green(kind, page):
     documents = shown(page)
@@ -58,6 +58,13 @@ def test_every_campaign_is_green(path):
 @pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda p: p.stem)
 def test_every_suite_is_green(path):
     assert wrong("suite", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "suites" / "repairs").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_every_document_of_repairs_is_green(path):
+    assert wrong("repairs", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
 
 
 def stack(key):
@@ -98,6 +105,8 @@ def card(**changed):
         ("audit", shown("audit.md")[0] | {"train": stack("resise")}),
         ("condition-suite", shown("robustness.md")[0] | {"where": "somewhere"}),
         ("campaign", shown("faults.md")[0] | {"bits": "some"}),
+        ("repairs", shown("repair.md")[0] | {"order": ["euros"]}),
+        ("repairs", shown("repair.md")[0] | {"axes": {"a": {"b": {"set": {"resise": 1}}}}}),
         ("suite", shown("suites.md")[0] | {"colums": {}}),
         ("suite", shown("suites.md")[0] | {"columns": {"a": {"b": {"runtime.thread": 1}}}}),
         ("suite", shown("suites.md")[0] | {"combined": {"decode.idtc": "ifast"}}),

@@ -10,6 +10,13 @@ SUITE = {
         "pool": {"ceil": {"graph.pooling.ceil_mode": "ceil"}},
     },
 }  # fmt: skip
+REPAIRS = {
+    "schema": 1, "name": "trial", "summary": "two axes",
+    "axes": {
+        "color": {"rgb": {"set": {"color.order": "model"}, "cost": {"hours": 1}}},
+        "resize": {"box": {"set": {"resize": "pil-box"}, "cost": {"ms": "measured"}}},
+    },
+}  # fmt: skip
 COMMANDS = {
     "run": [*PAIR, *BGR, "--set", "deploy.resize=opencv-nearest", "--fail-on", "flip_rate > 1%"],
     "run without labels": [*PAIR, *BGR],
@@ -22,6 +29,7 @@ COMMANDS = {
     ],
     "sweep": ["sweep", "--suite", "SUITE"],
     "worst": ["worst", "--suite", "SUITE"],
+    "repair": ["repair", *PAIR, *BGR, "--options", "REPAIRS", "--gate", "flip_rate < 20%"],
     "latency": ["latency", *PAIR, "--queries", "20"],
     "latency, Server": [
         "latency", "--profile", "pillow_fp32", "--scenario", "Server", "--qps", "200",

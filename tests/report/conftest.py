@@ -9,7 +9,7 @@ import pytest
 import tiny
 import tiny_tasks
 import yaml
-from command_lines import COMMANDS, SUITE
+from command_lines import COMMANDS, REPAIRS, SUITE
 
 from simulator import cli
 from simulator.cache import VARIABLE
@@ -67,25 +67,27 @@ def given(tmp_path_factory):
     for number in range(4):
         pixels = tiny.picture(tiny.COLORS["red"], seed=number)
         (plain / f"{number}.jpg").write_bytes(tiny.encoded(pixels))
-    (folder / "suite.yaml").write_text(yaml.safe_dump(SUITE))
+    (folder / "SUITE").write_text(yaml.safe_dump(SUITE))
+    (folder / "REPAIRS").write_text(yaml.safe_dump(REPAIRS))
     inputs = dict.fromkeys(COMMANDS, (card, images)) | {"run without labels": (card, plain)}
     for task in ("detection", "segmentation"):
         own = folder / task
         inputs[f"run, {task}"] = tiny_tasks.card(own, task), tiny_tasks.data(own / "data", task)
-    return folder / "suite.yaml", inputs
+    return folder, inputs
 
 
 @pytest.fixture(scope="session")
 def runs(given, tmp_path_factory):
     """A function from the name of a command to its run folder, and to what it printed."""
-    suite, inputs = given
+    documents, inputs = given
     known = {}
 
     def run(name):
         if name not in known:
             folder = tmp_path_factory.mktemp("run") / "run"
             card, images = inputs[name]
-            words = [str(suite) if word == "SUITE" else word for word in COMMANDS[name]]
+            named = {word: str(documents / word) for word in ("SUITE", "REPAIRS")}
+            words = [named.get(word, word) for word in COMMANDS[name]]
             words += ["--model", str(card), "--data", str(images), "--out", str(folder), "--json"]
             with pytest.MonkeyPatch.context() as patch, io.StringIO() as printed:
                 patch.setenv(VARIABLE, str(tmp_path_factory.getbasetemp() / "cache"))

@@ -103,14 +103,10 @@ def _diff(options: argparse.Namespace) -> int:
 
     pair = [(profile, choose(profile)) for profile in (load(options.a), load(options.b))]
     shown = common.table("axis", "key", pair[0][0].name, pair[1][0].name)
-    differing = axes.differing(*pair)
-    for axis in differing:
-        flats = [axes.flat(axes.value(*side, axis)) for side in pair]
-        for key in dict.fromkeys([*flats[0], *flats[1]]):
-            a, b = (flat.get(key, "-") for flat in flats)
-            if a != b:
-                shown.add_row(axis, key, escape(str(a)), escape(str(b)))
-    if differing:
+    differences = axes.differences(*pair)
+    for axis, key, a, b in differences:
+        shown.add_row(axis, key, escape(str(a)), escape(str(b)))
+    if differences:
         common.console().print(shown)
     else:
         common.console().print("the two profiles describe the same stack")

@@ -14,6 +14,7 @@ from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.faults import FaultsSummary
 from simulator.results.pair import PairSummary
+from simulator.results.repair import RepairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Gate, Summary
 from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
@@ -142,6 +143,15 @@ def _worst(summary: WorstSummary) -> tuple[str, str]:
     )
 
 
+def _repair(summary: RepairSummary) -> tuple[str, str]:
+    train, deploy = named(summary.train), named(summary.deploy)
+    return (
+        f"{summary.model}: repair {deploy}",
+        f"What must change in {deploy}, at the least cost, for {' and '.join(summary.rules)} "
+        f"against {train}?",
+    )
+
+
 def _robustness(summary: RobustnessSummary) -> tuple[str, str]:
     first, *others = summary.stacks
     than = f"Do {' and '.join(others)} lose more than {first}" if others else f"Does {first} lose"
@@ -189,6 +199,7 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "explain": _explain,
     "sweep": _sweep,
     "worst": _worst,
+    "repair": _repair,
     "robustness": _robustness,
     "faults": _faults,
     "latency": _latency,

@@ -125,4 +125,5 @@ def command(run: Run) -> str:
 
 _FLAGS = {
     "overrides": "set", "profiles": "profile", "deadlines_ms": "deadline-ms", "number": "faults",
+    "repairs": "options",
 }  # fmt: skip

@@ -98,7 +98,7 @@ def _shown(run: Run, side: str) -> bool:
     """Whether a stack has a column: no mixture of a pair, and of a suite the training stack."""
     if run.command in ("latency", "tail"):
         return True
-    return side in (SIDES if run.command in ("run", "explain") else SIDES[:1])
+    return side in (SIDES if run.command in ("run", "explain", "repair") else SIDES[:1])
 
 
 def _assumed(command: str, manifest: RunManifest) -> list[str]:

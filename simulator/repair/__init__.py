@@ -1,0 +1,1 @@
+"""``simulate repair``: the cheapest stack that passes, of what a device can do."""

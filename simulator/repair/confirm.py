@@ -1,0 +1,245 @@
+"""Confirmation: the finalists on samples that the search has not seen, and what each change gives.
+
+The search sees one half of the samples; whatever is said of a stack is measured on the other one.
+Several finalists are several tests, so that intervals are simultaneous and p-values are Holm's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from simulator.analysis import attribute, gate
+from simulator.analysis.attribute import Game, Subset
+from simulator.experiments.common import TRAIN
+from simulator.experiments.session import Answers
+from simulator.repair.passes import Part
+from simulator.repair.search import Found, flips
+from simulator.repair.space import NAME, Picks, name_of
+from simulator.results.json_text import finite
+from simulator.results.repair import Confirmation, Judged, Repaired
+from simulator.results.shared import RuleOutcome
+from simulator.statistics.bootstrap import Floats, Resamples, effect
+from simulator.statistics.paired import clopper_pearson
+from simulator.tasks.score import flip_rate
+
+FINALISTS = 4
+"""The cheapest stacks that pass the search are confirmed, and the one with the fewest flips; where
+fewer pass, those with the fewest flips take their places."""
+DRAWS = 200
+"""Resamples for the gate in the search, where intervals decide nothing."""
+SHARED = 4
+"""Up to so many changes are shares told, which need every subset of them."""
+_NOT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def read(rules: Sequence[str]) -> list[gate.Rule]:
+    """Read rules of what must hold, as the gate knows them: what must not.
+
+    Raises:
+        UserError: one of them is no rule.
+    """
+    found = [gate.parse(rule) for rule in rules]
+    return [replace(rule, op=_NOT[rule.op]) for rule in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a stack must fulfil.
+
+    Attributes:
+        rules: of what must not be, see :func:`read`.
+        undecided: see :func:`simulator.analysis.gate.evaluate`.
+    """
+
+    rules: Sequence[gate.Rule]
+    undecided: str
+
+    def outcomes(self, figures: Judged | Mapping[str, Any]) -> tuple[bool, list[RuleOutcome]]:
+        """Return whether a stack passes, and what came of each rule."""
+        found = gate.evaluate(self.rules, figures, self.undecided)
+        return found["passed"], [RuleOutcome.model_validate(one) for one in found["rules"]]
+
+
+def compared(found: Answers, name: str, draws: Resamples) -> dict[str, Any]:
+    """Return the figures of a stack against training, as :class:`Judged` has them."""
+    task = found.task
+    both = task.compare(found.score(TRAIN), found.score(name), draws)
+    return {
+        "samples": len(found.items),
+        **{key: both[key] for key in ("labelled", "delta", "flips")},
+        "metric": both["deploy"]["metric"],
+    }
+
+
+def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
+    """Return the stacks that are confirmed, and whether each passes in the search.
+
+    Args:
+        found: by the search.
+        rules: the gate.
+        seed: of the bootstrap.
+    """
+    draws = Resamples(len(found.part.answers.items), seed, DRAWS)
+    picked: dict[str, bool] = {}
+    for one in found.candidates:
+        if len(picked) == FINALISTS:
+            break
+        if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
+            picked[one.name] = True
+    least = sorted(found.candidates, key=lambda one: flips(found.part, one.name))
+    for one in least[: max(1, FINALISTS - len(picked))]:
+        if one.name not in picked:
+            whole = finite(compared(found.part.answers, one.name, draws))
+            picked[one.name] = rules.outcomes(whole)[0]
+    ordered = (one.name for one in found.candidates)
+    return {name: picked[name] for name in ordered if name in picked}
+
+
+def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[str, Confirmation]:
+    """Return the figures of the finalists, of samples that the search has not seen.
+
+    Args:
+        part: their records.
+        names: of the finalists, and of the deployment as it is, which may be one.
+        rules: the gate.
+        seed: of the bootstrap.
+    """
+    found, family = part.answers, max(len(names), 1)
+    every = [*names, *({NAME} - {*names})]
+    draws = Resamples(len(found.items), seed, found.task.resamples)
+    whole = {name: finite(compared(found, name, draws)) for name in every}
+    p = {name: _chance(whole[name], rules.rules) for name in every}
+    p_delta = {name: _delta_p(whole[name], found.task.headline) for name in every}
+    holm, holm_delta = (_holm({name: of[name] for name in names}) for of in (p, p_delta))
+    confirmations = {}
+    for name in every:
+        one = whole[name]
+        one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, family)
+        passes, outcomes = rules.outcomes(one)
+        confirmations[name] = Confirmation.model_validate(
+            one
+            | {
+                "passes": passes, "rules": outcomes, "p": p[name], "p_holm": holm.get(name),
+                "delta_p_holm": holm_delta.get(name),
+            }
+        )  # fmt: skip
+    return confirmations
+
+
+def _chance(one: Mapping[str, Any], rules: Sequence[gate.Rule]) -> float | None:
+    """P(so few flips | a flip rate at the limit of the first rule ``flip_rate < ...``)."""
+    limits = [r.limit for r in rules if r.path == "flips.rate" and r.op in (">", ">=")]
+    count, units = one["flips"]["count"], one["flips"]["units"]
+    if not limits or units != one["samples"] or not 0 < limits[0] < 1:
+        return None
+    return float(special.bdtr(count, units, limits[0]))
+
+
+def _delta_p(one: Mapping[str, Any], metric: str) -> float | None:
+    delta = one["delta"].get(metric)
+    return delta["p"] if delta else None
+
+
+def _holm(p_values: Mapping[str, float | None]) -> dict[str, float]:
+    return attribute.holm({name: p for name, p in p_values.items() if p is not None})
+
+
+def _simultaneous(
+    found: Answers, name: str, flipped: Mapping[str, Any], draws: Resamples, family: int
+) -> list[float] | None:
+    """The interval of a flip rate at 1 - 0.05 / family: Clopper-Pearson, or of the bootstrap."""
+    count, units = flipped["count"], flipped["units"]
+    if units == len(found.items) and units:
+        return list(clopper_pearson(count, units, 1 - 0.05 / family))
+    if not count:
+        return None
+    drawn = flip_rate(found.of(name), draws)[1:]
+    tail = 0.025 / family
+    return [float(end) for end in np.nanquantile(drawn, [tail, 1 - tail])]
+
+
+def answer(
+    names: Mapping[str, bool], found: Mapping[str, Confirmation], rank: Callable[[str], Any]
+) -> tuple[str | None, str]:
+    """Return the cheapest finalist that passes, and the nearest where none does.
+
+    Args:
+        names: the finalists.
+        found: what was confirmed of each.
+        rank: what finalists are ordered by, the cheapest least.
+    """
+    passing = [name for name in names if found[name].passes]
+    if passing:
+        best = min(passing, key=rank)
+        return best, best
+    return None, min(names, key=lambda name: (found[name].flips.rate or 0.0, rank(name)))
+
+
+def subsets(picks: Picks) -> list[Picks]:
+    """Return the parts of an answer that are run to tell what each change gives."""
+    names = list(dict.fromkeys("/".join(pick) for pick in picks))
+    by = {"/".join(pick): pick for pick in picks}
+    wanted = attribute.subsets(names)
+    if len(names) > SHARED:
+        wanted = [s for s in wanted if len(s) in (0, 1, len(names) - 1, len(names))]
+    return [tuple(by[name] for name in names if name in s) for s in wanted]
+
+
+def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Repaired]]:
+    """Return what each change gives back, by its name and by figure.
+
+    Args:
+        found: the records of every stack of :func:`subsets`.
+        picks: the changes of the answer.
+        seed: of the bootstrap.
+    """
+    task = found.task
+    draws = Resamples(len(found.items), seed, task.resamples)
+    by = {"/".join(pick): pick for pick in picks}
+
+    def stack(some: Subset) -> str:
+        return name_of(tuple(by[name] for name in by if name in some))
+
+    def kept(some: Subset) -> Floats:
+        rate: Floats = -flip_rate(found.of(stack(some)), draws)
+        return rate
+
+    def headline(some: Subset) -> Floats | None:
+        figure = found.score(stack(some)).figure
+        return draws.of(figure) if figure else None
+
+    games: dict[str, Any] = {"flip_rate": cache(kept)}
+    if headline(frozenset()) is not None:
+        games[task.headline] = cache(headline)
+    whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
+    for figure, game in games.items():
+        for name, one in _shares(list(by), game, seed, len(found.items)).items():
+            whole[name][figure] = one
+    return whole
+
+
+def _shares(names: Sequence[str], game: Game, seed: int, samples: int) -> dict[str, Repaired]:
+    alone, last = attribute.swap_in(names, game), attribute.swap_out(names, game)
+    shares = attribute.shapley(names, game, seed=seed).values if len(names) <= SHARED else None
+
+    def told(figure: Floats) -> dict[str, Any]:
+        return asdict(effect(figure, samples))
+
+    return {
+        name: Repaired.model_validate(
+            finite(
+                {
+                    "alone": told(alone[at]),
+                    "last": told(0.0 - last[at]),
+                    "share": None if shares is None else told(shares[at]),
+                }
+            )
+        )
+        for at, name in enumerate(names)
+    }

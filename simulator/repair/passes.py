@@ -1,0 +1,173 @@
+"""Passes of a search: some stacks on some of the samples, in a folder of the run of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.errors import ModelError
+from simulator.experiments.common import TRAIN, manifest, run_and_keep
+from simulator.experiments.job import Job
+from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.summary import SIDES
+from simulator.model.artifact import digest
+from simulator.notices import Notice
+from simulator.pipeline.executor import Done
+from simulator.pipeline.stack import Chosen
+from simulator.repair.space import Candidate
+from simulator.results.suites import StepSummary
+
+Ns = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a pass has found.
+
+    Attributes:
+        answers: the records of the training stack and the others.
+        ns: of every stack by stage the nanoseconds of each sample, (samples,), in the answers'
+            order.
+        made: of every stack by stage what tells its recipes from others.
+    """
+
+    answers: Answers
+    ns: Mapping[str, Mapping[str, Ns]]
+    made: Mapping[str, Mapping[str, str]]
+
+    def total(self, name: str) -> Ns:
+        """Return the nanoseconds of a stack for each sample, (samples,)."""
+        zero = np.zeros(len(self.answers.items), np.int64)
+        return sum(self.ns[name].values(), zero)
+
+
+@dataclass(slots=True)
+class Passes:
+    """Runs passes one after the other; the training stack is in each.
+
+    Attributes:
+        job: the call.
+        session: the model and the samples.
+        folder: of the run.
+        train: the training stack.
+        deploy: the deployment as it is.
+        overrides: of both, ``STACK.KEY=VALUE``.
+        left_out: stacks that cannot run with this model, and why.
+        notices: what users should know of the stacks that ran.
+    """
+
+    job: Job
+    session: Session
+    folder: Path
+    train: Chosen
+    deploy: Chosen
+    overrides: Sequence[str]
+    left_out: dict[str, str] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)
+
+    def run(
+        self, name: str, candidates: Sequence[Candidate], items: Sequence[Item], own: bool
+    ) -> Part:
+        """Run stacks on samples; what an earlier attempt has finished is not run again.
+
+        Args:
+            name: of the pass; its folder.
+            candidates: the stacks; those that do not fit the model are left out.
+            items: the samples.
+            own: whether INT8 that is calibrated through ``deploy`` is so through each stack's own
+                pixels, or else through those of the deployment as it is.
+        """
+        session = self.session
+        session.show.say("preparing the stacks")
+        pair = {"train": self.train, "deploy": self.deploy}
+        stacks = [session.stack(Variant(TRAIN, self.train, pair))]
+        for one in candidates:
+            through = pair | {"deploy": one.chosen} if own else pair
+            try:
+                stacks.append(session.stack(Variant(one.name, one.chosen, through)))
+            except ModelError as error:
+                self.left_out[one.name] = str(error)
+        self.notices += [notice for s in stacks if s.side in SIDES for notice in s.labelled_notices]
+        names = [stack.side for stack in stacks]
+        with only(session, items):
+            merged = session.plan(stacks)
+            start = manifest(stacks, session, self.overrides)
+            place = self.folder / name
+            with self.job.writer(place, start, session, whole=False) as run:
+                done = run_and_keep(session, merged, run, timed=True)
+                found = answers(session.card.task, names, done)
+                rates = {one: _rate(found, one) for one in names}
+                run.finish(StepSummary(metric="flip_rate", values=rates), {})
+        made = {stack.side: _made(stack.chain) for stack in stacks}
+        return Part(found, _times(names, done), made)
+
+
+@contextmanager
+def only(session: Session, items: Sequence[Item]) -> Iterator[None]:
+    """Give a session some of its samples only."""
+    whole = session.dataset
+    session.dataset = replace(whole, items=tuple(items))
+    try:
+        yield
+    finally:
+        session.dataset = whole
+
+
+def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
+    """Return what several passes have found of stacks that were in all of them."""
+    first = parts[0].answers
+    whole = Answers(
+        first.task,
+        tuple(names),
+        tuple(item for part in parts for item in part.answers.items),
+        tuple(
+            tuple(record for part in parts for record in part.answers.of(name)) for name in names
+        ),
+        np.concatenate(
+            [[part.answers.digests[part.answers.row(name)] for name in names] for part in parts],
+            axis=1,
+        ),
+        sum(part.answers.skipped for part in parts),
+    )
+    ns = {
+        name: {
+            stage: np.concatenate([part.ns[name][stage] for part in parts])
+            for stage in parts[0].ns[name]
+        }
+        for name in names
+    }
+    return Part(whole, ns, parts[0].made)
+
+
+def _times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns]]:
+    ran = [one for one in done if one.skipped is None]
+    found = {}
+    for at, name in enumerate(names):
+        stages = dict.fromkeys(stage for one in ran for stage in one.outcomes[at].ns)
+        found[name] = {
+            stage: np.array([one.outcomes[at].ns.get(stage, 0) for one in ran], np.int64)
+            for stage in stages
+        }
+    return found
+
+
+def _made(chain: Chain) -> dict[str, str]:
+    """What tells the recipes of each stage from others."""
+    stages = dict.fromkeys(recipe.stage for recipe in chain.recipes)
+    return {
+        stage: digest([one.identity() for one in chain.recipes if one.stage == stage])
+        for stage in stages
+    }
+
+
+def _rate(found: Answers, name: str) -> float:
+    records = found.of(name)
+    units = sum(record["units"] for record in records)
+    return sum(record["changed"] for record in records) / units if units else 0.0

@@ -1,0 +1,212 @@
+"""``simulate repair``: of what a device can do, the cheapest stack that passes the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from simulator.analysis import gate as rules_of
+from simulator.data.folder import Item
+from simulator.errors import RunError, UserError
+from simulator.experiments.common import pair_of, refuse_missing, unasked_notices
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.job import judged as judged_by_gate
+from simulator.experiments.keywords import explicit
+from simulator.experiments.session import Session
+from simulator.experiments.worst import mark
+from simulator.pipeline.stack import Chosen
+from simulator.profile import axes
+from simulator.repair import confirm, search
+from simulator.repair import space as spaces
+from simulator.repair.confirm import Gate
+from simulator.repair.document import Repairs, load_repairs
+from simulator.repair.offered import offered
+from simulator.repair.passes import Passes
+from simulator.repair.space import NAME, Space
+from simulator.repair.summary import REPAIRED, Outcome, repaired_profile, summarized
+from simulator.results.layout import RECORDS
+from simulator.results.lock import locked
+from simulator.results.manifest import RunManifest
+from simulator.results.read import read_manifest
+from simulator.results.repair import Repaired, RepairSummary, judged
+from simulator.typed import plain
+
+OPTIONS = "options.yaml"
+"""The document that was used, a file of the run."""
+CONFIRM, PARTS = "confirm", "parts"
+"""Passes of the confirmation half: the finalists, and what each change of the answer gives."""
+
+
+@explicit()
+def repair(
+    train: str | None = None,
+    deploy: str | None = None,
+    *,
+    gate: Sequence[str],
+    repairs: str | None = None,
+    model: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    undecided: str = "fail",
+    **options: Unpack[Options],
+) -> Result[RepairSummary]:
+    """Find the cheapest change of a deployment that passes a gate.
+
+    One half of the samples is searched, the finalists are confirmed on the other half. The run
+    folder holds ``repaired.yaml``, the answer as a profile, and ``options.yaml``, the document.
+
+    Args:
+        train: the training stack: a profile's path, or a built-in name; that of *repairs* by
+            default.
+        deploy: the deployment stack, likewise.
+        gate: rules that must hold, such as ``flip_rate < 2%`` or ``delta.top1 > -1 point``.
+        repairs: a document of what the deployment may do otherwise: a path or a built-in name; by
+            default one is made from what differs.
+        model: a model card; the built-in model by default.
+        overrides: ``STACK.KEY=VALUE``.
+        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        options: see :class:`simulator.Options`.
+
+    Returns:
+        The summary, and where the run was written. The run's records are those of the confirmation.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+
+    Examples:
+        >>> result = repair("pillow_fp32", "pillow_fp32", gate=["flip_rate < 1%"],
+        ...     overrides=["deploy.color.order=bgr"], limit=8)
+        >>> result.summary.chosen, result.passed
+        ('color/as_trained', True)
+    """
+    job = Job("repair", model, options)
+    rules = Gate(confirm.read(gate), undecided)
+    if not rules.rules:
+        raise UserError("give --gate: what must hold, for example 'flip_rate < 2%'")
+    document = load_repairs(repairs) if repairs else None
+    train, deploy = (
+        given or getattr(document and document.spec, side, None)
+        for side, given in (("train", train), ("deploy", deploy))
+    )
+    if train is None or deploy is None:
+        raise UserError("give --train and --deploy; the document of --options names no such stack")
+    pair = pair_of(train, deploy, overrides)
+    axes.refuse_recorded(*(loaded for loaded, _ in pair.values()))
+    refuse_missing(pair.values())
+    changes = [one.partition(".")[2] for one in overrides if one.startswith("deploy.")]
+    folder = job.folder("repair", pair)
+    job.refuse_taken(folder)
+    asked = job.request(
+        train=train, deploy=deploy, gate=list(gate), overrides=list(overrides),
+        repairs=str(document.path.resolve()) if document and document.path else None,
+        undecided=undecided,
+    )  # fmt: skip
+    with ExitStack() as held:
+        session = held.enter_context(job.session())
+        rules_of.check(rules.rules, judged(session.card.task.Flips), session.card.task.vocabulary())
+        held.enter_context(locked(folder, session.show.note))
+        mark(folder, {"request": asked}, "running")
+        document = document or _made(folder, pair, deploy, changes, options.get("resume", False))
+        _write(folder / OPTIONS, document.text)
+        space = spaces.space(document, deploy, changes)
+        refuse_missing([one.chosen for one in space.candidates])
+        session.notes += unasked_notices(pair)
+        passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
+        outcome = _Repair(session, space, passes, rules).run()
+        _write(folder / REPAIRED, repaired_profile(space, outcome, pair["deploy"], deploy, changes))
+        found = summarized(session, pair, space, outcome, passes, gate)
+        took = {"seconds": job.seconds(), "under": session.condition}
+        summary = judged_by_gate(found, rules.rules, took, undecided)
+        start = read_manifest(folder / CONFIRM) | {"request": asked, "seconds": summary.seconds}
+        start = plain(RunManifest.model_validate(start))
+        mark(folder, start, "reporting", summary, folder / CONFIRM / RECORDS)
+        if job.report:
+            job.report(folder)
+        mark(folder, start, "complete")
+    return Result(summary, folder)
+
+
+def _made(
+    folder: Path, pair: Mapping[str, Chosen], deploy: str, changes: Sequence[str], resumed: bool
+) -> Repairs:
+    """The document of an earlier attempt, or one that is made from what differs."""
+    before = folder / OPTIONS
+    if resumed and before.is_file():
+        return load_repairs(str(before))
+    return offered(pair["train"], pair["deploy"], deploy, changes)
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
+
+
+def halves(items: Sequence[Item], seed: int) -> tuple[list[Item], list[Item]]:
+    """Return the samples of the search in random order, and those of the confirmation.
+
+    Args:
+        items: at least two.
+        seed: of the draw.
+
+    Raises:
+        UserError: there are too few.
+    """
+    if len(items) < 2:
+        raise UserError("a repair is searched on one half of the samples and confirmed on the "
+                        f"other; {len(items)} is too few")  # fmt: skip
+    order = np.random.default_rng(seed).permutation(len(items))
+    middle = len(items) // 2
+    return [items[at] for at in order[:middle]], [items[at] for at in sorted(order[middle:])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """One call, when everything is loaded."""
+
+    session: Session
+    space: Space
+    passes: Passes
+    rules: Gate
+
+    def run(self) -> Outcome:
+        """Search, confirm, and tell what each change of the answer gives."""
+        session, seed = self.session, self.session.seed
+        seen, unseen = halves(session.dataset.items, seed)
+        with _calibrating_on(session, seen):
+            found = search.search(self.passes, self.space, seen)
+            session.show.say("choosing the finalists")
+            names = confirm.finalists(found, self.rules, seed)
+            stages = len(found.rounds) + 2
+            session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
+            by = {one.name: one for one in found.candidates}
+            every = [by[name] for name in dict.fromkeys([NAME, *names])]
+            part = self.passes.run(CONFIRM, every, unseen, own=True)
+            names = {name: passed for name, passed in names.items() if name in part.answers.names}
+            confirmed = confirm.confirmed(part, [*names], self.rules, seed)
+            best, nearest = confirm.answer(names, confirmed, list(by).index)
+            picks = by[nearest].picks
+            repaired: Mapping[str, Mapping[str, Repaired]] = {}
+            if picks:
+                session.show.stage(stages, stages, "what each change gives")
+                built = {one.picks: one for one in self.space.candidates}
+                wanted = [built[some] for some in confirm.subsets(picks) if some in built]
+                parts = self.passes.run(PARTS, wanted, unseen, own=True)
+                repaired = confirm.repaired(parts.answers, picks, seed)
+        return Outcome(found, part, names, confirmed, best, by[nearest], repaired)
+
+
+@contextmanager
+def _calibrating_on(session: Session, items: Sequence[Item]) -> Iterator[None]:
+    """Let nothing be calibrated on samples of the confirmation."""
+    whole = session.builder.dataset
+    session.builder.dataset = replace(whole, items=tuple(items))
+    try:
+        yield
+    finally:
+        session.builder.dataset = whole

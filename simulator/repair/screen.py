@@ -1,0 +1,60 @@
+"""The screen of ``simulate repair``: the finalists, what each change gives, and the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from simulator.report import repairs
+from simulator.report.words import run_on
+from simulator.results.repair import RepairSummary
+
+
+def show(summary: RepairSummary, folder: str, console: Console) -> None:
+    """Print the answer.
+
+    Args:
+        summary: of the run.
+        folder: of the run.
+        console: to print to.
+    """
+    _table(
+        f"Finalists, the cheapest first; {run_on(summary)} to confirm",
+        repairs.HEAD, repairs.rows(summary), console,
+    )  # fmt: skip
+    if summary.changes:
+        title = "What each change gives back, points (share: fair, they add up)"
+        _table(title, repairs.CHANGED, repairs.changed(summary), console)
+        differs = [
+            [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
+        ]
+        head = ("axis", "key", summary.deploy.profile, f"{summary.deploy.profile}-repaired")
+        _table("The change", head, differs, console)
+    for line in [*repairs.work(summary), *repairs.how(summary)]:
+        console.print(escape(line), highlight=False)
+    if summary.left_out:
+        name, why = next(iter(summary.left_out.items()))
+        more = f"{len(summary.left_out):,} combinations cannot run, such as {name}: {why}"
+        console.print(f"[yellow]note[/] {escape(more)}", highlight=False)
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+    print(f"run: {folder}")
+    print(f"in it: {summary.profile}, the answer as a profile; options.yaml, the document")
+
+
+def _table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], console: Console
+) -> None:
+    found = Table(
+        title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip
+    for name in head:
+        found.add_column(escape(name), overflow="fold")
+    for row in rows:
+        found.add_row(*map(escape, row))
+    console.print(found, highlight=False)

@@ -1,0 +1,90 @@
+"""What the report shows of a repair: loss against latency, the finalists, the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from simulator.report import repairs
+from simulator.report.colors import BAD, EVEN, GOOD, STACKS
+from simulator.report.reading import Run
+from simulator.report.sections.section import Panel, Section, Table, part
+from simulator.report.sections.style import figure, text
+from simulator.report.words import share
+from simulator.results.repair import Finalist, RepairSummary, Tried
+
+
+@part(order=35)
+def pareto(run: Run) -> Section | None:
+    """Show every stack of the last round: flips against milliseconds, and Pareto's front."""
+    summary = run.summary
+    if not isinstance(summary, RepairSummary):
+        return None
+    beaten, front = [one for one in summary.tried if not one.front], repairs.front(summary)
+    traces = [
+        _dots("beaten", beaten, EVEN, "circle-open"),
+        _dots("Pareto's front", front, STACKS[0][0], "circle", "lines+markers"),
+    ]
+    for word, color, symbol, passes in (
+        ("confirmed: passes", GOOD, "triangle-up", True),
+        ("confirmed: fails", BAD, "triangle-down", False),
+    ):
+        some = [one for one in summary.finalists if one.confirmed.passes is passes]
+        if some:
+            traces.append(_dots(word, some, color, symbol))
+    drawn = figure(traces, 460, "milliseconds more than the deployment as it is", "answers changed")
+    drawn.update_yaxes(tickformat=".1%", rangemode="tozero")
+    rows = [[one.name, repairs.price(one.cost), share(one.flip_rate, 2)] for one in front]
+    return Section(
+        "pareto",
+        "Repairs: answers changed against latency",
+        "What does each repair cost, and what does it give?",
+        repairs.how(summary),
+        [Panel(drawn)],
+        [f"{name}: {why}" for name, why in list(summary.left_out.items())[:20]],
+        tables=[Table(["stack", "cost", "flips, search half"], rows, "Pareto's front", 2)],
+    )
+
+
+@part(order=36)
+def changes(run: Run) -> Section | None:
+    """Show the finalists, what each change of the answer gives, and the change itself."""
+    summary = run.summary
+    if not isinstance(summary, RepairSummary):
+        return None
+    tables = [Table(repairs.HEAD, repairs.rows(summary), "Finalists, on unseen samples", 2)]
+    if summary.changes:
+        differs = [
+            [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
+        ]
+        given = repairs.changed(summary)
+        tables += [
+            Table(repairs.CHANGED, given, "What each change gives back, points", 3),
+            Table(["axis", "key", "deploy", "repaired"], differs, "The change"),
+        ]
+    return Section(
+        "repair",
+        "The repair: what to change",
+        "Which stack passes, and what does each change give?",
+        [
+            "alone: in the deployment as it is; last: where all other changes are made.",
+            *repairs.work(summary),
+        ],
+        tables=tables,
+    )
+
+
+def _dots(
+    name: str, some: Sequence[Tried], color: str, symbol: str, mode: str = "markers"
+) -> go.Scatter:
+    """Points of stacks: as the search saw them, or finalists as they were confirmed."""
+    rates = [
+        one.confirmed.flips.rate if isinstance(one, Finalist) else one.flip_rate for one in some
+    ]
+    return go.Scatter(
+        x=[one.cost.ms for one in some], y=rates, text=[text(one.name) for one in some],
+        name=name, mode=mode, line={"color": color, "width": 2},
+        marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},
+        hovertemplate="%{text}: %{x:+.1f} ms, %{y:.2%}<extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,242 @@
+"""The space of a search: every combination of options, what it costs, and which are not beaten."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from simulator.errors import ProfileError, UserError
+from simulator.experiments.common import chosen
+from simulator.pipeline.stack import Chosen
+from simulator.profile import axes
+from simulator.profile.suite import overrides
+from simulator.repair.document import MEASURED, OptionSpec, Repairs
+
+EXACT = 64
+"""Up to this many stacks, every one runs on every image of the search; beyond it, halving."""
+MOST = 1024
+"""More stacks than these are refused."""
+NAME = "deploy"
+"""The name of the deployment as it is."""
+
+Pick = tuple[str, str]
+"""An axis, and the name of one of its options."""
+Picks = tuple[Pick, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a stack costs more than the deployment as it is.
+
+    Attributes:
+        ms: milliseconds a sample.
+        hours: of a person.
+        memory_mib: memory.
+    """
+
+    ms: float = 0.0
+    hours: float = 0.0
+    memory_mib: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One stack of the search.
+
+    Attributes:
+        picks: what is changed, in the order of the document.
+        chosen: the profile with its implementations.
+    """
+
+    picks: Picks
+    chosen: Chosen = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """As records call it: ``resize/area + precision/fp16``."""
+        return name_of(self.picks)
+
+
+def name_of(picks: Picks) -> str:
+    """Return the name of a stack with these changes."""
+    return " + ".join("/".join(pick) for pick in picks) or NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Every combination that can be built.
+
+    Attributes:
+        repairs: the document.
+        candidates: the deployment as it is first.
+        left_out: why the others cannot be built, by name.
+    """
+
+    repairs: Repairs
+    candidates: tuple[Candidate, ...]
+    left_out: Mapping[str, str]
+
+    def option(self, pick: Pick) -> OptionSpec:
+        """Return what the document says of an option."""
+        return self.repairs.spec.axes[pick[0]][pick[1]]
+
+    @property
+    def order(self) -> Sequence[str]:
+        """The measures of cost, the first one counts most."""
+        return self.repairs.spec.order
+
+    @property
+    def measured(self) -> list[Pick]:
+        """The options whose milliseconds are measured."""
+        return [
+            (axis, name)
+            for axis, options in self.repairs.spec.axes.items()
+            for name, option in options.items()
+            if option.cost.ms == MEASURED
+        ]
+
+    def cost(self, picks: Picks, measured: Mapping[Pick, float]) -> Cost:
+        """Return what a stack costs: the sum over its changes.
+
+        Args:
+            picks: its changes.
+            measured: the milliseconds of the options whose cost is measured.
+        """
+        costs = {pick: self.option(pick).cost for pick in picks}
+        ms = (measured.get(pick, 0.0) if c.ms == MEASURED else c.ms for pick, c in costs.items())
+        return Cost(
+            math.fsum(float(one) for one in ms),
+            math.fsum(one.hours for one in costs.values()),
+            math.fsum(one.memory_mib for one in costs.values()),
+        )
+
+    def rank(self, picks: Picks, measured: Mapping[Pick, float]) -> tuple[Any, ...]:
+        """Return what stacks are ordered by, the cheapest first: cost, then fewer changes.
+
+        What is saved counts as free: to be faster is no reason for a change.
+        """
+        cost = self.cost(picks, measured)
+        own = (max(0.0, round(getattr(cost, measure), 9)) for measure in self.order)
+        return (*own, len(picks), name_of(picks))
+
+
+def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:
+    """Build every combination of a document.
+
+    Args:
+        repairs: the document.
+        deploy: the deployment: a profile's path or name.
+        changes: overrides of it, ``KEY=VALUE``.
+
+    Raises:
+        ProfileError: an option is in no combination that can be built.
+        UserError: there are too many combinations.
+    """
+    count = math.prod(len(options) + 1 for options in repairs.spec.axes.values())
+    if count > MOST:
+        raise UserError(
+            f"{repairs.spec.name}: {count:,} combinations of options, and {MOST:,} are the most; "
+            "leave out options or axes"
+        )
+    choices = [
+        [None, *((axis, name) for name in options)] for axis, options in repairs.spec.axes.items()
+    ]
+    found, left_out = [], {}
+    for some in itertools.product(*choices):
+        picks = tuple(pick for pick in some if pick is not None)
+        try:
+            found.append(Candidate(picks, combined(repairs, deploy, changes, picks)))
+        except UserError as error:
+            left_out[name_of(picks)] = "; ".join(str(error).splitlines())
+    _refuse_useless(repairs, found, left_out)
+    found.sort(key=lambda one: len(one.picks))
+    return Space(repairs, tuple(found), left_out)
+
+
+def combined(repairs: Repairs, deploy: str, changes: Sequence[str], picks: Picks) -> Chosen:
+    """Return the deployment with some options.
+
+    Raises:
+        UserError: two options write another value into the same field, or the profile is refused.
+    """
+    return chosen(deploy, [*changes, *overrides(written(repairs, picks))])
+
+
+def written(repairs: Repairs, picks: Picks) -> dict[str, Any]:
+    """Return what options write together: dotted keys of a profile and their values.
+
+    A field that one option takes away (None) stays away, whatever another says of it.
+
+    Raises:
+        UserError: two options write another value into the same field.
+    """
+    fields: dict[str, tuple[Any, str]] = {}
+    for pick in picks:
+        own = "/".join(pick)
+        for key, value in axes.flat(repairs.spec.axes[pick[0]][pick[1]].set_).items():
+            before, by = fields.get(key, (value, own))
+            if before != value and None not in (before, value):
+                raise UserError(f"{by} and {own} both set {key}")
+            fields[key] = (None if before is None else value), own
+    gone = [f"{key}." for key, (value, _) in fields.items() if value is None]
+    return {
+        key: value for key, (value, _) in fields.items() if not key.startswith(tuple(gone) or "\0")
+    }
+
+
+def _refuse_useless(
+    repairs: Repairs, found: Sequence[Candidate], left_out: Mapping[str, str]
+) -> None:
+    """Refuse options that no combination can have; the first reason is the shortest one's."""
+    used = {pick for one in found for pick in one.picks}
+    problems = [
+        f"{repairs.where(axis, name)}: {left_out[f'{axis}/{name}']}"
+        for axis, options in repairs.spec.axes.items()
+        for name in options
+        if (axis, name) not in used
+    ]
+    if problems:
+        raise ProfileError(problems)
+
+
+def fronts(points: Mapping[T, tuple[Any, Any]]) -> list[list[T]]:
+    """Sort points into layers: nothing in a layer is beaten by another of it, or of a later one.
+
+    Args:
+        points: by name the loss and the cost, in any types that can be ordered; less is better.
+
+    Returns:
+        The layers, the first one is the Pareto front; in each the cheapest first. Equal points are
+        in one layer.
+    """
+    left = sorted(points, key=lambda name: (points[name][1], points[name][0]))
+    layers: list[list[T]] = []
+    while left:
+        layer: list[T] = []
+        later: list[T] = []
+        for name in left:
+            loss, cost = points[name]
+            beaten = layer and not (
+                loss < points[layer[-1]][0] or (loss, cost) == points[layer[-1]]
+            )
+            (later if beaten else layer).append(name)
+        layers.append(layer)
+        left = later
+    return layers
+
+
+def better_half(points: Mapping[T, tuple[Any, Any]], keep: int) -> list[T]:
+    """Return the *keep* best points: by layers of :func:`fronts`, in a layer the least loss first.
+
+    Args:
+        points: see :func:`fronts`.
+        keep: how many.
+    """
+    ordered = [
+        name for layer in fronts(points) for name in sorted(layer, key=lambda one: points[one])
+    ]
+    return ordered[:keep]

@@ -1,0 +1,175 @@
+"""A repair in words: what to change, what it costs, what it gives back, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.report.words import SIGNIFICANT, between, figure, points, share, title
+from simulator.results.repair import Change, Cost, Judged, RepairSummary, Tried
+
+NAME = "deploy"
+"""The name of the deployment as it is."""
+
+
+def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
+    """Return the sentences of the verdict: what is lost, because of what, and what to do next."""
+    gate, unseen = " and ".join(summary.rules), f"{summary.samples:,} {summary.sample_unit}s"
+    seen = f"On {unseen} that the search has not seen"
+    old = f"{summary.deploy.profile} {_loses(summary, summary.before)}"
+    if summary.chosen == NAME:
+        return [f"Nothing must change for {gate}.", f"{seen}, {old}."], None, None
+    lost = [f"{seen}, {old}; with {_named(summary)} it {_loses(summary, summary)}."]
+    if summary.chosen is None:
+        lost.insert(0, f"No finalist of {summary.combinations:,} stacks passes {gate}.")
+        remains = ", ".join(summary.remains)
+        cause = f"The nearest still differs from training in {remains}." if remains else None
+        return lost, cause, "allow more in options.yaml of the run, and repair again."
+    lost.append(
+        f"It is the cheapest of {summary.family} finalists, of {summary.combinations:,} stacks, "
+        f"that passes {gate}."
+    )
+    lost += _doubt(summary)
+    words = [sentence(summary, one) for one in summary.changes]
+    run = f"simulate --train {summary.train.profile} --deploy RUN/{summary.profile}."
+    return lost, f"{'; '.join(words)}." if words else None, run
+
+
+def _loses(summary: RepairSummary, one: Judged | RepairSummary) -> str:
+    """How many answers a stack changes, and by how much it moves the headline metric."""
+    units = "answers" if summary.unit == "image" else f"{summary.unit}s"
+    changed = f"changes {share(one.flips.rate, 2)} of {units}{between(one.flips.ci95)}"
+    delta = one.delta.get(summary.metric)
+    if delta is None:
+        return changed
+    return f"{changed} and moves {title(summary.task, summary.metric)} by {points(delta)} points"
+
+
+def _doubt(summary: RepairSummary) -> list[str]:
+    """Whether so few flips may be chance, where the flip rate is above the gate's limit."""
+    p = next(one for one in summary.finalists if one.name == summary.nearest).confirmed.p_holm
+    if p is None:
+        return []
+    of = f"p = {p:.2g}, Holm over {summary.family}"
+    if p < SIGNIFICANT:
+        return [f"That is more than chance explains ({of})."]
+    return [f"At a flip rate of just the limit, so few flips may be chance ({of})."]
+
+
+def _named(summary: RepairSummary) -> str:
+    found = next(one for one in summary.finalists if one.name == summary.nearest)
+    return f"{summary.nearest} ({price(found.cost)})"
+
+
+def price(cost: Cost) -> str:
+    """Return what something costs in numbers: ``+1.9 ms measured, 2 h``, or ``free``."""
+    words = []
+    if cost.ms or cost.measured:
+        words.append(f"{cost.ms:+.1f} ms{' measured' if cost.measured else ''}")
+    if cost.hours:
+        words.append(f"{cost.hours:g} h")
+    if cost.memory_mib:
+        words.append(f"{cost.memory_mib:+g} MiB")
+    return ", ".join(words) or "free"
+
+
+def sentence(summary: RepairSummary, change: Change) -> str:
+    """Return what a change gives of what the gate's first rule is about: its share, or alone."""
+    whole = f"{change.axis}: {change.option} ({price(change.cost)})"
+    figure = summary.metric if summary.rules[0].startswith("delta") else "flip_rate"
+    found = change.repaired.get(figure)
+    if found is None:
+        return whole
+    best, delta = found.share or found.alone, summary.before.delta.get(summary.metric)
+    lost = summary.before.flips.rate if figure == "flip_rate" else -((delta and delta.value) or 0)
+    word = "repairs" if found.share else "alone repairs"
+    what = "flips" if figure == "flip_rate" else title(summary.task, figure)
+    of = f"{100 * (best.value or 0):.2f} of {100 * (lost or 0):.2f} points of {what}"
+    return f"{whole} {word} {of}"
+
+
+def how(summary: RepairSummary) -> list[str]:
+    """Return how the search went."""
+    unit = summary.sample_unit
+    if summary.exact:
+        first = (
+            f"Exact: all {summary.combinations:,} combinations on all {summary.searched:,} {unit}s "
+            f"of the search half (up to {summary.bound} are searched so)."
+        )
+    else:
+        rounds = ", ".join(
+            f"{one.stacks:,} stacks on {one.samples:,}"
+            + (f" ({one.dropped:,} dropped)" if one.dropped else "")
+            for one in summary.rungs
+        )
+        first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
+    family = (
+        f"{summary.family} finalists were confirmed on the other {summary.samples:,} {unit}s: "
+        f"intervals hold for all of them at once, p-values are Holm's over {summary.family}."
+    )
+    order = f"Cheap means: {', '.join(summary.order)}, then fewer changes."
+    measured = any(one.cost.measured for one in summary.tried)
+    latency = (
+        ["Measured milliseconds are of this machine, not of the device; to 0.1 ms."]
+        if measured
+        else []
+    )
+    return [first, family, order, *latency]
+
+
+HEAD = (
+    "stack", "cost", "ms here", "flips, search", "confirmed", "interval", "delta", "p", "gate",
+)  # fmt: skip
+
+
+def rows(summary: RepairSummary) -> list[list[str]]:
+    """Return a row for the deployment as it is, and for every finalist; see :data:`HEAD`."""
+    by = {one.name: one for one in summary.tried}
+    found = [(one, one.confirmed) for one in summary.finalists]
+    if NAME not in {one.name for one in summary.finalists} and NAME in by:
+        found.insert(0, (by[NAME], summary.before))  # type: ignore[arg-type]
+    metric = summary.metric
+    lines = []
+    for one, confirmed in found:
+        delta = confirmed.delta.get(metric)
+        moved = "–" if delta is None or delta.value is None else f"{100 * delta.value:+.2f}"
+        lines.append(
+            [
+                "\n".join(one.changes) or one.name, price(one.cost),
+                figure(summary.latency_ms.get(one.name), ".1f"), share(one.flip_rate, 2),
+                share(confirmed.flips.rate, 2),
+                between(confirmed.flips.ci95).strip(" ()").removeprefix("95 % interval ") or "–",
+                f"{title(summary.task, metric)} {moved}",
+                "–" if confirmed.p_holm is None else f"{confirmed.p_holm:.2g}",
+                "passes" if confirmed.passes else "fails",
+            ]
+        )  # fmt: skip
+    return lines
+
+
+def changed(summary: RepairSummary) -> list[list[str]]:
+    """Return a row for every change: its cost, what it gives alone, last, and its share."""
+    return [
+        [
+            f"{change.axis}: {change.option}", price(change.cost), title(summary.task, name),
+            *(points(value) for value in (one.alone, one.last, one.share)),
+        ]
+        for change in summary.changes
+        for name, one in change.repaired.items()
+    ]  # fmt: skip
+
+
+def work(summary: RepairSummary) -> list[str]:
+    """Return what a person has to do for each change, and why it helps."""
+    return [
+        f"{change.axis}: {change.option}: {'; '.join([*change.cost.work, change.why])}"
+        for change in summary.changes
+        if change.cost.work or change.why
+    ]
+
+
+CHANGED = ("change", "cost", "of", "alone", "last", "share")
+
+
+def front(summary: RepairSummary) -> Sequence[Tried]:
+    """Return the stacks that no other one beats in flips and milliseconds, the cheapest first."""
+    return sorted((one for one in summary.tried if one.front), key=lambda one: one.cost.ms)

@@ -1,0 +1,231 @@
+"""``simulate repair`` on a made pair: what is lost is one axis by construction."""
+
+import json
+import signal
+
+import pytest
+import tiny
+import yaml
+from ending import ended
+
+from simulator import cli
+from simulator.errors import UserError
+from simulator.experiments.common import chosen
+from simulator.experiments.compare import compare
+from simulator.profile import axes
+from simulator.repair import search
+from simulator.repair.run import halves, repair
+from simulator.statistics.paired import clopper_pearson
+
+RGB = {"set": {"color.order": "model"}, "cost": {"hours": 3, "work": "one word"}, "why": "RGB"}
+BOX = {"set": {"resize": "pil-box"}, "cost": {"ms": 0.5}}
+AREA = {"set": {"resize": "opencv-area"}, "cost": {"ms": "measured"}}
+DOCUMENT = {
+    "schema": 1, "name": "mine", "summary": "the order repairs all, the resize nothing",
+    "train": "pillow_fp32", "deploy": "pillow_fp32",
+    "axes": {"order": {"rgb": RGB}, "resize": {"box": BOX, "area": AREA}},
+}  # fmt: skip
+BGR = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]
+"""Red and blue change places; the resize is harmless on noise."""
+GATE = ["flip_rate < 2%"]
+
+
+@pytest.fixture
+def document(tmp_path):
+    """A function that writes the document with other fields, and returns its path."""
+
+    def write(**changed):
+        path = tmp_path / "mine.yaml"
+        path.write_text(yaml.safe_dump({**DOCUMENT, **changed}, sort_keys=False))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def many(tmp_path):
+    return tiny.data(tmp_path / "many", each=20)
+
+
+@pytest.fixture
+def run(document, card, many, cache, tmp_path):
+    """A function that repairs the made pair."""
+
+    def start(out="run", gate=GATE, changed=None, **options):
+        given = {"repairs": document(**(changed or {})), "overrides": BGR} | options
+        return repair(gate=gate, model=card, data=many, out=tmp_path / out, **given)
+
+    return start
+
+
+def test_the_one_axis_that_loses_is_the_answer(run, card, many, tmp_path):
+    result = run()
+    summary = result.summary
+
+    assert result.passed
+    assert summary.chosen == "order/rgb"
+    assert (summary.exact, summary.combinations, summary.samples, summary.searched) == (
+        True, 6, 30, 30,
+    )  # fmt: skip
+    lost = summary.before.flips.rate
+    assert 0.3 < lost < 1
+    (change,) = summary.changes
+    assert (change.axis, change.option, change.cost.hours) == ("order", "rgb", 3)
+    assert change.repaired["flip_rate"].share.value == pytest.approx(lost)
+    assert change.repaired["top1"].alone.value == pytest.approx(lost)
+    assert [(one.key, one.deploy, one.repaired) for one in summary.difference] == [
+        ("order", "bgr", "model")
+    ]
+    assert summary.remains == ["resize"]
+    assert f"repairs {100 * lost:.2f} of {100 * lost:.2f} points" in summary.verdict.cause
+
+    profile = result.folder / "repaired.yaml"
+    stack = chosen(str(profile), ())
+    wanted = chosen("pillow_fp32", ["resize=opencv-nearest"])
+    assert axes.differing(stack, wanted) == []
+    again = compare(
+        "pillow_fp32", str(profile), model=card, data=many, quick=True, out=tmp_path / "again"
+    )
+    assert again.summary.flips.count == 0
+
+
+def test_search_and_confirmation_share_no_sample(run, many):
+    result = run()
+
+    def names(folder):
+        return set(json.loads((folder / "manifest.json").read_text())["data"]["images"])
+
+    seen, unseen = names(result.folder / "search-1"), names(result.folder / "confirm")
+    assert not seen & unseen
+    assert len(seen | unseen) == 60
+    assert set(result.records()["sample"].to_pylist()) == unseen
+
+
+def test_intervals_hold_for_all_finalists_and_p_is_the_binomial_one(run):
+    """No flip of 30: (1 - 0.02) ** 30 = 0.5455; Clopper-Pearson at 1 - 0.05 / family."""
+    summary = run().summary
+    answer = next(one for one in summary.finalists if one.name == summary.chosen).confirmed
+
+    assert answer.p == pytest.approx(0.98**30)
+    assert answer.p_holm == 1
+    assert summary.family == len(summary.finalists) > 1
+    ends = clopper_pearson(0, 30, 1 - 0.05 / summary.family)
+    assert answer.flips.ci95 == pytest.approx(list(ends))
+    assert "may be chance" in " ".join(summary.verdict.lost)
+
+
+def test_the_upper_end_can_be_the_gate(run):
+    """No flip of 30 leaves more than 10 % possible: nothing passes, and it says so."""
+    summary = run(gate=["flip_rate.high < 2%"]).summary
+
+    assert (summary.chosen, summary.gate.passed) == (None, False)
+    assert summary.nearest.startswith("order/rgb")
+    assert summary.verdict.decision == "not ok"
+    assert summary.verdict.lost[0] == "No finalist of 6 stacks passes flip_rate.high < 2%."
+
+
+def test_nothing_is_changed_where_the_gate_passes_already(run):
+    result = run(overrides=["deploy.resize=opencv-nearest"], gate=["flip_rate < 2%"])
+
+    assert result.summary.chosen == "deploy"
+    assert result.summary.changes == []
+    assert result.summary.verdict.lost[0] == "Nothing must change for flip_rate < 2%."
+
+
+def test_what_stands_in_the_way_is_named_where_nothing_passes(run):
+    only = {"axes": {"resize": {"box": BOX}}}
+
+    result = run(changed=only)
+
+    assert not result.passed
+    assert result.summary.chosen is None
+    assert "color" in result.summary.remains
+    assert "still differs from training in color" in result.summary.verdict.cause
+
+
+def test_halving_says_how_many_were_dropped_when(run, monkeypatch):
+    monkeypatch.setattr(search, "EXACT", 2)
+    monkeypatch.setattr(search, "FINAL", 2)
+    monkeypatch.setattr(search, "FIRST", 4)
+
+    summary = run().summary
+
+    assert not summary.exact
+    assert [one.samples for one in summary.rungs] == [7, 15, 30]
+    assert summary.rungs[0].stacks == 6 and summary.rungs[0].dropped == 3
+    assert summary.chosen == "order/rgb"
+
+
+@pytest.mark.parametrize("folder", ["search-1", "confirm", "parts"])
+def test_a_killed_search_goes_on_to_the_same_answer(run, document, card, many, tmp_path, folder):
+    whole = run("whole").summary
+    words = ["repair", "--options", document(), "--gate", GATE[0], "--model", card, "--data", many]
+    words += [word for change in BGR for word in ("--set", change)]
+    out = tmp_path / "killed"
+
+    done = ended(signal.SIGKILL, out, f"{folder}/manifest.json", 1, *words, "--out", out)
+
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert cli.main(["resume", str(out)]) == 0
+    found = json.loads((out / "summary.json").read_text())
+    assert found["chosen"] == whole.chosen
+    assert found["flips"] == whole["flips"]
+    answers = [one["confirmed"]["flips"] for one in found["finalists"]]
+    assert len(answers) == whole.family
+
+
+def test_without_a_document_one_is_made_of_what_differs_and_can_be_edited(run):
+    result = run(
+        repairs=None, train="pillow_fp32", deploy="pillow_fp32",
+        overrides=["deploy.color.order=bgr"], limit=20,
+    )  # fmt: skip
+
+    found = yaml.safe_load((result.folder / "options.yaml").read_text())
+    assert list(found["axes"]) == ["color"]
+    first = found["axes"]["color"]["as_trained"]
+    assert first == {
+        "set": {"color": {"order": "model"}}, "cost": {"ms": "measured"},
+        "why": "as training does it",
+    }  # fmt: skip
+    others = [one["why"] for name, one in found["axes"]["color"].items() if name != "as_trained"]
+    assert all(why.startswith(("suite ", "profile ")) for why in others)
+    assert result.summary.chosen == "color/as_trained"
+
+
+def test_the_screen_and_the_report_show_the_answer(run, capsys):
+    folder = run().folder
+
+    assert cli.main(["report", str(folder)]) == 0
+
+    page = (folder / "report.html").read_text()
+    assert "Pareto" in page and "What each change gives back" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"gate": []}, "give --gate"),
+        ({"gate": ["flip_rate"]}, "cannot read the rule"),
+        ({"gate": ["flip_rte < 1%"]}, "did you mean flip_rate"),
+        ({"gate": ["latency_ms.deploy.total.p50 < 1 ms"]}, "this run does not have"),
+        ({"limit": 1}, "1 is too few"),
+        ({"changed": {"train": None}}, "give --train and --deploy"),
+        ({"repairs": "nonsense"}, "unknown document of repairs 'nonsense'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_line(run, options, said):
+    with pytest.raises(UserError, match=said) as refused:
+        run(**options)
+
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_halves_do_not_depend_on_anything_but_the_seed():
+    items = list(range(7))
+
+    first, second = halves(items, 3), halves(items, 3)
+
+    assert first == second
+    assert sorted(first[0] + first[1]) == items
+    assert (len(first[0]), len(first[1])) == (3, 4)
+    assert halves(items, 4) != first

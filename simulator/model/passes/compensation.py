@@ -38,7 +38,7 @@ class Transform:
 def wanted(asked: Compensation) -> Wanted | None:
     """Return the samples that the transform is fitted to."""
     given = asked.calibration
-    return given and Wanted(given.samples, given.source, ("train", "deploy"))
+    return Wanted(given.samples, given.source, ("train", "deploy")) if given else None
 
 
 def fitted(model: onnx.ModelProto, asked: Compensation, fitting: Fitting) -> Transform | None:

@@ -18,7 +18,7 @@ Statistics = tuple[Array, Array]
 def wanted(asked: Batchnorm) -> Wanted | None:
     """Return the samples that the statistics are taken from."""
     given = asked.statistics
-    return given and Wanted(given.samples, given.source, (given.through,))
+    return Wanted(given.samples, given.source, (given.through,)) if given else None
 
 
 def estimable(node: onnx.NodeProto) -> bool:

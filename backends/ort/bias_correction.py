@@ -44,7 +44,7 @@ def _channels(node: Any, shape: Sequence[int]) -> int:
     """The number of output channels of a layer with a weight of this shape."""
     values = {one.name: one.i for one in node.attribute}
     if node.op_type == "ConvTranspose":
-        return int(shape[1]) * values.get("group", 1)
+        return int(shape[1] * values.get("group", 1))
     if node.op_type == "Gemm":
         return int(shape[0 if values.get("transB", 0) else 1])
     return int(shape[0])

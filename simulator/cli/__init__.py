@@ -98,7 +98,7 @@ def _run(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     if name == "run":
-        lines = "\n".join(f"  {command:<10}{text}" for command, text in COMMANDS.items())
+        lines = "\n".join(f"  {command:<12}{text}" for command, text in COMMANDS.items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
         root(parser)
     command.arguments(parser)

@@ -34,7 +34,8 @@ OPTIONS = {
 QUANTIZER = {
     "weights": "per_channel", "activations": "uint8", "symmetric": False, "reduce_range": False,
     "target": "cpu",
-    "operators": "all", "method": "minmax", "keep": {"op_types": [], "nodes": [], "reason": ""},
+    "operators": "all", "bias_correction": False, "method": "minmax",
+    "keep": {"op_types": [], "nodes": [], "reason": ""},
 }  # fmt: skip
 BIT, CAMPAIGN, MINUTES, CORES, FASTER = 3, 10_000, 30, 2, 3
 Fault = Callable[[], Any]

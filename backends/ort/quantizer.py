@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.opsets import for_quantization
+from backends.ort.bias_correction import correct, with_biases
+from backends.ort.bias_correction import kept as kept_feeds
 from backends.ort.calibration import calibrate
 from backends.ort.library import quantization
 from simulator.contract import (
@@ -45,11 +47,13 @@ class OrtQuantizer(Quantizer):
     ``operators: products`` rounds convolutions and matrix products only, with their inputs and
     outputs. ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32
     weights followed by a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every
-    consumer.
+    consumer. ``bias_correction`` is our own, on its file: see
+    `backends.ort.bias_correction.correct`.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
         """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
+        import onnx
         from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
         options = self.options
@@ -62,6 +66,10 @@ class OrtQuantizer(Quantizer):
             folder = Path(name)
             prepared, ranges = folder / "prepared.onnx", folder / "ranges.json"
             spared = _prepare(source, prepared, options["keep"])
+            samples: list[Mapping[str, Array]] = []
+            if options["bias_correction"]:
+                onnx.save(with_biases(onnx.load(str(prepared))), str(prepared))
+                feeds = kept_feeds(feeds, samples)
             method = calibrate(prepared, operators, feeds, ranges, options)
             quantization.quantize_static(
                 str(prepared),
@@ -77,6 +85,10 @@ class OrtQuantizer(Quantizer):
                 calibrate_method=method,
                 extra_options=extra | (_TENSORRT if options["target"] == "tensorrt" else {}),
             )
+            if options["bias_correction"]:
+                model = onnx.load(str(target))
+                correct(onnx.load(str(prepared)), model, samples)
+                onnx.save(model, str(target))
 
 
 def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
@@ -132,8 +144,14 @@ _METHODS: tuple[dict[str, Admits], ...] = (
 _SOURCE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html"
 
 OFFERS = tuple(
-    Offer(Stage.QUANTIZE, {**form, **method}, OrtQuantizer, source=_SOURCE)
+    Offer(
+        Stage.QUANTIZE,
+        {**form, **method, "bias_correction": (corrected,)},
+        OrtQuantizer,
+        source=_SOURCE,
+    )
+    for corrected in (False, True)
     for form in _FORMS
     for method in _METHODS
 )
-"""One offer for each form of the file and each calibration method."""
+"""One offer for each form of the file and each calibration method, without correction first."""

@@ -256,7 +256,7 @@ BACKEND = Backend(
         *weights.OFFERS,
         *SOUND,
     ),
-    may_be_left_out=("provider", "io_binding", "target", "operators"),
+    may_be_left_out=("provider", "io_binding", "target", "operators", "bias_correction"),
     fields={
         "operators": "which operators are rounded: all that can be, or products with weights",
         "target": "tensorrt: zero points of 0, FP32 weights and biases",

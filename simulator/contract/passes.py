@@ -12,17 +12,67 @@ Passes of the first and the last phase are found by entry point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel
 
+from simulator.contract.frame import Array
 from simulator.entry_points import Table
 
 if TYPE_CHECKING:
     import onnx
+
+Feeds = Mapping[str, Array]
+"""Arrays by the names of a network's inputs or outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The samples that a pass is fitted to.
+
+    Attributes:
+        samples: how many.
+        source: ``data``: drawn from the evaluated samples; otherwise a folder.
+        through: the stacks whose preprocessing they go through: ``train``, ``deploy`` or both.
+    """
+
+    samples: int
+    source: str
+    through: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What a pass computes its constants from.
+
+    Attributes:
+        identity: what the samples, their preprocessing and *run* depend on, as JSON.
+        samples: yields for each sample the network's inputs, one for each of ``Wanted.through``.
+        run: opens an FP32 model for as long as the context lasts; its function takes the inputs
+            and returns the outputs by name.
+    """
+
+    identity: Any
+    samples: Callable[[], Iterator[tuple[Feeds, ...]]]
+    run: Callable[[onnx.ModelProto], AbstractContextManager[Callable[[Feeds], Feeds]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How the constants of a pass are computed from samples.
+
+    Attributes:
+        wanted: tells for a value of ``graph.NAME`` which samples are needed; None: it needs none.
+        constants: computes from a model, a value and a fitting what ``GraphPass.apply`` takes as
+            its third argument.
+    """
+
+    wanted: Callable[[Any], Wanted | None]
+    constants: Callable[[onnx.ModelProto, Any, Fitting], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +85,10 @@ class GraphPass:
         schema: the type of ``graph.NAME``: a section, or a ``Literal`` of strings.
         keep: the value of ``graph.NAME`` that changes nothing.
         apply: changes a model in place according to a value of ``graph.NAME``, and returns a
-            :class:`simulator.model.passes.graph.change.Change`.
+            :class:`simulator.model.passes.graph.change.Change`. With *fit*, a third argument is
+            what was fitted; without it, apply tells only which nodes it would change.
         examples: values for the conformance suite to try, besides the single words of the schema.
+        fit: how its constants are computed from samples; None for a pass without any.
     """
 
     phase: ClassVar[str] = "graph"
@@ -44,8 +96,19 @@ class GraphPass:
     order: int
     schema: Any
     keep: Any
-    apply: Callable[[onnx.ModelProto, Any], Any]
+    apply: Callable[..., Any]
     examples: tuple[Any, ...] = ()
+    fit: Fit | None = None
+
+    def wanted(self, value: Any) -> Wanted | None:
+        """Return the samples that a value of ``graph.NAME`` needs; None: it needs none."""
+        return self.fit.wanted(value) if self.fit else None
+
+    def change(self, model: onnx.ModelProto, value: Any, fitting: Fitting | None) -> Any:
+        """Fit the constants where there is something to fit them to, and apply the pass."""
+        if self.fit and fitting and self.wanted(value):
+            return self.apply(model, value, self.fit.constants(model, value, fitting))
+        return self.apply(model, value)
 
 
 @dataclass(frozen=True, slots=True)

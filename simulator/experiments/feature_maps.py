@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
-from simulator.errors import ModelError, UserError, one_line
+from simulator.errors import ModelError
 from simulator.experiments.pixels import WINDOW
 from simulator.experiments.session import Session
 from simulator.model.artifact import Artifact, pinned
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
 from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.graph import Graph
-from simulator.profile.implementations import Choice, implementation
+from simulator.profile.implementations import Choice
 
 AXES = ("pooling", "upsample")
 ONE_SIDE = (213, 94, 0)
@@ -121,12 +121,12 @@ def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pai
     mixed = train.model_copy(update={axis: getattr(graphs[1], axis)})
     models = [_rewritten(path, card, graph) for graph in (train, mixed)]
     outputs = _outputs(models, first)
-    choice = _choice(stacks)
+    choice = in_fp32([stack.choices[Stage.RUNTIME] for stack in stacks], "feature maps")
     with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder:
         sides = []
         for number, model in enumerate(models):
             file = Path(folder) / f"{number}.onnx"
-            onnx.save(_until(model, outputs), str(file))
+            onnx.save(edit.until(model, outputs), str(file))
             artifact = Artifact(file, f"maps {file}", "onnx")
             with session.builder.runtimes.of(choice, artifact)():
                 pass  # a graph that cannot be opened fails here, before the first sample
@@ -223,35 +223,3 @@ def _outputs(models: Sequence[onnx.ModelProto], first: str) -> dict[str, str]:
 
 def _is_map(shape: Sequence[int] | None) -> bool:
     return shape is not None and len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
-
-
-def _until(model: onnx.ModelProto, outputs: Iterable[str]) -> onnx.ModelProto:
-    """The model, cut after the nodes that give *outputs*."""
-    kinds = edit.dtypes_of(model)
-    values = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kinds[name]), None)
-        for name in outputs
-    ]
-    del model.graph.output[:]
-    model.graph.output.extend(values)
-    edit.splice(model, {})
-    return edit.inferred(model)
-
-
-def _choice(stacks: Sequence[Stack]) -> Choice:
-    """The runtime of one of the stacks, switched to FP32, with its other options unchanged."""
-    reasons = []
-    for stack in stacks:
-        runtime = stack.choices[Stage.RUNTIME]
-        kept = {name: value for name, value in runtime.options.items() if name not in runtime.facts}
-        try:
-            found = implementation(
-                Stage.RUNTIME, runtime.backend, kept | {"storage": "fp32", "compute": "fp32"}
-            )
-        except UserError as error:
-            reasons.append(f"{runtime.backend.name}: {one_line(error)}")
-            continue
-        if found.offer.make.takes == "onnx" and found.offer.make.compiled_by is None:
-            return found
-        reasons.append(f"{runtime.backend.name} does not open ONNX files directly")
-    raise ModelError(f"no runtime for feature maps: {'; '.join(dict.fromkeys(reasons))}")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import onnx
 
 from simulator.contract import Array, Stage
-from simulator.contract.passes import PASSES, Request
+from simulator.contract.passes import PASSES, Fitting, Request
 from simulator.errors import ModelError
 from simulator.files import hash_file, hash_folder
 from simulator.model.after import finish
@@ -21,7 +22,7 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, dims, load, shape_words
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
-from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.model.passes.rewrite import rewrite, rewrites, wanted
 from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
@@ -54,6 +55,7 @@ def build(
     feeds: Feeds | None,
     after: Sequence[Request] = (),
     scratch: Path | None = None,
+    fittings: Mapping[str, Fitting] | None = None,
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
 
@@ -69,19 +71,25 @@ def build(
         feeds: calibration inputs; required for INT8.
         after: see :func:`finish`.
         scratch: see :func:`finish`.
+        fittings: by graph axis, what its rewrite is fitted to; required where it is.
 
     Raises:
         ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
-    made = prepare(card, source, profile, choices, feeds)
+    made = prepare(card, source, profile, choices, feeds, fittings)
     return finish(card, made, choices, after, scratch)
 
 
 def prepare(
-    card: Card, source: ModelFile, profile: Profile, choices: Choices, feeds: Feeds | None
+    card: Card,
+    source: ModelFile,
+    profile: Profile,
+    choices: Choices,
+    feeds: Feeds | None,
+    fittings: Mapping[str, Fitting] | None = None,
 ) -> Artifact:
     """Do the steps before the phase ``after``; see :func:`build`."""
-    made = _rewritten(card, start(card, source, profile, choices), profile)
+    made = _rewritten(card, start(card, source, profile, choices), profile, fittings or {})
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
         made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
@@ -161,7 +169,13 @@ def takes(choices: Choices) -> str:
     return str(getattr(choices[Stage.RUNTIME].offer.make, "takes", "onnx"))
 
 
-def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
+NOTES = "notes.json"
+"""The remarks of rewrites that are fitted, in the folder of the changed model file."""
+
+
+def _rewritten(
+    card: Card, given: Artifact, profile: Profile, fittings: Mapping[str, Fitting]
+) -> Artifact:
     asked = profile.spec.graph
     differs = asked.model_dump(exclude_defaults=True)
     if not differs:
@@ -172,15 +186,39 @@ def _rewritten(card: Card, given: Artifact, profile: Profile) -> Artifact:
             f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
             "but this runtime does not read it; use keep"
         )
+    others = [PASSES.package(axis) for axis in differs if not PASSES.is_ours(axis)]
+    parts = [given.key, "graph", differs, *others, _shapes(card), makers()]
+    if wanted(asked):
+        return _fitted(card, given, asked, fittings, parts)
     model = pinned(card, given.path)
     changes = rewrite(model, asked)
     notes = tuple(f"{change.axis}: {change}" for change in changes)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
-    others = [PASSES.package(axis) for axis in differs if not PASSES.is_ours(axis)]
-    key = digest([given.key, "graph", differs, *others, _shapes(card), makers()])
+    key = digest(parts)
     path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
     return Artifact(path, key, "onnx", notes)
+
+
+def _fitted(
+    card: Card, given: Artifact, asked: Graph, fittings: Mapping[str, Fitting], parts: list[Any]
+) -> Artifact:
+    """Rewrite a model with constants that are fitted to samples, or find the result."""
+    axes = list(wanted(asked))
+    if missing := [axis for axis in axes if axis not in fittings]:
+        raise ModelError(f"graph.{missing[0]} needs calibration inputs")
+
+    def make(draft: Path) -> None:
+        model = pinned(card, given.path)
+        changes = rewrite(model, asked, fittings)
+        onnx.save(model, str(draft / "model.onnx"))
+        (draft / NOTES).write_text(json.dumps([f"{one.axis}: {one}" for one in changes]))
+
+    key = digest([*parts, "fitted", {axis: fittings[axis].identity for axis in axes}])
+    with about(card, f"{' and '.join(f'graph.{axis}' for axis in axes)} cannot be fitted to"):
+        folder = entry("artifacts", card, key, make)
+    notes = json.loads((folder / NOTES).read_text())
+    return Artifact(folder / "model.onnx", key, "onnx", tuple(notes))
 
 
 Make = Callable[[Any, Path, Path], None]

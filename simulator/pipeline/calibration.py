@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Array
+from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Dataset, Files, Item, load_unlabelled, subset
 from simulator.digests import sha256
@@ -16,78 +19,128 @@ from simulator.errors import DataError, SampleError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Feeds
 from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.float_runtime import running
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.profile.precision import Calibration
+from simulator.profile.implementations import Choice
 
 
-def calibration(
-    gives: str,
-    wanted: Calibration,
-    through: Chain,
-    modality: Modality,
-    only_input: str,
-    dataset: Dataset,
-    seed: int,
-    runtimes: RuntimePool,
-) -> tuple[Feeds, list[str]]:
-    """Return the calibration inputs of a quantizer, and warnings about them.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asks for calibration samples.
 
-    Args:
-        gives: what the quantizer makes, in messages.
-        wanted: the section ``calibration`` of the profile.
-        through: the preprocessing steps of the stack that *wanted* names.
+    Attributes:
+        what: it makes of them, in messages.
+        samples: how many.
+        source: ``data``: drawn from the evaluated samples; otherwise a folder.
+        key: of *source* in a profile.
+    """
+
+    what: str
+    samples: int
+    source: str
+    key: str = "calibration.source"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """Finds calibration samples for one model and one data set.
+
+    Attributes:
         modality: of the samples.
-        only_input: the name of the network's first input; an array from *through* is fed to it.
+        only_input: the name of the network's first input; an array from a chain is fed to it.
         dataset: the evaluated samples.
         seed: of the random choice of calibration samples.
         runtimes: of the session.
-
-    Raises:
-        DataError: the calibration folder cannot be read.
     """
-    shared = wanted.source == "data"
-    images = dataset if shared else load_unlabelled(Path(wanted.source), Files.of(modality))
-    chosen = subset(images, wanted.samples, seed).items
-    warnings = []
-    if len(chosen) < wanted.samples:
-        warnings.append(
-            f"{gives} is calibrated on {len(chosen)} images; the profile asks for "
-            f"{wanted.samples}; set calibration.source to a folder with more images"
-        )
-    if shared:
-        warnings.append(f"{gives} is calibrated on images that are also evaluated")
-    elif {item.path.resolve() for item in chosen} & {item.path.resolve() for item in dataset.items}:
-        warnings.append(f"some of the images that {gives} is calibrated on are also evaluated")
-    identity = [
-        [sha256(item.path) for item in chosen],
-        [recipe.identity() for recipe in through.recipes],
-    ]
-    return Feeds(
-        identity, lambda: _tensors(through, modality, only_input, chosen, runtimes)
-    ), warnings
+
+    modality: Modality
+    only_input: str
+    dataset: Dataset
+    seed: int
+    runtimes: RuntimePool
+
+    def feeds(self, asked: Asked, through: Chain) -> tuple[Feeds, list[str]]:
+        """Return the calibration inputs of a quantizer, and warnings about them.
+
+        Args:
+            asked: what asks for them.
+            through: the preprocessing steps that they go through.
+
+        Raises:
+            DataError: the calibration folder cannot be read.
+        """
+        items, warnings = self._chosen(asked)
+
+        def tensors() -> Iterator[Mapping[str, Array]]:
+            for (value,) in self._walked([through], items):
+                yield from _feeds(value, self.only_input)
+
+        return Feeds(_identity(items, [through]), tensors), warnings
+
+    def fitting(
+        self, asked: Asked, through: Sequence[Chain], choice: Choice
+    ) -> tuple[Fitting, list[str]]:
+        """Return what a rewrite of the graph is fitted to, and warnings about it.
+
+        Args:
+            asked: what asks for it.
+            through: the preprocessing steps of each stack that the samples go through.
+            choice: the runtime that runs parts of the network, in FP32.
+
+        Raises:
+            DataError: the calibration folder cannot be read.
+        """
+        items, warnings = self._chosen(asked)
+
+        def samples() -> Iterator[tuple[Mapping[str, Array], ...]]:
+            for values in self._walked(through, items):
+                yield from zip(*(_feeds(value, self.only_input) for value in values), strict=False)
+
+        identity = [_identity(items, through), choice.identity()]
+        return Fitting(identity, samples, partial(running, choice)), warnings
+
+    def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[str]]:
+        shared = asked.source == "data"
+        files = Files.of(self.modality)
+        images = self.dataset if shared else load_unlabelled(Path(asked.source), files)
+        chosen = subset(images, asked.samples, self.seed).items
+        warnings = []
+        if len(chosen) < asked.samples:
+            warnings.append(
+                f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
+                f"{asked.samples}; set {asked.key} to a folder with more images"
+            )
+        evaluated = {item.path.resolve() for item in self.dataset.items}
+        if shared:
+            warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
+        elif {item.path.resolve() for item in chosen} & evaluated:
+            warnings.append(
+                f"some of the images that {asked.what} is calibrated on are also evaluated"
+            )
+        return chosen, warnings
+
+    def _walked(self, chains: Sequence[Chain], items: Sequence[Item]) -> Iterator[tuple[Any, ...]]:
+        """Preprocess samples by every chain; samples that fail in one are left out."""
+        made = 0
+        executor = LocalExecutor(self.modality, self.runtimes, workers=1)
+        arms = {Arm(f"calibration {number}"): chain for number, chain in enumerate(chains)}
+        opened = executor.open(plan(arms))
+        for item in items:
+            try:
+                values = tuple(opened.walk(executor.context(item)).answers())
+            except SampleError:
+                continue
+            made += 1
+            yield values
+        if not made:
+            raise DataError("calibration: the stack could not preprocess any calibration image")
 
 
-def _tensors(
-    through: Chain,
-    modality: Modality,
-    only_input: str,
-    items: Sequence[Item],
-    runtimes: RuntimePool,
-) -> Iterator[Mapping[str, Array]]:
-    """Preprocess samples and yield the network's inputs; samples that fail are left out."""
-    made = 0
-    executor = LocalExecutor(modality, runtimes, workers=1)
-    opened = executor.open(plan({Arm("calibration"): through}))
-    for item in items:
-        try:
-            (value,) = opened.walk(executor.context(item)).answers()
-        except SampleError:
-            continue
-        made += 1
-        yield from _feeds(value, only_input)
-    if not made:
-        raise DataError("calibration: the stack could not preprocess any calibration image")
+def _identity(items: Sequence[Item], chains: Sequence[Chain]) -> Any:
+    """What calibration inputs depend on: the bytes of the samples, and the preprocessing."""
+    steps = [[recipe.identity() for recipe in chain.recipes] for chain in chains]
+    return [[sha256(item.path) for item in items], *steps]
 
 
 def _feeds(value: Any, only_input: str) -> Iterator[Mapping[str, Array]]:

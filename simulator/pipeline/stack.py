@@ -10,6 +10,7 @@ import numpy as np
 from simulator import registry
 from simulator.conditions.condition import Under
 from simulator.contract import Array, Effective, Port, Runtime, Stage
+from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset
 from simulator.data.recording import Recording
@@ -18,10 +19,12 @@ from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, build
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, shape_words
+from simulator.model.passes.rewrite import wanted
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
-from simulator.pipeline.calibration import calibration
+from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
+from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
@@ -123,8 +126,10 @@ class StackBuilder:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
             if quantizer.calibration is not None:
                 feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
+        fittings, told = self._fittings(profile, choices, pair)
+        notices += told
         after = under.requests() if under else ()
-        artifact = build(self.card, self.source, profile, choices, feeds, after)
+        artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
         with self.runtimes.of(choice, artifact)() as runtime:
@@ -264,20 +269,39 @@ class StackBuilder:
         return {name: name for name in names}
 
     def _feeds(
-        self, quantizer: Quantizer, wanted: Calibration, pair: Pair
+        self, quantizer: Quantizer, given: Calibration, pair: Pair
     ) -> tuple[Feeds, list[Notice]]:
-        through = self.front_end(*pair[wanted.through])
-        feeds, lines = calibration(
-            quantizer.gives,
-            wanted,
-            through,
+        asked = Asked(quantizer.gives, given.samples, given.source)
+        feeds, lines = self._calibrator().feeds(asked, self.front_end(*pair[given.through]))
+        return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
+
+    def _fittings(
+        self, profile: Profile, choices: Choices, pair: Pair
+    ) -> tuple[dict[str, Fitting], list[Notice]]:
+        """What the rewrites of the graph are fitted to, by axis."""
+        needed = wanted(profile.spec.graph)
+        if not needed:
+            return {}, []
+        runtimes = [one[Stage.RUNTIME] for one in (choices, *(made for _, made in pair.values()))]
+        choice = in_fp32(runtimes, f"graph.{next(iter(needed))}")
+        found: dict[str, Fitting] = {}
+        lines: list[str] = []
+        for axis, given in needed.items():
+            self.report(f"{profile.name}: graph.{axis} (fitted once, then cached)")
+            asked = Asked(f"graph.{axis}", given.samples, given.source, f"graph.{axis}'s source")
+            through = [self.front_end(*pair[side]) for side in given.through]
+            found[axis], more = self._calibrator().fitting(asked, through, choice)
+            lines += more
+        return found, [Notice(Kind.CALIBRATION, line) for line in lines]
+
+    def _calibrator(self) -> Calibrator:
+        return Calibrator(
             self.card.modality,
             next(iter(self.source.inputs)),
             self.dataset,
             self.seed,
             self.runtimes,
         )
-        return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
 
 
 def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from simulator.profile.precision import Calibration
 from simulator.profile.section import Above0, Positive, Section
 
 
@@ -89,6 +90,9 @@ class Batchnorm(Section):
         "keep", description="fold: into the convolution or matrix product before it"
     )
     epsilon: Literal["keep"] | Above0 = "keep"
+    statistics: Calibration | None = Field(
+        None, description="the samples that means and variances are taken from anew"
+    )
 
 
 class Accumulation(Section):
@@ -107,9 +111,33 @@ class Accumulation(Section):
         return self
 
 
+class BothSides(Section):
+    """The samples that go through the preprocessing of both stacks."""
+
+    samples: Positive
+    source: str = Field(description="data: drawn from the evaluated images; otherwise a folder")
+
+
+class Compensation(Section):
+    """A 1x1 convolution before the network: the training stack's pixels from the deployment's."""
+
+    form: Literal["keep", "affine", "matrix"] = Field(
+        "keep",
+        description="affine: a factor and an offset for each channel; matrix: 3x3 and an offset",
+    )
+    calibration: BothSides | None = Field(None, description="what it is fitted to")
+
+    @model_validator(mode="after")
+    def _samples_where_they_are_used(self) -> Compensation:
+        if (self.form == "keep") != (self.calibration is None):
+            raise ValueError("form: affine and form: matrix need calibration: {samples, source}")
+        return self
+
+
 class Graph(Section):
     """How the network's graph is changed before the runtime loads it; ``keep`` changes nothing."""
 
+    compensation: Compensation = Compensation()
     pooling: Pooling = Pooling()
     upsample: Upsample = Upsample()
     activation: Activation = Activation()

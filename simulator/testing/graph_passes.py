@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
@@ -11,7 +12,8 @@ import numpy as np
 import onnx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from simulator.contract.passes import PASSES, GraphPass
+from simulator.contract import Array
+from simulator.contract.passes import PASSES, Feeds, Fitting, GraphPass
 from simulator.errors import UserError
 from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change
@@ -43,7 +45,20 @@ class Subject:
         """Apply a value to a fresh model."""
         made = onnx.ModelProto()
         made.CopyFrom(models.build(model))
-        return made, self.one.apply(made, value)
+        return made, self.one.change(made, value, self._fitting(model, value))
+
+    def _fitting(self, model: str, value: Any) -> Fitting | None:
+        """The suite's inputs of a model, for every stack that a value asks for."""
+        needed = self.one.wanted(value)
+        if needed is None:
+            return None
+        scales = [1 + 0.25 * number for number in range(len(needed.through))]
+
+        def samples() -> Iterator[tuple[Feeds, ...]]:
+            for x in models.inputs(model)[: needed.samples]:
+                yield tuple({"x": np.float32(scale) * x} for scale in scales)
+
+        return Fitting("the suite's inputs", samples, _running)
 
     def each(self) -> Iterator[tuple[str, Any, str]]:
         """Take every value with every model, and the words for both."""
@@ -53,6 +68,14 @@ class Subject:
             )
             for model in MODELS:
                 yield model, value, f"{self.one.name}: {words} on {model}"
+
+
+@contextmanager
+def _running(model: onnx.ModelProto) -> Iterator[Callable[[Feeds], Feeds]]:
+    def run(feeds: Feeds) -> dict[str, Array]:
+        return {model.graph.output[0].name: models.evaluate(model, feeds["x"])}
+
+    yield run
 
 
 def keep_changes_nothing(subject: Subject) -> None:

@@ -344,7 +344,12 @@ def test_facts_of_a_plain_quantizer():
     chosen = choose(load("ort_int8", []))[Stage.QUANTIZE]
 
     facts = {name: chosen.options[name] for name in chosen.facts}
-    assert facts == {"keep": NOTHING, "target": "cpu", "operators": "all"}
+    assert facts == {
+        "keep": NOTHING,
+        "target": "cpu",
+        "operators": "all",
+        "bias_correction": False,
+    }
 
 
 def test_nncf_and_openvino_send_no_reports(tmp_path):

@@ -57,7 +57,7 @@ def test_the_axes_of_images_are_these():
     """Reports, suites and audits of earlier versions name them so."""
     assert list(places("image")) == [
         "decoder", "color", "resize", "geometry", "normalize",
-        "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
+        "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
         "precision", "runtime",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",
         "logits_upsample", "argmax", "output_stride", "mask_resize",

@@ -1,24 +1,30 @@
-"""The batchnorm axis: folding into the previous layer, and another epsilon."""
+"""The batchnorm axis: folding into the previous layer, another epsilon, other statistics."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
 
 from simulator.contract import Array
-from simulator.contract.passes import GraphPass
+from simulator.contract.passes import Fit, GraphPass
 from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change, Seen
 from simulator.model.passes.graph.patterns import Graph
+from simulator.model.passes.statistics import Statistics, estimable, estimated, wanted
 from simulator.profile.graph import Batchnorm
+from simulator.profile.precision import Calibration
 
 AXIS, NODES = "batchnorm", "BatchNormalization"
 LAYERS = ("Conv", "ConvTranspose", "Gemm")
 EPSILON = 1e-5
 
 
-def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
-    """Set the epsilon of every BatchNormalization, then fold it, in place.
+def apply(
+    model: onnx.ModelProto, asked: Batchnorm, fitted: Mapping[str, Statistics] | None = None
+) -> Change:
+    """Set statistics and epsilon of every BatchNormalization, then fold it, in place.
 
     A BatchNormalization is folded if it follows a Conv, ConvTranspose or Gemm with constant weights
     and is the only reader of its output. The new weights are computed in FP64 and stored in the
@@ -27,6 +33,7 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
     Args:
         model: an ONNX model of opset 7 or later.
         asked: the profile's section.
+        fitted: the new statistics, by the output of the node.
 
     Source:
         ONNX operator BatchNormalization; Jacob et al., arXiv 1712.05877, section 3.2.
@@ -41,6 +48,14 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
             edit.set_attributes(node, epsilon=asked.epsilon)
         now = edit.attributes(node).get("epsilon", EPSILON)
         name = node.output[0]
+        told = ""
+        if asked.statistics and estimable(node):
+            told = asked.statistics.model_dump_json()
+        if fitted and name in fitted:
+            build = edit.Builder(model, "batchnorm/statistics", name)
+            for at, values in zip((3, 4), fitted[name], strict=True):
+                node.input[at] = build.constant(values, graph.constants[node.input[at]].dtype)
+                graph.constants[node.input[at]] = values
         folded = None
         layer = graph.made.get(node.input[0])
         alone = len(graph.readers[node.input[0]]) == 1 and node.input[0] not in outputs
@@ -48,9 +63,10 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
             folded = _folded(model, graph, layer, node, now)
         if layer is not None and folded:
             made[layer.output[0]], made[name] = [], folded
-        before[name] = Seen(node.op_type, (epsilon, False), (epsilon, False))
-        after[name] = Seen(node.op_type, (now, bool(folded)), (now, bool(folded)))
-    if made:
+        before[name] = Seen(node.op_type, (epsilon, False, ""), (epsilon, False, ""))
+        settings = now, bool(folded), told
+        after[name] = Seen(node.op_type, settings, settings)
+    if made or fitted:
         edit.splice(model, made)
     stay = len(before) - sum(bool(nodes) for nodes in made.values())
     notes: tuple[str, ...] = ()
@@ -58,6 +74,8 @@ def apply(model: onnx.ModelProto, asked: Batchnorm) -> Change:
         notes = (
             f"{stay} not folded, because no layer with constant weights comes directly before",
         )
+    if fitted:
+        notes += (f"statistics of {len(fitted)} taken anew from the calibration samples",)
     return Change(AXIS, NODES, before, after, notes=notes)
 
 
@@ -108,4 +126,5 @@ def _scaled(layer: onnx.NodeProto, weight: Array, scale: Array) -> Array:
     return np.asarray(split * apart).reshape(weight.shape)
 
 
-PASS = GraphPass(AXIS, 400, Batchnorm, Batchnorm(), apply)
+EXAMPLES = (Batchnorm(statistics=Calibration(samples=4, through="deploy", source="data")),)
+PASS = GraphPass(AXIS, 400, Batchnorm, Batchnorm(), apply, EXAMPLES, fit=Fit(wanted, estimated))

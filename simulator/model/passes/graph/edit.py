@@ -119,6 +119,21 @@ def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     return shape_inference.infer_shapes(model, data_prop=True)
 
 
+def until(model: onnx.ModelProto, outputs: Iterable[str]) -> onnx.ModelProto:
+    """Return a copy of a model, cut after the nodes that give *outputs*."""
+    kinds = dtypes_of(model)
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kinds[name]), None)
+        for name in outputs
+    ]
+    del part.graph.output[:]
+    part.graph.output.extend(values)
+    splice(part, {})
+    return inferred(part)
+
+
 def constants(model: onnx.ModelProto) -> dict[str, Array]:
     """Return every constant tensor of the graph by name."""
     found = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}

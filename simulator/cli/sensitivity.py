@@ -1,0 +1,89 @@
+r"""Find which layers of an INT8 stack to keep in FP32.
+
+  simulate sensitivity --profile ort_int8 --model model.yaml --data val/ \
+           --goal 'flip_rate < 2%' --out DIR
+
+Flips are counted against the same stack in FP32. DIR gets summary.json, and profile.yaml with the
+shortest keep list that was found. Some images calibrate, half of the others are searched, and the
+list is confirmed on the rest. Run the same command again to go on after an interruption. The exit
+code is 1 where no list reaches the goal, or where it is not confirmed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from simulator import cli
+from simulator.cli import common
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--profile", required=True, metavar="PROFILE", help="a stack with a quantizer")
+    add("--goal", required=True, metavar="RULE", help="what must hold: 'flip_rate < 2%%'")
+    add("--out", required=True, metavar="DIR", help="a new folder, or that of the same command")
+    add("--top", type=int, default=8, metavar="N", help="layers tried one by one; default 8")
+    common.inputs(parser, under=False)
+    add("--workers", type=int, metavar="N", help="samples processed at once")
+    add("--json", action="store_true", help="print the summary as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search, and say what was found."""
+    from simulator.cli.progress import Bar
+    from simulator.experiments.sensitivity import PROFILE, Settings, sensitivity
+
+    settings = Settings(options.profile, options.goal, options.top, seed=options.seed)
+    with Bar() as bar:
+        found = sensitivity(
+            options.model,
+            options.data,
+            options.out,
+            settings,
+            limit=options.limit,
+            workers=options.workers,
+            progress=bar,
+        )
+    if options.json:
+        common.print_json(found)
+    else:
+        for line in _lines(found, f"{options.out}/{PROFILE}"):
+            print(line)
+    good = found["keep"] is not None and found["confirmed"]["holds"]
+    return cli.PASS if good else cli.GATE_FAILED
+
+
+def _lines(found: dict[str, Any], profile: str) -> list[str]:
+    layers, goal = len(found["layers"]), found["goal"]
+    if found["keep"] is None:
+        first = f"no keep list reaches {goal}, not even all {layers} layers in FP32"
+        lines = [first, f"without: {_rate(found['searched'])}"]
+    else:
+        told = found["confirmed"]
+        verdict = "confirmed" if told["holds"] else "not confirmed on images that were not searched"
+        kept = len(found["keep"])
+        what = f"{kept} of {layers} layers in FP32 reach" if kept else "no layer need be kept for"
+        lines = [f"{what} {goal}: {verdict}", f"without: {_rate(told['without'])}"]
+        if kept:
+            lines += [
+                f"with:    {_rate(told['with'])}, paired p {told['p']:.2g}",
+                f"profile: {profile}",
+            ]
+    searched = found["searched"]["flips"]
+    lines.append(f"alone in FP32, flips of {found['searched']['images']} (without {searched}):")
+    lines += [
+        f"  {one['name']}: {one['flips']} ({-one['won']:+d}), p {one['p']:.2g}"
+        for one in found["layers"]
+        if "flips" in one
+    ]
+    return lines
+
+
+def _rate(of: dict[str, Any]) -> str:
+    low, high = (100 * end for end in of["ci95"])
+    return (
+        f"{100 * of['rate']:.1f} % of {of['images']} images flip "
+        f"(95 % interval {low:.1f} to {high:.1f})"
+    )

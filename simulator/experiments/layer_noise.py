@@ -1,0 +1,96 @@
+"""How much noise each layer of a quantized file adds: a first order in which to try keep lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+
+import onnx
+
+from simulator.contract import Array
+from simulator.errors import ModelError
+from simulator.model.onnxfile import load
+from simulator.model.passes.graph import edit
+from simulator.pipeline.stack import Stack
+
+LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+Feeds = Mapping[str, Array]
+Run = Callable[[onnx.ModelProto], AbstractContextManager[Callable[[Feeds], Feeds]]]
+
+
+def quantized_layers(stack: Stack) -> list[str]:
+    """Return the names of the layers that a stack's file computes behind DequantizeLinear.
+
+    Raises:
+        ModelError: the file is not ONNX, or has no such layer.
+    """
+    if stack.artifact.format != "onnx":
+        raise ModelError(
+            f"{stack.profile.name}: keep lists are found in ONNX files with QuantizeLinear / "
+            f"DequantizeLinear pairs, and this stack opens a file of {stack.artifact.format}"
+        )
+    found = [node.name for node in _layers(load(stack.artifact.path))]
+    if not found:
+        raise ModelError(f"{stack.profile.name}: no layer of its file is quantized")
+    return found
+
+
+def noise(plain: Stack, quantized: Stack, feeds: Iterable[Feeds], run: Run) -> dict[str, float]:
+    """Return by layer how much more noise its output has than its input.
+
+    The noise of a tensor is the squared difference between the quantized file and the float one,
+    divided by the squared values of the float one, over all samples (1 / SQNR). A layer whose
+    output has another name in the float file has none here.
+
+    Args:
+        plain: the stack in FP32.
+        quantized: the same stack, quantized.
+        feeds: calibration inputs.
+        run: opens a model; see :func:`simulator.pipeline.float_runtime.running`.
+
+    Source:
+        The local error of a layer as in ONNX Runtime's onnxruntime.quantization.qdq_loss_debug.
+    """
+    models = load(plain.artifact.path), load(quantized.artifact.path)
+    rounded = _rounded(models[1])
+    known = edit.dtypes_of(models[0])
+    both = {name: made for name, made in rounded.items() if name in known}
+    constants = edit.constants(models[0])
+    both = {name: made for name, made in both.items() if name not in constants}
+    inputs = {value.name for value in models[0].graph.input}
+    wanted = [name for name in both if name not in inputs]
+    sums = {name: [0.0, 0.0] for name in both}
+    with (
+        run(edit.until(models[0], wanted)) as of_plain,
+        run(edit.until(models[1], list(both.values()))) as of_rounded,
+    ):
+        for sample in feeds:
+            before, after = {**sample, **of_plain(sample)}, of_rounded(sample)
+            for name, made in both.items():
+                pair = sums[name]
+                pair[0] += float(((after[made] - before[name]) ** 2).sum())
+                pair[1] += float((before[name] ** 2).sum())
+    share = {name: lost / whole if whole else 0.0 for name, (lost, whole) in sums.items()}
+    source = {made: name for name, made in rounded.items()}
+    found: dict[str, float] = {}
+    for node in _layers(models[1]):
+        out = node.output[0]
+        if out in share:
+            behind = [share.get(source.get(name, ""), 0.0) for name in node.input]
+            found[node.name] = share[out] - max(behind)
+    return found
+
+
+def _layers(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    made = {n.output[0] for n in model.graph.node if n.op_type == "DequantizeLinear"}
+    return [n for n in model.graph.node if n.op_type in LAYERS and set(n.input[:2]) <= made]
+
+
+def _rounded(model: onnx.ModelProto) -> dict[str, str]:
+    """From each tensor that is rounded to what DequantizeLinear makes of it."""
+    codes = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "QuantizeLinear"}
+    return {
+        codes[n.input[0]]: n.output[0]
+        for n in model.graph.node
+        if n.op_type == "DequantizeLinear" and n.input[0] in codes
+    }

@@ -76,7 +76,7 @@ def test_onnxruntime_rounds_a_single_kept_layer_again(given, tmp_path):
     Above disable_all its WeightBiasQuantization (1.31) rounds float weights between two rounded
     tensors, with one scale: the fragile layer alone wins nothing, with its neighbour it does.
     """
-    profile, model, data = given
+    _profile, model, data = given
     optimized = tmp_path / "optimized.yaml"
     optimized.write_text(PER_TENSOR.replace("LEVEL", "all"))
     settings = Settings(str(optimized), "flip_rate < 2%", top=1, samples=4)

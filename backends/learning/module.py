@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import sys
 from pathlib import Path
@@ -70,11 +69,10 @@ class ModuleNetwork(Learner):
 
     def write(self, target: Path) -> None:
         """Write the ONNX file, with normalizations as they are and a free batch size."""
-        held = io.BytesIO()
         try:
             with quiet():
                 torch.onnx.export(
-                    self.module, (torch.from_numpy(self._sample),), held, dynamo=False,
+                    self.module, (torch.from_numpy(self._sample),), target, dynamo=False,
                     opset_version=_OPSET, input_names=["input"], output_names=["output"],
                     do_constant_folding=False, training=torch.onnx.TrainingMode.PRESERVE,
                     dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
@@ -82,8 +80,7 @@ class ModuleNetwork(Learner):
         except Exception as error:  # an exporter may raise anything
             why = " ".join(str(error).split())[:200]
             raise ModelError(f"{self._name} cannot be written as an ONNX file: {why}") from error
-        hold(self.module, held.getvalue(), self._sample)
-        target.write_bytes(held.getvalue())
+        hold(self.module, target.read_bytes(), self._sample)
 
 
 def made(path: str, weights: str | None) -> Any:

@@ -67,8 +67,7 @@ class OnnxNetwork(OnnxLearner):
         decaying = [one.module.weight for one in products]
         biases = [one.module.bias for one in products if one.module.bias is not None]
         scales = [value for one in self._norms for value in (one.module.weight, one.module.bias)]
-        groups = [{"params": decaying, "weight_decay": DECAY}, {"params": [*biases, *scales]}]
-        self.learn(groups)
+        self.learn([{"params": decaying, "weight_decay": DECAY}, {"params": [*biases, *scales]}])
 
     def begin(self) -> None:
         """Let normalizations see batches, if their statistics are learned."""

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--mix", metavar="SUITE", help="draw stacks from the columns of a suite; default: none")
     add("--columns", type=_listed, metavar="A,B", help="that are drawn; default decode,resize")
     add("--option", type=_listed, default=(), metavar="COLUMN=NAME,…",
-        help="options of the suite for the training stack; then --columns has no default")  # fmt: skip
+        help="options of the training stack; then --columns has no default")  # fmt: skip
     add("--profile", default="pillow_fp32", help="the training stack; default pillow_fp32")
     add("--augment", type=_listed, default=(), metavar="flip,shift:N",
         help="mirror half of the images, move each by up to N pixels")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fine-tuning, for ``simulate quantize`` and ``simulate finetune``: epochs, state, card, summary."""
+"""Fine-tuning, for ``simulate quantize`` and ``finetune``: epochs, state, card, summary."""
 
 from __future__ import annotations
 

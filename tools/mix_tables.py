@@ -4,8 +4,8 @@
 
 Each column of the suite is a table: a row for each option that the network is fine-tuned on, and
 one for the mix; a column for each option that it is tested on; mean and standard deviation (ddof =
-1: that reproduces the paper's own rows). Accuracies are in percent, means over the seeds. Below each
-table: by how much the mix spreads less than each row, and how much better its mean is, with
+1: that reproduces the paper's own rows). Accuracies are in percent, means over the seeds. Below
+each table: by how much the mix spreads less than each row, and how much better its mean is, with
 intervals of 95 % from a paired bootstrap over the test images. It goes on where it was stopped.
 """
 

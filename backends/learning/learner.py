@@ -13,6 +13,7 @@ import torch
 from backends.fake_quant.converted import convert
 from backends.fake_quant.observed import ort
 from backends.opsets import for_quantization
+from backends.pytorch_converters import drop_allowzero
 from backends.stored_weights.nodes import constants
 from simulator.contract import Array, ModelError, Options
 
@@ -130,13 +131,18 @@ class OnnxLearner(Learner):
     """
 
     def __init__(self, source: Path, options: Options, sample: Array) -> None:
+        from onnx import numpy_helper
+
         super().__init__(options)
         self._model = for_quantization(source)
         self._names = [node.name for node in self._model.graph.node]
+        self._held = constants(self._model.graph)
+        initializers = {
+            tensor.name: numpy_helper.to_array(tensor) for tensor in self._model.graph.initializer
+        }
         for number, node in enumerate(self._model.graph.node):
             node.name = f"n{number}"
-        self._held = constants(self._model.graph)
-        initializers = {tensor.name for tensor in self._model.graph.initializer}
+            drop_allowzero(node, initializers)
         port = next(one for one in self._model.graph.input if one.name not in initializers)
         self._input = port.name
         self.one_by_one = bool(port.type.tensor_type.shape.dim[0].dim_value == 1)

@@ -33,13 +33,14 @@ def network(batch="n"):
         helper.make_node("BatchNormalization", ["c1", "s", "b", "m", "v"], ["n1"], name="norm"),
         helper.make_node("Relu", ["n1"], ["r1"]),
         helper.make_node("GlobalAveragePool", ["r1"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Reshape", ["p", "shape"], ["f"], allowzero=1),
         helper.make_node("Gemm", ["f", "w3", "b3"], ["y"], name="last"),
     ]
     held = {"w1": rng.normal(0, 0.3, (6, 3, 3, 3)), "w3": rng.normal(0, 0.3, (6, 3))}
     held |= {"b3": np.zeros(3), "s": np.ones(6), "b": np.zeros(6), "m": np.zeros(6)}
     held |= {"v": np.ones(6)}
     arrays = {name: value.astype(np.float32) for name, value in held.items()}
+    arrays["shape"] = np.array([-1, 6])
     return tiny.model(nodes, {"x": [batch, 3, 32, 32]}, {"y": [batch, 3]}, arrays)
 
 

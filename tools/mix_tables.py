@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simulator.errors import RunError
 from simulator.experiments.sweep import sweep
 from simulator.mitigation import MixedPreprocessing
 from simulator.mitigation.finetune import Settings, finetune
@@ -111,10 +112,12 @@ def tested(given: argparse.Namespace, row: Row, seed: int) -> dict[tuple[str, st
     """Return for each option of the suite, (images,), whether a network is right: one sweep."""
     place = given.out / f"{row.folder}-{seed}"
     runs = place.with_name(f"{place.name}-tested")
-    if not (runs / place.name / "summary.json").exists():
+    try:
+        records = read_run(runs / place.name)[2].to_pydict()
+    except RunError:  # there is none, or it was stopped
         options = {"data": given.test, "limit": given.test_limit, "workers": given.threads}
         sweep(given.suite, models=[place / "model.yaml"], out=runs, overwrite=True, **options)
-    records = read_run(runs / place.name)[2].to_pydict()
+        records = read_run(runs / place.name)[2].to_pydict()
     found: dict[tuple[str, str], list[bool]] = {}
     for side, right, skipped in zip(
         records["side"], records["correct"], records["skipped"], strict=True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
@@ -61,10 +61,7 @@ def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     kept = []
     for number, node in enumerate(graph.node):
         node.name = f"node_{number}"
-        if node.op_type == "Reshape" and node.input[1] in known and known[node.input[1]].all():
-            others = [one for one in node.attribute if one.name != "allowzero"]
-            del node.attribute[:]
-            node.attribute.extend(others)
+        drop_allowzero(node, known)
         if node.op_type == "DequantizeLinear" and set(node.input) <= set(known):
             value = _weights(node, *(known[name] for name in node.input))
             graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
@@ -73,6 +70,14 @@ def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     del graph.node[:]
     graph.node.extend(kept)
     return model
+
+
+def drop_allowzero(node: onnx.NodeProto, known: Mapping[str, Array]) -> None:
+    """Take away what onnx2torch lacks, where it means nothing: a constant shape has no zero."""
+    if node.op_type == "Reshape" and node.input[1] in known and known[node.input[1]].all():
+        others = [one for one in node.attribute if one.name != "allowzero"]
+        del node.attribute[:]
+        node.attribute.extend(others)
 
 
 def _weights(node: onnx.NodeProto, steps: Array, scale: Array, zero: Array | None = None) -> Array:

@@ -30,6 +30,7 @@ COMMANDS = {
     "corrupt": "write a data set under conditions to disk",
     "quantize": "fine-tune a classifier with weights and activations of a few bits",
     "sensitivity": "find which layers of an INT8 stack to keep in FP32",
+    "finetune": "fine-tune a classifier on the pixels of one stack, or of many (mix training)",
     "latency": "time stacks one sample at a time, side by side",
     "tail": "measure accuracy when late answers count as wrong",
     "audit": "check several stacks and models against the rules of one document",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from typing import Any
 
 from simulator import cli
 
@@ -36,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fine-tune, and say how good the network is."""
     from simulator.cli.progress import Bar
-    from simulator.experiments.quantize import CARD, Settings, quantize
+    from simulator.experiments.quantize import Settings, quantize
 
     given = {one.name: getattr(options, one.name) for one in fields(Settings)}
     settings = Settings(**{name: value for name, value in given.items() if value is not None})
@@ -49,9 +50,16 @@ def run(options: argparse.Namespace) -> int:
             limit=options.limit,
             progress=bar,
         )
+    said(summary, options.out)
+    return cli.PASS
+
+
+def said(summary: dict[str, Any], out: str) -> None:
+    """Print how good a fine-tuned network is, and where it is."""
+    from simulator.experiments.tuning import CARD
+
     found = f"{100 * summary['accuracy']:.1f} % of the images held out are right"
     if not summary["converged"]:
         found = f"NC: {found}; {100 * summary['nc_below']:.1f} % are needed"
     print(found)
-    print(f"model card: {options.out}/{CARD}")
-    return cli.PASS
+    print(f"model card: {out}/{CARD}")

@@ -252,7 +252,7 @@ GRADIENT = StageSpec(
 )
 TUNE = StageSpec(
     Stage.TUNE,
-    "a network learns with rounded weights and activations",
+    "a network learns",
     1150,
     work="simulator.testing.tuners:Tuning",
     checks=(

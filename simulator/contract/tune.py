@@ -1,4 +1,4 @@
-"""Fine-tuning: a network learns with rounded weights and activations."""
+"""Fine-tuning: a network learns, as it is or with rounded weights and activations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Tuner(ABC):
     """Fine-tunes one network; the same inputs, options and order give the same weights.
 
     Args:
-        options: ``method``, ``bits``, and ``epochs``, ``learning_rate``, ``batch`` and ``threads``.
+        options: those of its offer, and ``epochs``, ``learning_rate``, ``batch`` and ``threads``.
     """
 
     def __init__(self, options: Options) -> None:
@@ -24,7 +24,8 @@ class Tuner(ABC):
         """Read a network and find the steps to start from.
 
         Args:
-            source: an ONNX file with one input and one output (N, classes).
+            source: an ONNX file with one input and one output (N, classes); or what else the offer
+                takes.
             calibration: (N, ...) float32 inputs, without the axis of batches of the network.
 
         Raises:
@@ -56,4 +57,4 @@ class Tuner(ABC):
 
     @abstractmethod
     def write(self, target: Path) -> None:
-        """Write the network as an ONNX file whose nodes round."""
+        """Write the network as an ONNX file; what rounds, rounds in its nodes."""

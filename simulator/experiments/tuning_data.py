@@ -19,7 +19,7 @@ from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 
-INPUTS, LABELS = "inputs.npy", "labels.npy"
+INPUTS, LABELS, EPOCH = "inputs.npy", "labels.npy", "epoch.npy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,21 @@ class Examples:
     Attributes:
         inputs: (N, ...) float32, read from the disk as needed.
         labels: (N,) int64.
+        items: the N samples.
     """
 
     inputs: Array
     labels: Array
+    items: tuple[Item, ...]
+
+    def of(self, epoch: int, rows: Array) -> tuple[Array, int]:
+        """Return what an epoch learns from, (N, ...) float32, and how often it had to be replaced.
+
+        Args:
+            epoch: from 0.
+            rows: those that are learned from; the others may hold anything.
+        """
+        return self.inputs, 0
 
     def split(self, held_out: float, seed: int) -> tuple[Array, Array]:
         """Return the indices of the examples to learn from and of those held out, at random.
@@ -73,8 +84,9 @@ def prepared(
     """
     if not (folder / INPUTS).exists():
         _prepare(folder, chain, modality, items, background, advance)
-    labels = np.load(folder / LABELS)
-    return Examples(np.load(folder / INPUTS, mmap_mode="r")[: len(labels)], labels)
+    kept, labels = np.load(folder / LABELS)
+    inputs = np.load(folder / INPUTS, mmap_mode="r")[: len(labels)]
+    return Examples(inputs, labels, tuple(items[index] for index in kept))
 
 
 def _prepare(
@@ -88,9 +100,10 @@ def _prepare(
     draft = folder / f".{INPUTS}.part"
     whole: Array | None = None
     labels: list[int] = []
+    kept: list[int] = []
     with RuntimePool() as runtimes:
         executor = LocalExecutor(modality, runtimes, workers=1)
-        opened = executor.open(plan({Arm("quantize"): chain}))
+        opened = executor.open(plan({Arm("train"): chain}))
         for number, item in enumerate(items):
             try:
                 (value,) = opened.walk(executor.context(item)).answers()
@@ -105,12 +118,13 @@ def _prepare(
                 raise ModelError("fine-tuning takes networks whose input has one size")
             whole[len(labels)] = value[0]
             labels.append(int(item.truth) + background)
+            kept.append(number)
             advance(number + 1, len(items))
     if whole is None:
         raise DataError("no sample could be preprocessed")
     whole.flush()  # type: ignore[attr-defined]
     with (folder / LABELS).open("wb") as file:
-        np.save(file, np.array(labels, np.int64))
+        np.save(file, np.array([kept, labels], np.int64))
     make_durable(folder / LABELS)
     os.replace(draft, folder / INPUTS)
     make_durable(folder)

@@ -149,8 +149,7 @@ class StackBuilder:
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
-        recipes = self.card.modality.front_end(profile, choices, self.card.spec)
-        return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
+        return front_end(self.card, profile, choices)
 
     def close(self) -> None:
         """Close every runtime."""
@@ -302,6 +301,21 @@ class StackBuilder:
             self.seed,
             self.runtimes,
         )
+
+
+def front_end(card: Card, profile: Profile, choices: Choices) -> Chain:
+    """Return the steps of a profile up to the network's input.
+
+    Args:
+        card: the model card.
+        profile: the stack.
+        choices: the implementation of each of its stages.
+
+    Raises:
+        ModelError: the model does not fit the stack.
+    """
+    recipes = card.modality.front_end(profile, choices, card.spec)
+    return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
 
 
 def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:

@@ -146,7 +146,7 @@ def card(tmp_path):
 
 
 def tuned(card, out, method="lsq", bits=4, epochs=3, **more):
-    settings = Settings(method, bits, epochs, batch=8, learning_rate=0.05, **more)
+    settings = Settings(method, bits, epochs=epochs, batch=8, learning_rate=0.05, **more)
     return quantize(card, card.parent / "data", card.parent / out, settings)
 
 
@@ -155,7 +155,7 @@ def tuned(card, out, method="lsq", bits=4, epochs=3, **more):
 @pytest.mark.parametrize("method", ["lsq", "pact", "dorefa"])
 def test_the_file_answers_as_the_network_that_learned(card, method, bits):
     """In ONNX Runtime, on inputs that it has not seen; some values may fall beside a tie."""
-    settings = Settings(method, bits, 2, batch=8, learning_rate=0.05)
+    settings = Settings(method, bits, epochs=2, batch=8, learning_rate=0.05)
     tuner = backend("fake_quant_torch").of(Stage.TUNE)[0].make(
         {
             "method": method, "bits": bits, "weights": "per_tensor", "epochs": 2, "batch": 8,
@@ -219,7 +219,7 @@ def test_a_network_at_chance_is_nc(card):
 
 KILLED = """
 import os, signal, sys
-from simulator.experiments import quantize as q
+from simulator.experiments import tuning as q
 whole, count = q.write_whole, 0
 def write_whole(place, data):
     global count
@@ -229,7 +229,7 @@ def write_whole(place, data):
         os.kill(os.getpid(), signal.SIGKILL)
 q.write_whole = write_whole
 from simulator.experiments.quantize import Settings, quantize
-settings = Settings("lsq", 4, 4, batch=8, learning_rate=0.05)
+settings = Settings("lsq", 4, epochs=4, batch=8, learning_rate=0.05)
 quantize(sys.argv[1], sys.argv[2], sys.argv[3], settings)
 """
 
@@ -308,7 +308,7 @@ def test_what_does_not_fit_is_refused_in_one_line(card, options, message):
 
 def test_a_learning_rate_of_zero_is_refused():
     with pytest.raises(UserError, match="the learning rate must be above 0, got 0"):
-        Settings("lsq", 4, 1, learning_rate=0)
+        Settings("lsq", 4, epochs=1, learning_rate=0)
 
 
 def test_samples_without_labels_are_refused(card, tmp_path):
@@ -316,4 +316,4 @@ def test_samples_without_labels_are_refused(card, tmp_path):
     Image.new("RGB", (32, 32)).save(tmp_path / "plain" / "a.png")
 
     with pytest.raises(UserError, match="fine-tuning needs a label for every sample"):
-        quantize(card, tmp_path / "plain", tmp_path / "out", Settings("lsq", 4, 1))
+        quantize(card, tmp_path / "plain", tmp_path / "out", Settings("lsq", 4, epochs=1))

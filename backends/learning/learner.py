@@ -1,0 +1,204 @@
+"""What all networks that learn share: the step, the schedule, and the state between epochs."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from backends.fake_quant.converted import convert
+from backends.fake_quant.observed import ort
+from backends.opsets import for_quantization
+from backends.pytorch_converters import drop_allowzero
+from backends.stored_weights.nodes import constants
+from simulator.contract import Array, ModelError, Options
+
+NEAR = 1e-3
+"""Of the largest output: how far a converted network may be from ONNX Runtime."""
+_MOMENTUM, DECAY = 0.9, 1e-4
+
+
+class Learner:
+    """SGD with momentum 0.9 and half a cosine over the epochs, on the cross-entropy.
+
+    Attributes:
+        module: the network.
+        one_by_one: whether it takes one sample at a time.
+        fewest: examples that a step needs; a shorter rest is left out.
+
+    Args:
+        options: of the tuner.
+    """
+
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    one_by_one = False
+    fewest = 1
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def learn(self, groups: list[dict[str, Any]]) -> None:
+        """Let groups of parameters learn, and no others."""
+        learning = {id(one) for group in groups for one in group["params"]}
+        for parameter in self.module.parameters():
+            parameter.requires_grad_(id(parameter) in learning)
+        self.optimizer = torch.optim.SGD(groups, self._options["learning_rate"], _MOMENTUM)
+
+    def begin(self) -> None:
+        """Make the network ready for an epoch."""
+
+    def stepped(self) -> None:
+        """Act after a step."""
+
+    def end(self) -> None:
+        """Make the network ready to answer, after an epoch."""
+
+    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
+        """See :class:`~simulator.contract.Tuner`; what the network draws depends on *number*."""
+        batch, total, count = self._options["batch"], 0.0, 0
+        share = number / self._options["epochs"]
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._options["learning_rate"] * 0.5 * (1 + math.cos(math.pi * share))
+        self.begin()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(number)
+            for start in range(0, len(order), batch):
+                chosen = order[start : start + batch]
+                if len(chosen) >= self.fewest:
+                    total += len(chosen) * self._step(inputs[chosen], labels[chosen])
+                    count += len(chosen)
+        self.end()
+        return total / count
+
+    def _step(self, inputs: Array, labels: Array) -> float:
+        outputs = self._outputs(torch.from_numpy(np.ascontiguousarray(inputs)))
+        loss = self._loss(outputs, torch.from_numpy(labels))
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.stepped()
+        return float(loss.detach())
+
+    def _loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        if self._options["output"] == "probabilities":
+            return torch.nn.functional.nll_loss(outputs.clamp(min=1e-12).log(), labels)
+        return torch.nn.functional.cross_entropy(outputs, labels)
+
+    def _outputs(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.one_by_one:
+            return torch.cat([self.module(one[None]) for one in inputs])
+        made: torch.Tensor = self.module(inputs)
+        return made
+
+    def answers(self, inputs: Array) -> Array:
+        """Return the outputs of every input."""
+        parts = []
+        with torch.no_grad():
+            for start in range(0, len(inputs), 100):
+                part = np.array(inputs[start : start + 100])
+                parts.append(self._outputs(torch.from_numpy(part)).numpy())
+        return np.concatenate(parts)
+
+    def state(self) -> bytes:
+        """Return the parameters and the optimizer."""
+        held = io.BytesIO()
+        state = {"module": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save(state, held)
+        return held.getvalue()
+
+    def restore(self, state: bytes) -> None:
+        """Take them back."""
+        found = torch.load(io.BytesIO(state), weights_only=True)
+        self.module.load_state_dict(found["module"])
+        self.optimizer.load_state_dict(found["optimizer"])
+
+
+class OnnxLearner(Learner):
+    """An ONNX file as a module of onnx2torch; the submodule of node k is called ``nk``.
+
+    Args:
+        source: the ONNX file.
+        options: of the tuner.
+        sample: (1, ...) float32, on which it is held against ONNX Runtime.
+
+    Raises:
+        ModelError: it cannot be converted, or the converted network answers otherwise.
+    """
+
+    def __init__(self, source: Path, options: Options, sample: Array) -> None:
+        from onnx import numpy_helper
+
+        super().__init__(options)
+        self._model = for_quantization(source)
+        self._names = [node.name for node in self._model.graph.node]
+        self._held = constants(self._model.graph)
+        initializers = {
+            tensor.name: numpy_helper.to_array(tensor) for tensor in self._model.graph.initializer
+        }
+        for number, node in enumerate(self._model.graph.node):
+            node.name = f"n{number}"
+            drop_allowzero(node, initializers)
+        port = next(one for one in self._model.graph.input if one.name not in initializers)
+        self._input = port.name
+        self.one_by_one = bool(port.type.tensor_type.shape.dim[0].dim_value == 1)
+        self.module = convert(self._model)
+        hold(self.module, self._model.SerializeToString(), sample)
+
+
+def hold(module: torch.nn.Module, file: bytes, sample: Array) -> None:
+    """Hold a module against its ONNX file in ONNX Runtime.
+
+    Raises:
+        ModelError: they answer otherwise, or not with (N, classes).
+    """
+    session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
+    want = session.run(None, {session.get_inputs()[0].name: sample})
+    if len(want) != 1 or want[0].ndim != 2:
+        raise ModelError("fine-tuning takes a network with one output of shape (N, classes)")
+    with torch.no_grad():
+        got = module(torch.from_numpy(np.array(sample))).numpy()
+    off = np.abs(got - want[0]).max() / max(np.abs(want[0]).max(), 1e-6)
+    if not off <= NEAR:
+        raise ModelError(
+            f"the ONNX file and PyTorch's module answer otherwise: {off:.1e} of the largest "
+            f"output, at most {NEAR:.0e} is allowed"
+        )
+
+
+def weights_of(module: Any) -> Array:
+    """Return a copy of a layer's weights."""
+    return np.array(module.weight.detach().numpy())
+
+
+def laid(weights: Array, op_type: str, axis: int) -> Array:
+    """Return a layer's weights as its ONNX node has them: a product's may be the other way round.
+
+    Args:
+        weights: as PyTorch has them.
+        op_type: of the node.
+        axis: of output channels in the file.
+    """
+    turned = op_type != "ConvTranspose" and axis != 0
+    return np.ascontiguousarray(weights.T if turned else weights)
+
+
+def layer_of(module: torch.nn.Module, node: Any) -> Any:
+    """Return the convolution or linear layer that onnx2torch made of a node.
+
+    Raises:
+        ModelError: it made neither.
+    """
+    kinds = (torch.nn.modules.conv._ConvNd, torch.nn.Linear)
+    whole = module.get_submodule(node.name)
+    inner = next((one for one in whole.modules() if isinstance(one, kinds)), None)
+    if inner is None:
+        raise ModelError(
+            f"{node.op_type} {node.output[0]!r} cannot be fine-tuned: onnx2torch "
+            "makes neither a convolution nor a linear layer of it"
+        )
+    return inner

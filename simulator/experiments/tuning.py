@@ -1,0 +1,304 @@
+"""Fine-tuning, for ``simulate quantize`` and ``finetune``: epochs, state, card, summary."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import yaml
+
+from simulator import registry
+from simulator.contract import Array, Stage, Tuner
+from simulator.contract.recipe import Chain, generator
+from simulator.data.folder import Dataset, Files, subset
+from simulator.digests import sha256
+from simulator.errors import DataError, UserError
+from simulator.experiments.common import chosen
+from simulator.experiments.session import Progress
+from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
+from simulator.files import TEXT, read_file, write_whole
+from simulator.machine import usable
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
+from simulator.model.store import digest
+from simulator.pipeline.stack import front_end
+from simulator.profile.implementations import implementation
+
+PLAN, STATE, SUMMARY, MODEL, CARD = (
+    "plan.json", "state", "summary.json", "model.onnx", "model.yaml",
+)  # fmt: skip
+CALIBRATION = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a network learns.
+
+    Attributes:
+        epochs: how often each example is learned from.
+        learning_rate: of the first epoch, above 0; it falls as half a cosine.
+        batch: examples in a step.
+        held_out: the share of examples that accuracy is measured on.
+        seed: of the split and of the order.
+        profile: the stack whose preprocessing makes the examples.
+        threads: of PyTorch; another number gives weights that differ in their last bits.
+    """
+
+    epochs: int
+    learning_rate: float = 0.01
+    batch: int = 32
+    held_out: float = 0.2
+    seed: int = 0
+    profile: str = "pillow_fp32"
+    threads: int = field(default_factory=lambda: len(usable()))
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise UserError(f"the learning rate must be above 0, got {self.learning_rate}")
+        if not 0 < self.held_out < 1:
+            raise UserError(f"the share held out must be between 0 and 1, got {self.held_out}")
+        if self.seed < 0:
+            raise UserError(f"the seed must be at least 0, got {self.seed}")
+
+
+class Tuning(ABC):
+    """One fine-tuning of a classifier.
+
+    Args:
+        card: the model card of the network.
+        data: labelled samples: a folder or a data card.
+        settings: how it learns.
+        limit: take a random subset of this many samples.
+
+    Raises:
+        UserError: the model or the data do not fit.
+    """
+
+    settings: Course
+    mark: str
+    """A field of the offers that can do it."""
+
+    def __init__(self, card: Card, data: Path, settings: Course, limit: int | None) -> None:
+        if card.task.name != "classification":
+            raise UserError(
+                f"{card.path}: only classifiers are fine-tuned, this is a {card.task.name}"
+            )
+        if not card.spec.model:
+            raise UserError(
+                f"{card.path}: only ONNX files are fine-tuned; name one as model: FILE.onnx"
+            )
+        if card.model.suffix == ".onnx":
+            check(card)
+        self.card, self.settings = card, settings
+        whole = card.task.load(data, Files.of(card.modality))
+        self.dataset: Dataset = subset(whole, limit, settings.seed)
+        if not self.dataset.labelled:
+            raise DataError(f"{data}: fine-tuning needs a label for every sample")
+
+    @abstractmethod
+    def fields(self) -> dict[str, Any]:
+        """Return the tuner's options besides those of every course."""
+
+    @abstractmethod
+    def described(self, accuracy: float) -> dict[str, Any]:
+        """Return what the new card says otherwise than the old one."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what else tells this work from another one in the same folder."""
+        return {}
+
+    def stack(self) -> Chain:
+        """Return the steps of the stack whose preprocessing makes the examples."""
+        profile, choices = chosen(self.settings.profile, [])
+        for choice in choices.values():
+            registry.require(choice.backend)
+        return front_end(self.card, profile, choices)
+
+    def examples(self, home: Path, show: Progress) -> Examples:
+        """Preprocess every sample, or find those of a killed run."""
+        if not (home / INPUTS).exists():
+            show.say("preprocessing")
+        output: Any = self.card.task.output
+        return prepared(
+            home,
+            self.stack(),
+            self.card.modality,
+            self.dataset.items,
+            output.background,
+            show.advance,
+        )
+
+    @final
+    def run(self, home: Path, show: Progress) -> dict[str, Any]:
+        """Learn in a folder, from where an earlier call was stopped.
+
+        The folder gets an ONNX file, a model card, and ``summary.json``.
+
+        Returns:
+            The summary: settings, epochs, ``accuracy`` on the samples held out (from 0 to 1),
+            ``nc_below``, and ``converged``.
+
+        Raises:
+            UserError: the model, the data or the settings do not fit, or the folder is of another
+                call.
+        """
+        tuner = self._tuner()
+        home.mkdir(parents=True, exist_ok=True)
+        self._claim(home)
+        if (home / SUMMARY).exists():
+            show.note(f"{home} is finished")
+            finished: dict[str, Any] = _read(home / SUMMARY)
+            return finished
+        examples = self.examples(home, show)
+        learn, held_out = examples.split(self.settings.held_out, self.settings.seed)
+        show.say("reading the network")
+        assert self.card.model is not None
+        tuner.open(self.card.model, np.array(examples.inputs[learn[:CALIBRATION]]))
+        log = self._learn(home, tuner, examples, (learn, held_out), show)
+        summary = self._finish(home, tuner, log, examples)
+        for name in (INPUTS, LABELS, EPOCH, STATE):
+            (home / name).unlink(missing_ok=True)
+        return summary
+
+    def _tuner(self) -> Tuner:
+        """Find the backend that fine-tunes.
+
+        Raises:
+            UserError: it does not offer the settings, in one line each.
+        """
+        able = (
+            (one, offer)
+            for one in registry.backends()
+            for offer in one.of(Stage.TUNE)
+            if self.mark in offer.options
+        )
+        backend, _ = next(able)
+        output: Any = self.card.task.output
+        course = {name: getattr(self.settings, name) for name in ("epochs", "batch", "threads")}
+        fields = self.fields() | course | {"output": output.kind}
+        try:
+            choice = implementation(Stage.TUNE, backend, fields)
+        except UserError as error:
+            lines = [line.replace("\t", ": ", 1) for line in str(error).splitlines()]
+            raise UserError("\n".join(f"--{line}" for line in lines)) from error
+        registry.require(backend)
+        rate = {"learning_rate": self.settings.learning_rate}
+        made: Tuner = choice.offer.make({**choice.options, **rate})
+        return made
+
+    def _claim(self, home: Path) -> None:
+        """Take a folder for this work, or find it taken for the same.
+
+        Raises:
+            UserError: it holds something else.
+        """
+        assert self.card.model is not None
+        items = self.dataset.items
+        samples = digest([[item.name, item.truth, sha256(item.path)] for item in items])
+        wanted = {"model": sha256(self.card.model), "samples": samples, **self.identity()}
+        wanted = _plain({**wanted, "settings": asdict(self.settings)})
+        if (home / PLAN).exists():
+            if _read(home / PLAN) != wanted:
+                raise UserError(f"{home} holds another fine-tuning; choose another --out")
+        elif any(home.iterdir()):
+            raise UserError(f"{home} is not empty; choose another --out")
+        else:
+            _write(home / PLAN, wanted)
+
+    def _learn(
+        self,
+        home: Path,
+        tuner: Tuner,
+        examples: Examples,
+        parts: tuple[Array, Array],
+        show: Progress,
+    ) -> list[dict[str, Any]]:
+        """Run the epochs that are left; the state is kept after each."""
+        learn, held_out = parts
+        labels, seed, epochs = examples.labels, self.settings.seed, self.settings.epochs
+        log: list[dict[str, Any]] = []
+        if (home / STATE).exists():
+            state = (home / STATE).read_bytes()
+            length = int.from_bytes(state[:8], "little")
+            log = json.loads(state[8 : 8 + length])
+            tuner.restore(state[8 + length :])
+            show.note(f"going on after epoch {len(log)}")
+        for number in range(len(log), epochs):
+            show.say(f"epoch {number + 1} of {epochs}")
+            inputs, replaced = examples.of(number, learn)
+            order = learn[generator("order", seed, number).permutation(len(learn))]
+            loss = tuner.epoch(number, inputs, labels, order)
+            accuracy = _accuracy(tuner.answers(examples.inputs[held_out]), labels[held_out])
+            log.append({"epoch": number + 1, "loss": _finite(loss), "accuracy": accuracy})
+            if replaced:
+                log[-1]["replaced"] = replaced
+                show.note(f"{replaced} images: not by the stack that was drawn, which cannot")
+            said = json.dumps(log).encode()
+            write_whole(home / STATE, len(said).to_bytes(8, "little") + said + tuner.state())
+            found = f"{100 * accuracy:.1f} % of those held out"
+            show.note(f"epoch {number + 1}: loss {loss:.4g}, {found}")
+            show.advance(number + 1, epochs)
+        return log
+
+    def _finish(
+        self, home: Path, tuner: Tuner, log: list[dict[str, Any]], examples: Examples
+    ) -> dict[str, Any]:
+        """Write the model, its card and the summary, which comes last."""
+        card = self.card
+        tuner.write(home / MODEL)
+        needed = card.task.nc_below({"": tuner.answers(examples.inputs[:1]).shape})
+        assert needed is not None
+        accuracy = log[-1]["accuracy"]
+        converged = accuracy >= needed
+        spec = card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json")
+        spec |= {**self.described(accuracy), "model": MODEL, "converged": converged}
+        spec["summary"] += "" if converged else "; NC: not converged"
+        for gone in ("torch_export", "tflite"):
+            spec.pop(gone, None)
+        if card.spec.labels:
+            labels = Path(card.spec.labels).name
+            if (source := card.path.parent / card.spec.labels) != home / labels:
+                shutil.copyfile(source, home / labels)
+            spec["labels"] = labels
+        write_whole(home / CARD, yaml.safe_dump(spec, sort_keys=False).encode())
+        summary = {
+            "settings": _plain(asdict(self.settings)),
+            "epochs": log,
+            "accuracy": accuracy,
+            "nc_below": needed,
+            "converged": converged,
+            "card": CARD,
+        }
+        _write(home / SUMMARY, summary)
+        return summary
+
+
+def _accuracy(outputs: Array, labels: Array) -> float:
+    """The share of right answers; outputs that are not finite are wrong."""
+    finite = np.isfinite(outputs).all(1)
+    return float((finite & (np.nan_to_num(outputs).argmax(1) == labels)).mean())
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as JSON gives it back."""
+    plain: dict[str, Any] = json.loads(json.dumps(value))
+    return plain
+
+
+def _read(path: Path) -> Any:
+    return json.loads(read_file(path, TEXT))
+
+
+def _write(path: Path, value: Any) -> None:
+    write_whole(path, json.dumps(value, indent=1).encode())

@@ -1,0 +1,316 @@
+"""``simulate finetune``: what is learned from, interruptions, modules, augmentation, refusals."""
+
+import importlib
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+import tiny
+import yaml
+from onnx import helper
+
+from simulator import cli
+from simulator.errors import ModelError, UserError
+from simulator.mitigation.augment import Augmentation
+from simulator.mitigation.finetune import Settings, finetune
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("onnx2torch") is None, reason="onnx2torch is not installed"
+)
+MIX = {"mix": "sysnoise-mix", "profile": "pillow_bilinear_fp32"}
+
+
+def network(batch="n"):
+    """Convolution, normalization, pooling, and a linear layer with a bias."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], name="first", pads=[1] * 4, strides=[4, 4]),
+        helper.make_node("BatchNormalization", ["c1", "s", "b", "m", "v"], ["n1"], name="norm"),
+        helper.make_node("Relu", ["n1"], ["r1"]),
+        helper.make_node("GlobalAveragePool", ["r1"], ["p"]),
+        helper.make_node("Reshape", ["p", "shape"], ["f"], allowzero=1),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["y"], name="last"),
+    ]
+    held = {"w1": rng.normal(0, 0.3, (6, 3, 3, 3)), "w3": rng.normal(0, 0.3, (6, 3))}
+    held |= {"b3": np.zeros(3), "s": np.ones(6), "b": np.zeros(6), "m": np.zeros(6)}
+    held |= {"v": np.ones(6)}
+    arrays = {name: value.astype(np.float32) for name, value in held.items()}
+    arrays["shape"] = np.array([-1, 6])
+    return tiny.model(nodes, {"x": [batch, 3, 32, 32]}, {"y": [batch, 3]}, arrays)
+
+
+@pytest.fixture
+def card(tmp_path):
+    tiny.data(tmp_path / "data", each=8)
+    return tiny.card(tmp_path, network())
+
+
+def tuned(card, out, epochs=2, **more):
+    settings = Settings(
+        epochs=epochs, batch=8, learning_rate=0.05, threads=1, held_out=0.25, **more
+    )
+    return finetune(card, card.parent / "data", card.parent / out, settings)
+
+
+def held(folder):
+    graph = onnx.load(str(folder / "model.onnx")).graph
+    values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+    return {node.name: [values.get(name) for name in node.input] for node in graph.node}
+
+
+def test_it_learns_from_drawn_stacks_and_writes_a_card_that_runs(card, capsys):
+    summary = tuned(card, "out", epochs=8, **MIX, augment=("flip", "shift:2"))
+
+    out = card.parent / "out"
+    assert summary["accuracy"] == 1
+    assert summary["epochs"][-1]["loss"] < summary["epochs"][0]["loss"]
+    made = yaml.safe_load((out / "model.yaml").read_text())
+    assert made["name"] == "colors_mix"
+    assert made["summary"].startswith("8 epochs, mixed from sysnoise-mix: decode, resize; 100.0 %")
+    assert sorted(p.name for p in out.iterdir()) == [
+        "labels.txt", "model.onnx", "model.yaml", "plan.json", "summary.json",
+    ]  # fmt: skip
+    words = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--json"]
+    places = ["--model", out / "model.yaml", "--data", card.parent / "data", "--out", out / "run"]
+    assert cli.main([*words, *map(str, places)]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 24
+
+
+def test_what_is_drawn_is_what_it_learns_from(card):
+    """A mix, the training stack alone and one option give three networks; a column of one option
+    that the training stack has already gives the same as none."""
+    folder = card.parent
+    tuned(card, "mix", **MIX)
+    tuned(card, "alone", profile=MIX["profile"])
+    tuned(card, "nearest", **MIX, option=("resize=pil-nearest",))
+    tuned(card, "own", **MIX, option=("resize=pil-bilinear",))
+
+    files = {name: (folder / name / "model.onnx").read_bytes()
+             for name in ("mix", "alone", "nearest", "own")}  # fmt: skip
+    assert files["own"] == files["alone"]
+    assert len(set(files.values())) == 3
+
+
+def test_statistics_are_learned_or_kept(card):
+    tuned(card, "learn")
+    tuned(card, "keep", statistics="keep")
+    learned, kept = (held(card.parent / name)["norm"] for name in ("learn", "keep"))
+
+    assert np.array_equal(kept[3], np.zeros(6)) and np.array_equal(kept[4], np.ones(6))
+    assert np.abs(learned[3]).max() > 0.01
+    assert all(np.abs(one[1] - 1).max() > 1e-4 for one in (learned, kept))
+
+
+def test_nodes_keep_their_names(card):
+    tuned(card, "out", epochs=1)
+    names = [node.name for node in onnx.load(str(card.parent / "out" / "model.onnx")).graph.node]
+
+    assert [name for name in names if name] == ["first", "norm", "last"]
+
+
+KILLED = """
+import os, signal, sys
+from simulator.experiments import tuning as q
+whole, count = q.write_whole, 0
+def write_whole(place, data):
+    global count
+    whole(place, data)
+    count += place.name == q.STATE
+    if count == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+q.write_whole = write_whole
+from simulator.mitigation.finetune import Settings, finetune
+finetune(sys.argv[1], sys.argv[2], sys.argv[3], Settings(
+    epochs=4, batch=8, learning_rate=0.05, threads=1, held_out=0.25, mix="sysnoise-mix",
+    profile="pillow_bilinear_fp32", augment=("flip", "shift:2")))
+"""
+
+
+def test_killed_and_continued_gives_the_same_bits(card):
+    folder = card.parent
+    arguments = [str(card), str(folder / "data"), str(folder / "killed")]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not (folder / "killed" / "model.onnx").exists()
+
+    settings = {**MIX, "augment": ("flip", "shift:2"), "epochs": 4}
+    assert tuned(card, "killed", **settings) == tuned(card, "whole", **settings)
+    files = [(folder / name / "model.onnx").read_bytes() for name in ("killed", "whole")]
+    assert files[0] == files[1]
+
+
+def test_another_mix_in_the_same_folder_is_refused(card):
+    tuned(card, "out", epochs=1, **MIX)
+
+    with pytest.raises(UserError, match="out holds another fine-tuning"):
+        tuned(card, "out", epochs=1, **MIX, columns=("decode",))
+
+
+def test_an_image_that_a_drawn_decoder_cannot_read_is_counted(card):
+    """Pillow reads 16-bit gray PNGs here; the decoders that refuse them give way."""
+    from PIL import Image
+
+    gray = np.linspace(0, 65535, 1600).astype(np.uint16).reshape(40, 40)
+    for colour in tiny.COLORS:
+        Image.fromarray(gray).save(card.parent / "data" / colour / "deep.png")
+    suite = {"schema": 1, "name": "jpeg", "train": "pillow_bilinear_fp32", "summary": "one",
+             "columns": {"decode": {"turbojpeg": {"decode": {"backend": "turbojpeg",
+              "idct": "islow", "chroma_upsampling": "fancy"}}}}}  # fmt: skip
+    (card.parent / "jpeg.yaml").write_text(yaml.safe_dump(suite))
+    found = tuned(
+        card, "out", 3, mix=str(card.parent / "jpeg.yaml"), columns=("decode",),
+        profile="pillow_bilinear_fp32",
+    )  # fmt: skip
+
+    counts = [epoch.get("replaced", 0) for epoch in found["epochs"]]
+    assert 0 < sum(counts) <= 9
+
+
+# A module named by its Python path
+
+
+MODULE = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 6, 3, 4, 1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(6)
+        self.drop = torch.nn.Dropout(0.2)
+        self.head = torch.nn.Linear(6, 3)
+    def forward(self, x):
+        return self.head(self.drop(torch.relu(self.norm(self.conv(x))).mean((2, 3))))
+def broken():
+    raise RuntimeError("no weights at hand")
+def number():
+    return 3
+"""
+
+
+@pytest.fixture
+def module(card, monkeypatch):
+    """A package in the current folder, and a card that names no file."""
+    (card.parent / "own_net.py").write_text(MODULE)
+    monkeypatch.chdir(card.parent)
+    bare = card.parent / "bare.yaml"
+    spec = yaml.safe_load(card.read_text())
+    bare.write_text(yaml.safe_dump({key: value for key, value in spec.items() if key != "model"}))
+    yield bare
+    sys.modules.pop("own_net", None)
+
+
+def test_a_module_learns_and_is_written_with_a_card(module, capsys):
+    summary = tuned(module, "out", 12, **MIX, module="own_net:Net")
+
+    out = module.parent / "out"
+    assert summary["accuracy"] == 1
+    kinds = {node.op_type for node in onnx.load(str(out / "model.onnx")).graph.node}
+    assert {"Conv", "BatchNormalization", "Gemm"} <= kinds and "Dropout" not in kinds
+    words = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--json"]
+    places = ["--model", out / "model.yaml", "--data", module.parent / "data", "--out", out / "run"]
+    assert cli.main([*words, *map(str, places)]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 24
+
+
+def test_a_module_is_the_same_twice_with_dropout(module):
+    for name in ("one", "two"):
+        tuned(module, name, 2, **MIX, module="own_net:Net")
+
+    files = [(module.parent / name / "model.onnx").read_bytes() for name in ("one", "two")]
+    assert files[0] == files[1]
+
+
+def test_a_module_starts_from_its_weights(module, monkeypatch):
+    import torch
+
+    monkeypatch.syspath_prepend(module.parent)
+    net = importlib.import_module("own_net").Net()
+    torch.nn.init.constant_(net.head.weight, 0.25)
+    torch.save(net.state_dict(), module.parent / "weights.pt")
+    settings = Settings(
+        epochs=1, learning_rate=1e-12, threads=1, held_out=0.25, module="own_net:Net",
+        weights="weights.pt", statistics="keep",
+    )  # fmt: skip
+    finetune(module, "data", "out", settings)
+
+    values = held(module.parent / "out").values()
+    heads = [one for inputs in values for one in inputs if one is not None and one.shape == (3, 6)]
+    assert len(heads) == 1 and heads[0] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("own_net:Missing", "own_net:Missing cannot be made: AttributeError"),
+        ("nowhere_at_all:Net", "cannot be made: ModuleNotFoundError"),
+        ("own_net:broken", "cannot be made: RuntimeError: no weights at hand"),
+        ("own_net:number", "makes no torch.nn.Module, but a int"),
+    ],
+)
+def test_what_is_no_module_is_refused(module, named, message):
+    with pytest.raises(ModelError, match=message):
+        tuned(module, "out", module=named)
+
+
+# Augmentation
+
+
+def test_augmentation_by_hand():
+    """Rows 0 to 5 and columns of one value; shifted by one, the edge is mirrored."""
+    value = np.arange(36, dtype=np.float32).reshape(1, 6, 6)
+    shifted, flipped = Augmentation(shift=1), Augmentation(flip=True)
+    found = {shifted.apply(value, 1, np.random.default_rng(n)).tobytes() for n in range(200)}
+    wide = np.pad(value, [(0, 0), (1, 1), (1, 1)], mode="reflect")
+    wanted = {
+        np.ascontiguousarray(wide[:, y : y + 6, x : x + 6]).tobytes()
+        for y in range(3)
+        for x in range(3)
+    }
+    turned = [flipped.apply(value, 1, np.random.default_rng(n))[0, 0, 0] for n in range(200)]
+
+    assert found == wanted
+    assert set(turned) == {0.0, 5.0} and 70 < turned.count(5.0) < 130
+    last = Augmentation(flip=True, shift=1).apply(value[0, :, :, None], 0, np.random.default_rng(0))
+    assert last.shape == (6, 6, 1)
+
+
+@pytest.mark.parametrize("word", ["flop", "shift", "shift:", "shift:0", "shift:-1", "shift:1.5"])
+def test_another_augmentation_is_refused(word):
+    with pytest.raises(UserError, match=f"--augment {word}: flip or shift:N expected"):
+        Augmentation.parse([word])
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ("resize",)}, "name it: --mix SUITE"),
+        ({"option": ("resize=pil-nearest",)}, "name it: --mix SUITE"),
+        ({"mix": "sysnoise-mix", "option": ("resize",)}, "--option resize: COLUMN=NAME expected"),
+        ({"weights": "w.pt"}, "--weights are a module's"),
+        ({"module": "package.file"}, "package.file:factory expected"),
+        ({"augment": ("turn",)}, "--augment turn"),
+        ({"statistics": "guess"}, "--statistics: torch_finetuner offers learn, keep"),
+        ({"learning_rate": 0.0}, "the learning rate must be above 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(card, options, message):
+    settings = {"epochs": 1, "threads": 1} | options
+    with pytest.raises(UserError, match=message) as error:
+        finetune(card, card.parent / "data", card.parent / "out", Settings(**settings))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_network_of_single_samples_cannot_learn_statistics(card):
+    tiny.card(card.parent, network(batch=1))
+    with pytest.raises(ModelError, match="takes one sample at a time"):
+        tuned(card, "out")
+
+    assert tuned(card, "kept", 1, statistics="keep")["epochs"]

@@ -1,0 +1,48 @@
+"""The figures of Tables 7 and 8: the paper's own rows, and the intervals of a known difference."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+import mix_tables
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "mean", "std"),
+    [
+        ([76.572, 72.168, 76.512, 72.090, 75.346, 74.072], 74.460, 2.02),
+        ([76.154, 75.876, 76.344, 75.786, 76.444, 76.330], 76.156, 0.270),
+        ([76.430, 76.426, 75.310], 76.055, 0.645),
+        ([76.53, 76.524, 76.414], 76.489, 0.0653),
+    ],
+)
+def test_the_papers_rows_come_out(accuracies, mean, std):
+    """50,000 images, as many right as each accuracy says: Tables 7 and 8 of SysNoise."""
+    count = 50_000
+    right = np.arange(count) < np.array(accuracies)[:, None] / 100 * count
+    found = mix_tables.figures(right[None])
+
+    assert found[0] == pytest.approx(mean, abs=0.002)
+    assert found[1] == pytest.approx(std, rel=0.005)
+
+
+def test_a_network_against_itself_differs_by_nothing():
+    right = np.random.default_rng(0).random((1, 6, 200)) < 0.7
+
+    assert mix_tables.compared(right, right) == [(0, (0, 0)), (0, (0, 0))]
+
+
+def test_a_difference_lies_in_its_interval():
+    """One spreads from 60 to 80 %, the other has 75 % everywhere."""
+    random = np.random.default_rng(0)
+    drawn = random.random(1000)
+    wide = (drawn < np.array([0.6, 0.7, 0.8])[:, None])[None]
+    even = (drawn < np.array([0.75, 0.75, 0.75])[:, None])[None]
+    (spread, (low, high)), (gain, (least, most)) = mix_tables.compared(even, wide)
+
+    assert -12 < low <= spread <= high < -8
+    assert 3 < least <= gain <= most < 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
@@ -48,6 +48,7 @@ class Known(Recipe):
 
     recipe: Recipe
     key: str
+    _opened: list[Apply] = field(default_factory=list, repr=False)
 
     @property
     def stage(self) -> str:  # type: ignore[override]
@@ -68,7 +69,12 @@ class Known(Recipe):
         return self.recipe.memory(source)
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Open the recipe; where that fails, every sample does."""
+        """Open the recipe, once for all plans; where that fails, every sample does."""
+        if not self._opened:
+            self._opened.append(self._guarded(runtimes))
+        return self._opened[0]
+
+    def _guarded(self, runtimes: Runtimes) -> Apply:
         try:
             step = self.recipe.open(runtimes)
         except UserError as error:
@@ -107,6 +113,7 @@ class Composer:
         self._choices: dict[str, Choice] = {}
         self._known: dict[Any, Known] = {}
         self._chosen: dict[Point, Chosen | None] = {}
+        self._fronts: dict[Point, tuple[Known, ...] | None] = {}
         self._ends: dict[Point, tuple[Known, ...] | None] = {}
 
     def values(self, point: Point) -> dict[str, Any]:
@@ -137,6 +144,11 @@ class Composer:
 
     def front(self, point: Point) -> tuple[Known, ...] | None:
         """Return the steps of a point up to the network's input; None where it is impossible."""
+        if point not in self._fronts:
+            self._fronts[point] = self._front(point)
+        return self._fronts[point]
+
+    def _front(self, point: Point) -> tuple[Known, ...] | None:
         chosen = self.chosen(point)
         if chosen is None:
             return None
@@ -182,8 +194,8 @@ class Composer:
     def _recipe(self, recipe: Recipe) -> Known:
         """The one object for equal recipes; two of equal fields have equal identities."""
         parts = [type(recipe).__name__]
-        for field in fields(recipe):  # type: ignore[arg-type]
-            value = getattr(recipe, field.name)
+        for one in fields(recipe):  # type: ignore[arg-type]
+            value = getattr(recipe, one.name)
             parts.append(f"{id(value)}" if isinstance(value, Choice) else repr(value))
         key = "\n".join(parts)
         if key not in self._known:

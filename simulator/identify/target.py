@@ -22,6 +22,8 @@ from simulator.pipeline.inference import Answered, Inferred
 FAR = math.inf
 SCORE = 1e-6
 """Scores that differ by less are equal: a table has them in decimal."""
+GEOMETRY = "geometry"
+"""The stage of the crop before the resize and of the fit after it."""
 _KEPT = 4
 
 
@@ -93,7 +95,7 @@ class Target:
         if after == "decode":
             return tuple(kept[:1])
         last = max(at for at, step in enumerate(kept) if step.stage == Stage.RESIZE)
-        tail = [step for step in kept[last + 1 :] if step.stage != Stage.GEOMETRY]
+        tail = [step for step in kept[last + 1 :] if step.stage != GEOMETRY]
         return tuple(kept) if after == "geometry" else (*kept[: last + 1], *tail)
 
     def _read(self, item: Item) -> Any:

@@ -14,7 +14,7 @@ from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.identify.composer import Composer, Known, Point
-from simulator.identify.target import NOWHERE, Compare, Distance, Hash, Target
+from simulator.identify.target import GEOMETRY, NOWHERE, Compare, Distance, Hash, Target
 from simulator.pipeline.plan import Arm, Plan, plan
 
 CHUNK = 1000
@@ -197,7 +197,7 @@ def _key(steps: Sequence[Known]) -> Key:
 
 def _before_sizing(steps: Steps) -> Steps:
     """The steps before the first one that depends on the geometry."""
-    sizing = (Stage.RESIZE, Stage.GEOMETRY)
+    sizing = (Stage.RESIZE, GEOMETRY)
     ends = [at for at, step in enumerate(steps) if step.stage in sizing]
     return steps[: ends[0]] if ends and ends[0] > 1 else ()
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "resume": "continue an interrupted run",
     "runs": "list runs with their gates, or write an index page of them",
     "model": "propose a model card for an ONNX file, and check a card",
+    "recordings": "write what a board needs to record: the capture script, probe images",
     "profiles": "list, show, create, import and check profiles",
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",

@@ -12,6 +12,7 @@ from simulator.contract import Stage
 from simulator.contract.stage import STAGES
 from simulator.errors import UserError
 from simulator.identify.options import Column
+from simulator.modalities.image import geometry as resolved_geometry
 from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.sections import Color, Geometry
 from simulator.profile.implementations import choose
@@ -84,20 +85,28 @@ def _rounded(pair: tuple[list[float], list[float]]) -> list[float]:
 
 def geometries(base: Profile, card: ImageCard) -> Column:
     """Return the card's geometry with every rounding, and the other kinds; equal ones once."""
-    found: Column = {}
+    gone = dict.fromkeys(Geometry.model_fields)
+    return {
+        name: {"geometry": {**gone, **values}} for name, (values, _) in resolved(base, card).items()
+    }
+
+
+def resolved(
+    base: Profile, card: ImageCard
+) -> dict[str, tuple[dict[str, Any], resolved_geometry.Geometry]]:
+    """Return the values in a profile and the sizes of every geometry, by its name."""
+    found: dict[str, tuple[dict[str, Any], resolved_geometry.Geometry]] = {}
     seen = set()
     for values in [base_section(base, "geometry"), *_geometries(card)]:
         section = Geometry.model_validate(values)
         spec = base.spec.model_copy(update={"geometry": section})
-        resolved = geometry_of(Profile(base.name, spec, {}), card)
-        unused = ["rounding"] if resolved.kind == "squash" else []
-        unused += [] if resolved.kind == "letterbox" else ["position", "value"]
-        known = {key: value for key, value in resolved.identity().items() if key not in unused}
+        sized = geometry_of(Profile(base.name, spec, {}), card)
+        unused = ["rounding"] if sized.kind == "squash" else []
+        unused += [] if sized.kind == "letterbox" else ["position", "value"]
+        known = {key: value for key, value in sized.identity().items() if key not in unused}
         if (key := str(known)) not in seen:
             seen.add(key)
-            gone = dict.fromkeys(Geometry.model_fields)
-            whole = {**gone, **values}
-            found[_geometry_name(values)] = {"geometry": whole}
+            found[_geometry_name(values)] = values, sized
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.data.folder import Item
-from simulator.identify.composer import Axes, Composer, Point
+from simulator.identify.composer import Axes, Point
 from simulator.identify.trials import Score, Trials
 
 BEAM = 6
@@ -147,9 +147,7 @@ class Search:
         return tuple(picks.get(axis, own) for axis, own in pairs)
 
     @staticmethod
-    def _best(
-        scores: Mapping[Point, Score], count: int, by_shape: bool = False
-    ) -> list[Point]:
+    def _best(scores: Mapping[Point, Score], count: int, by_shape: bool = False) -> list[Point]:
         """The nearest points, of those with equal distances only the first."""
         alike: dict[tuple[float, float], Point] = {}
         for point, score in scores.items():

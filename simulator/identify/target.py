@@ -16,7 +16,7 @@ from simulator.contract import Array, Frame, PixelFormat, Stage
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.data.recording import PLANES, Recording
-from simulator.identify.composer import Failed
+from simulator.identify.composer import Failed, Known
 from simulator.pipeline.inference import Answered, Inferred
 
 FAR = math.inf
@@ -86,7 +86,7 @@ class Target:
                     self._values.popitem(last=False)
             return self._values[item.name]
 
-    def cut(self, steps: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    def cut(self, steps: Sequence[Known]) -> tuple[Known, ...]:
         """Return the steps of a front end that were run when the value was recorded."""
         if self.kind != "frames":
             return tuple(steps)

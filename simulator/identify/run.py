@@ -203,7 +203,11 @@ def searched(
     execution = frozenset(blocks(whole.axes).get("execution", ()))
     trials = Trials(session, composer, target, execution, start)
     if trials.steps(start) is None:
-        raise ProfileError([f"{whole.name}: its first options with {whole.base} make no stack"])
+        raise ProfileError(
+            [
+                f"{whole.name}: {whole.base} makes no stack that the model of {session.card.path} runs on"
+            ]
+        )
 
     def area(item: Item) -> int:
         source = session.executor.context(item).source

@@ -18,6 +18,8 @@ WIDER = 4
 ROUNDS = 4
 RESTARTS = 3
 """Descents, each from where the last one ended, on the images that it missed most."""
+YUV = ("color", "matrices", "decode", "sampling")
+"""Blocks after which the best of each way to handle YUV goes on."""
 RACE = 2
 """Images on which the points of a step are compared; only the best see the others."""
 SHOWN = 12
@@ -94,7 +96,7 @@ class Search:
             before = self._race(beam)[beam[0]].mean
             for name, axes in self._blocks.items():
                 self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
-                beam = self._step(beam, axes, BEAM, apart=name == "color")
+                beam = self._step(beam, axes, BEAM, apart=name in YUV)
                 if self._over:
                     return beam
             if self._race(beam)[beam[0]].mean in (0.0, before):

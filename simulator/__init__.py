@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simulator.experiments.sweep import sweep
     from simulator.experiments.worst import worst
     from simulator.faults.run import faults
+    from simulator.identify.run import identify
     from simulator.latency.measure import latency
     from simulator.latency.tail import tail
     from simulator.model.card import load as load_card
@@ -37,6 +38,7 @@ __all__ = [
     "compare",
     "explain",
     "faults",
+    "identify",
     "latency",
     "load_card",
     "load_profile",
@@ -54,6 +56,7 @@ _PLACES = {
     "checkpoints": ("simulator.checkpoints.compare", "checkpoints"),
     "compare": ("simulator.experiments.compare", "compare"),
     "explain": ("simulator.experiments.explain", "explain"),
+    "identify": ("simulator.identify.run", "identify"),
     "latency": ("simulator.latency.measure", "latency"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),

@@ -145,7 +145,7 @@ def test_a_recording_of_another_model(cache, tmp_path, card, data):
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"kind": "answers"}, "kind: unknown value 'answers' (offered: outputs, predictions"),
+        ({"kind": "answers"}, "kind: unknown value 'answers' (offered: frames, outputs"),
         ({"file": "nowhere.npz"}, "file: there is no file"),
         ({"latency": "nowhere.csv"}, "latency: there is no file"),
         ({"kind": "tensors"}, "holds tensors; outputs or predictions expected"),

@@ -22,8 +22,17 @@ class PillowWriter(ImageWriter):
         Image.fromarray(pixels).save(file, "PNG", **_COMPRESSION)
         return file.getvalue()
 
-    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool, chroma: str) -> bytes:
+    def _jpeg(
+        self,
+        rgb: U8,
+        quality: int,
+        orientation: int,
+        optimize: bool,
+        chroma: str,
+        progressive: bool,
+    ) -> bytes:
         more: dict[str, Any] = {"quality": quality, "optimize": optimize, "subsampling": chroma}
+        more["progressive"] = progressive
         if orientation != 1:
             exif = Image.Exif()
             exif[ORIENTATION] = orientation

@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "robustness": "simulator.robustness.run:robustness",
     "faults": "simulator.faults.run:faults",
     "repair": "simulator.repair.run:repair",
+    "identify": "simulator.identify.run:identify",
     "latency": "simulator.latency.measure:latency",
     "tail": "simulator.latency.tail:tail",
     "audit": "simulator.audit.run:audit",

@@ -240,6 +240,7 @@ class ImageWriter(ABC):
         *,
         optimize: bool = False,
         chroma: str = "4:2:0",
+        progressive: bool = False,
     ) -> bytes:
         """Return the bytes of a JPEG file.
 
@@ -249,15 +250,25 @@ class ImageWriter(ABC):
             orientation: the EXIF orientation, 1 to 8; 1 writes no EXIF.
             optimize: compute Huffman tables for this image; the pixels are the same.
             chroma: its sampling, ``4:2:0`` or ``4:4:4``.
+            progressive: write several scans; the pixels are the same.
         """
-        return self._jpeg(_checked_pixels(rgb), quality, orientation, optimize, chroma)
+        pixels = _checked_pixels(rgb)
+        return self._jpeg(pixels, quality, orientation, optimize, chroma, progressive)
 
     @abstractmethod
     def _png(self, pixels: U8) -> bytes:
         """Return a PNG file; the pixels are C-contiguous."""
 
     @abstractmethod
-    def _jpeg(self, rgb: U8, quality: int, orientation: int, optimize: bool, chroma: str) -> bytes:
+    def _jpeg(
+        self,
+        rgb: U8,
+        quality: int,
+        orientation: int,
+        optimize: bool,
+        chroma: str,
+        progressive: bool,
+    ) -> bytes:
         """Return a JPEG file; the pixels are C-contiguous."""
 
 

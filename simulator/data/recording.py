@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from simulator.contract import Array
 from simulator.contract.stage import device_steps
@@ -24,6 +24,8 @@ from simulator.files import LARGE, check_file, hash_file
 from simulator.profile import messages
 from simulator.profile.document import read
 
+PLANES = ("y", "u", "v")
+"""The arrays of a frame that was recorded as planes, below the name of its image."""
 NAMED = 5
 """How many missing images an error names."""
 
@@ -31,10 +33,11 @@ NAMED = 5
 class RecordingSpec(BaseModel):
     """The manifest, a YAML document beside the dump.
 
-    ``kind``: the network's ``outputs``, ``predictions`` (class indices), or ``tensors``, the
-    network's inputs. ``file`` is an ``.npz`` with one array per image (``IMAGE/OUTPUT`` where the
-    network has several outputs), or for predictions a ``.csv`` or ``.parquet`` table with the
-    columns ``image`` and ``prediction``, and ``score`` and ``margin`` where they are known.
+    ``kind``: the network's ``outputs``, ``predictions`` (class indices), ``tensors``, the
+    network's inputs, or ``frames``: the pixels ``after`` a stage before that. ``file`` is an
+    ``.npz`` with one array per image (``IMAGE/OUTPUT`` where the network has several outputs), or
+    for predictions a ``.csv`` or ``.parquet`` table with the columns ``image`` and ``prediction``,
+    and ``score`` and ``margin`` where they are known.
     ``latency`` is such a table with ``image`` and the nanoseconds of any timed stage up to the
     network, such as ``decode_ns`` and ``infer_ns``; a table of predictions may have these columns
     itself. ``match`` says whether images are called by their path below the data folder, or by the
@@ -46,11 +49,20 @@ class RecordingSpec(BaseModel):
     schema_: Literal[1] = Field(alias="schema")
     name: str
     device: str
-    kind: Literal["outputs", "predictions", "tensors"]
+    kind: Literal["outputs", "predictions", "tensors", "frames"]
+    after: Literal["decode", "resize", "geometry"] | None = Field(
+        None, description="the stage after which frames were taken; kind frames only"
+    )
     file: str
     match: Literal["name", "sha256"]
     model: str = Field(description="SHA-256 of the ONNX file that was deployed")
     latency: str | None = None
+
+    @model_validator(mode="after")
+    def _frames_after_a_stage(self) -> RecordingSpec:
+        if (self.kind == "frames") != (self.after is not None):
+            raise ValueError("after is for kind frames, and needed there: decode, resize, geometry")
+        return self
 
 
 @dataclass(frozen=True)
@@ -125,15 +137,42 @@ class Recording:
             SampleError: the array is damaged, or is not in the file.
         """
         key = self._key(item) if output is None else f"{self._key(item)}/{output}"
+        found = self._read(item, key)
+        if found.dtype.kind != "f":
+            raise SampleError(f"{self.spec.file}: {item.name}: expected floats, got {found.dtype}")
+        return np.ascontiguousarray(found, np.float32)
+
+    def frame(self, item: Item) -> dict[str, Array]:
+        """Return the recorded pixels of an image.
+
+        Returns:
+            ``rgb``: (H, W, 3) uint8, or float32 where the board's resizer does not round; or
+            ``y``, ``u`` and ``v``: (h, w) uint8 each.
+
+        Raises:
+            SampleError: an array is damaged, missing, or no picture.
+        """
+        key = self._key(item)
+        alone = key in self._arrays.files
+        names = {"rgb": key} if alone else {plane: f"{key}/{plane}" for plane in PLANES}
+        found = {name: self._read(item, place) for name, place in names.items()}
+        for name, array in found.items():
+            fits = array.ndim == 3 and array.shape[2] == 3 if alone else array.ndim == 2
+            if not fits or array.dtype not in ((np.uint8, np.float32) if alone else (np.uint8,)):
+                raise SampleError(
+                    f"{self.spec.file}: {item.name}: {name}: expected uint8 "
+                    f"{'(H, W, 3)' if alone else '(h, w)'}, got {array.dtype} {array.shape}"
+                )
+        return found
+
+    def _read(self, item: Item, key: str) -> Array:
         if key not in self._arrays.files:
             raise SampleError(f"{self.spec.file}: {item.name}: there is no array {key!r}")
         try:
             found: Array = self._arrays[key]
         except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
-        if found.dtype.kind != "f":
-            raise SampleError(f"{self.spec.file}: {item.name}: expected floats, got {found.dtype}")
-        return np.ascontiguousarray(found, np.float32)
+        return found
 
     def prediction(self, item: Item) -> tuple[int, float, float]:
         """Return class index, score and margin; NaN where they were not recorded."""
@@ -152,6 +191,9 @@ class Recording:
         """
         steps = device_steps()
         taken = steps[: steps.index("infer")] if self.spec.kind == "tensors" else steps
+        if self.spec.after is not None:
+            last = "decode" if self.spec.after == "decode" else "resize"
+            taken = steps[: steps.index(last) + 1]
         rows = self._latencies
         columns = set(next(iter(rows.values()), ()))
         known = {"image", "prediction", "score", "margin", *(f"{s}_ns" for s in taken)}
@@ -173,8 +215,14 @@ class Recording:
             raise SampleError(f"{stage}_ns: {value!r} is not a latency in nanoseconds")
         return value
 
+    def holds(self, item: Item, outputs: Sequence[str] = ()) -> bool:
+        """Whether an image was recorded, with the network's outputs that are needed."""
+        return self._has(item, outputs)
+
     def _has(self, item: Item, outputs: Sequence[str]) -> bool:
         key, known = self._key(item), self._known
+        if self.spec.kind == "frames":
+            return key in known or all(f"{key}/{plane}" in known for plane in PLANES)
         if self.spec.kind != "outputs":
             return key in known
         alone = len(outputs) == 1 and key in known

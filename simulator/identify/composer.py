@@ -1,0 +1,227 @@
+"""Stacks of a space, composed quickly: a search loads thousands of combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
+from simulator.errors import SampleError, UserError, one_line
+from simulator.experiments.session import Session
+from simulator.model.artifact import digest
+from simulator.pipeline.stack import Chosen
+from simulator.profile.implementations import Choice, choose
+from simulator.profile.load import Profile, load
+from simulator.profile.modality import schema_of
+from simulator.profile.paper_names import RESIZE
+
+Axes = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""For each axis its options by name, each as dotted profile keys and values, as in a suite."""
+Point = tuple[str | None, ...]
+"""The name of an option for each axis, in their order; None leaves the axis as in the base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What a step gives that cannot handle a sample.
+
+    Attributes:
+        why: one line.
+    """
+
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Recipe):
+    """A recipe whose identity was computed once; a sample that it cannot handle gives Failed.
+
+    A plan of thousands of stacks spends most of its time on identities, and one stack that fails
+    on a sample must not take the others with it.
+
+    Attributes:
+        recipe: what is done.
+        key: digest of its identity.
+    """
+
+    recipe: Recipe
+    key: str
+    _opened: list[Apply] = field(default_factory=list, repr=False)
+
+    @property
+    def stage(self) -> str:  # type: ignore[override]
+        """That of the recipe."""
+        return self.recipe.stage
+
+    @property
+    def gives(self) -> Boundary | None:  # type: ignore[override]
+        """That of the recipe."""
+        return self.recipe.gives
+
+    def identity(self) -> Any:
+        """Return the digest of the recipe's identity."""
+        return self.key
+
+    def memory(self, source: Any) -> int:
+        """Return that of the recipe."""
+        return self.recipe.memory(source)
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Open the recipe, once for all plans; where that fails, every sample does."""
+        if not self._opened:
+            self._opened.append(self._guarded(runtimes))
+        return self._opened[0]
+
+    def _guarded(self, runtimes: Runtimes) -> Apply:
+        try:
+            step = self.recipe.open(runtimes)
+        except UserError as error:
+            why = Failed(one_line(error))
+            return lambda _, __: why
+
+        def apply(value: Any, context: Context) -> Any:
+            if isinstance(value, Failed):
+                return value
+            try:
+                return step(value, context)
+            except SampleError as error:
+                return Failed(one_line(error))
+
+        return apply
+
+
+class Composer:
+    """Makes the chains of points of a space.
+
+    Args:
+        base: the profile that the options change: a path or a name.
+        axes: see :data:`Axes`; in the order in which their options are applied.
+        session: the model and the samples.
+
+    Attributes:
+        refused: options of the runtime that cannot run the model, and why.
+    """
+
+    def __init__(self, base: str, axes: Axes, session: Session) -> None:
+        self.base, self.axes, self.names = base, axes, tuple(axes)
+        self.refused: dict[str, str] = {}
+        self._session = session
+        self._profile = load(base)
+        self._values = self._profile.spec.model_dump(by_alias=True, exclude_none=True)
+        self._choices: dict[str, Choice] = {}
+        self._known: dict[Any, Known] = {}
+        self._chosen: dict[Point, Chosen | None] = {}
+        self._fronts: dict[Point, tuple[Known, ...] | None] = {}
+        self._ends: dict[Point, tuple[Known, ...] | None] = {}
+
+    def values(self, point: Point) -> dict[str, Any]:
+        """Return the whole document of a point."""
+        found = deepcopy(self._values)
+        for axis, option in zip(self.names, point, strict=True):
+            if option is not None:
+                for key, value in self.axes[axis][option].items():
+                    _apply(found, key.split("."), value)
+        return found
+
+    def same(self, point: Point) -> bool:
+        """Whether a point is the base itself."""
+        return self.values(point) == self._values
+
+    def chosen(self, point: Point) -> Chosen | None:
+        """Return the stack of a point, or None where it is impossible."""
+        if point not in self._chosen:
+            try:
+                spec = schema_of(self._profile.spec.modality).model_validate(self.values(point))
+                profile = Profile(spec.name, spec, self._profile.origins)
+                self._chosen[point] = (
+                    profile,
+                    {stage: self._interned(choice) for stage, choice in choose(profile).items()},
+                )
+            except (UserError, ValueError):
+                self._chosen[point] = None
+        return self._chosen[point]
+
+    def front(self, point: Point) -> tuple[Known, ...] | None:
+        """Return the steps of a point up to the network's input; None where it is impossible."""
+        if point not in self._fronts:
+            self._fronts[point] = self._front(point)
+        return self._fronts[point]
+
+    def _front(self, point: Point) -> tuple[Known, ...] | None:
+        chosen = self.chosen(point)
+        if chosen is None:
+            return None
+        try:
+            recipes = self._session.builder.front_end(*chosen).recipes
+        except UserError:
+            return None
+        return tuple(map(self._recipe, recipes))
+
+    def end(self, point: Point, until: Boundary, calibrated: Point) -> tuple[Known, ...] | None:
+        """Return the steps after the network's input; None where the runtime cannot run the model.
+
+        Args:
+            point: only its options of precision, graph and runtime matter.
+            until: the last value that is needed, OUTPUTS or ANSWER.
+            calibrated: a point with the same options of these whose pixels calibrate INT8.
+        """
+        chosen = self.chosen(calibrated)
+        if chosen is None:
+            return None
+        if calibrated not in self._ends:
+            self._ends[calibrated] = self._built(chosen, calibrated)
+        steps = self._ends[calibrated]
+        if steps is None or until is Boundary.ANSWER:
+            return steps
+        return tuple(step for step in steps if step.gives is Boundary.OUTPUTS)
+
+    def _built(self, chosen: Chosen, point: Point) -> tuple[Known, ...] | None:
+        pair = {"train": chosen, "deploy": chosen}
+        try:
+            stack = self._session.builder.stack("identified", chosen, pair)
+        except UserError as error:
+            self.refused[" ".join(filter(None, point))] = one_line(error)
+            return None
+        steps = stack.chain.recipes
+        first = next(at for at, step in enumerate(steps) if step.gives is Boundary.OUTPUTS)
+        return tuple(map(self._recipe, steps[first:]))
+
+    def _interned(self, choice: Choice) -> Choice:
+        key = repr((choice.stage, choice.backend.name, sorted(choice.options.items(), key=str)))
+        return self._choices.setdefault(key, choice)
+
+    def _recipe(self, recipe: Recipe) -> Known:
+        """The one object for equal recipes; two of equal fields have equal identities."""
+        parts = [type(recipe).__name__]
+        for one in fields(recipe):  # type: ignore[arg-type]
+            value = getattr(recipe, one.name)
+            parts.append(f"{id(value)}" if isinstance(value, Choice) else repr(value))
+        key = "\n".join(parts)
+        if key not in self._known:
+            self._known[key] = Known(recipe, digest(recipe.identity()))
+        return self._known[key]
+
+
+def _apply(values: dict[str, Any], key: Sequence[str], value: Any) -> None:
+    """Write one override as :func:`simulator.profile.load.load` does; None removes."""
+    if key == ["resize"] and isinstance(value, str):
+        value = {**RESIZE[value], "antialias": None}
+    for name in key[:-1]:
+        inner = values.get(name)
+        values[name] = inner if isinstance(inner, dict) else {}
+        values = values[name]
+    _merge(values, {key[-1]: value})
+
+
+def _merge(values: dict[str, Any], new: Mapping[str, Any]) -> None:
+    for name, value in new.items():
+        if isinstance(value, Mapping):
+            inner = values.get(name)
+            values[name] = inner if isinstance(inner, dict) else {}
+            _merge(values[name], value)
+        elif value is None:
+            values.pop(name, None)
+        else:
+            values[name] = value

@@ -1,0 +1,276 @@
+"""The search: axis by axis where axes separate, jointly where they do not."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from simulator.data.folder import Item
+from simulator.identify.composer import Axes, Point
+from simulator.identify.trials import Score, Trials
+
+BEAM = 6
+"""Points that go on after each step."""
+WIDER = 4
+"""Times as many points are compared on the second image."""
+ROUNDS = 4
+RESTARTS = 3
+"""Descents, each from where the last one ended, on the images that it missed most."""
+YUV = ("color", "matrices", "decode", "sampling")
+"""Blocks after which the best of each way to handle YUV goes on."""
+RACE = 2
+"""Images on which the points of a step are compared; only the best see the others."""
+SHOWN = 12
+"""Runners-up that are measured on all images."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        best: the point that reproduces the recording best.
+        score: of the best one, on all images.
+        equal: points, the best one included, that nothing in these images tells from it.
+        ranked: the next ones that differ from it, the nearest first, with their scores.
+        exact: whether *equal* have the recorded bits.
+        stopped: whether the time was over before the search was.
+    """
+
+    best: Point
+    score: Score
+    equal: tuple[Point, ...]
+    ranked: tuple[tuple[Point, Score], ...]
+    exact: bool
+    stopped: bool
+
+
+class Search:
+    """Finds the points of a space that reproduce a recording.
+
+    Args:
+        trials: measures points.
+        items: the images that were recorded, those that are compared first in front.
+        start: a possible point, usually the base.
+        say: shows what is done.
+        minutes: after which no new step begins; None: no limit.
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        items: Sequence[Item],
+        start: Point,
+        say: Say,
+        minutes: float | None = None,
+    ) -> None:
+        self._trials, self._items, self._start, self._say = trials, list(items), start, say
+        self._axes, self._names = trials.composer.axes, trials.composer.names
+        self._ends = None if minutes is None else time.monotonic() + 60 * minutes
+        self._blocks = blocks(self._axes)
+
+    def run(self) -> Found:
+        """Search, and measure what is left of it on all images."""
+        beam = self._first()
+        for _ in range(RESTARTS):
+            beam = self._descended(beam)
+            self._say(f"the nearest on all {len(self._items):,} images")
+            scores = self._trials.scores(beam, self._items)
+            beam = self._best(scores, BEAM)
+            if self._over or scores[beam[0]].exact:
+                break
+            if not self._harder(beam[0]):
+                break
+        return self._around(beam[0])
+
+    @property
+    def _over(self) -> bool:
+        return self._ends is not None and time.monotonic() > self._ends
+
+    def _descended(self, beam: list[Point]) -> list[Point]:
+        """Step through all axes until nothing gets nearer."""
+        for number in range(1, ROUNDS + 1):
+            before = self._race(beam)[beam[0]].mean
+            for name, axes in self._blocks.items():
+                self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
+                beam = self._step(beam, axes, BEAM, apart=name in YUV)
+                if self._over:
+                    return beam
+            if self._race(beam)[beam[0]].mean in (0.0, before):
+                break
+        return beam
+
+    def _harder(self, point: Point) -> bool:
+        """Put the images in front on which a point is worst; whether that changes anything."""
+        found = self._trials.by_image(point, self._items)
+        order = sorted(range(len(found)), key=lambda at: -found[at].mean)
+        before, self._items = self._items, [self._items[at] for at in order]
+        return before[:RACE] != self._items[:RACE]
+
+    def _race(self, points: Sequence[Point], images: int = RACE) -> dict[Point, Score]:
+        return self._trials.scores(points, self._items[:images])
+
+    def _first(self) -> list[Point]:
+        """Where the search begins: the right geometry and kernel, whatever the colors are."""
+        color = self._blocks.get("color", ())
+        starts = [self._start]
+        for axis in color:
+            starts += [self._with(self._start, {axis: option}) for option in self._axes[axis]]
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return [self._start]
+        self._say("geometry and kernel, by the shapes in the gray images")
+        beam = self._best(self._race(starts, 1), 2, by_shape=True) or [self._start]
+        for name, count in (("resize", 3), ("geometry", 4), ("resize", BEAM)):
+            beam = self._step(beam, self._blocks.get(name, ()), count, by_shape=True)
+        return beam
+
+    def _step(
+        self,
+        beam: Sequence[Point],
+        axes: Sequence[str],
+        count: int,
+        by_shape: bool = False,
+        apart: bool = False,
+    ) -> list[Point]:
+        """Try all options of some axes in each point of the beam; return the best points.
+
+        Args:
+            beam: points.
+            axes: those that are changed.
+            count: how many go on.
+            by_shape: go by the shapes in the gray images.
+            apart: the best of each way to handle YUV go on as well: whether its own planes or
+                encoded ones are converted, and where, decides which other options matter.
+        """
+        if not axes:
+            return list(beam)
+        points = dict.fromkeys(beam)
+        for one in beam:
+            points |= dict.fromkeys(self._varied(one, axes))
+        some = self._best(self._race(list(points), 1), WIDER * count, by_shape)
+        found = self._best(self._race(some), count, by_shape) or list(beam)
+        if apart:
+            ways: dict[tuple[str, ...], dict[Point, Score]] = {}
+            for point, score in self._race(list(points), 1).items():
+                steps = self._trials.steps(point) or ()
+                way = tuple(type(step.recipe).__name__ for step in steps)
+                ways.setdefault(way, {})[point] = score
+            found += [point for way in ways.values() for point in self._best(way, 2)]
+        return list(dict.fromkeys(found))
+
+    def _varied(self, point: Point, axes: Sequence[str]) -> Iterable[Point]:
+        """All combinations of some axes' options, the other axes as in the point."""
+        rows = itertools.product(*(self._axes[axis] for axis in axes))
+        return [self._with(point, dict(zip(axes, row, strict=True))) for row in rows]
+
+    def _with(self, point: Point, picks: Mapping[str, str]) -> Point:
+        pairs = zip(self._names, point, strict=True)
+        return tuple(picks.get(axis, own) for axis, own in pairs)
+
+    @staticmethod
+    def _best(scores: Mapping[Point, Score], count: int, by_shape: bool = False) -> list[Point]:
+        """The nearest points, of those with equal distances only the first."""
+        alike: dict[tuple[float, float], Point] = {}
+        for point, score in scores.items():
+            near = (score.shape, score.mean) if by_shape else (score.mean, score.largest)
+            alike.setdefault(near, point)
+        return [alike[key] for key in sorted(alike)[:count]]
+
+    def _around(self, winner: Point) -> Found:
+        """Change one axis of the winner, and two that belong together: what is equal, what near."""
+        self._say("what else reproduces it")
+        axes = self._singles() if self._over else [*self._singles(), *self._pairs()]
+        near = dict.fromkeys([winner])
+        for some in axes:
+            near |= dict.fromkeys(self._varied(winner, some))
+        first = self._race(list(near), 1)
+        left, scores = self._as_near(winner, first)
+        best = min(left, key=lambda point: (scores[point].mean, self._changes(point)))
+        if best != winner and not self._over:
+            return self._around(best)
+        others = {point: score for point, score in first.items() if point not in set(left)}
+        rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
+        shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
+        ranked = sorted(shown.items(), key=lambda pair: pair[1].mean)
+        return Found(best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._over)
+
+    def _as_near(
+        self, winner: Point, first: Mapping[Point, Score]
+    ) -> tuple[list[Point], dict[Point, Score]]:
+        """The points that are nearest on all images, and scores of them on all images."""
+        if not self._trials.scores([winner], self._items)[winner].exact:
+            some = dict.fromkeys([winner, *self._best(first, WIDER * BEAM)])
+            scores = self._trials.scores(list(some), self._items)
+            least = min(score.mean for score in scores.values())
+            return [point for point, score in scores.items() if score.mean == least], scores
+        left = [point for point, score in first.items() if score.exact]
+        for images in (RACE, 3 * RACE, len(self._items)):
+            scores = self._race(left, images)
+            left = [point for point, score in scores.items() if score.exact]
+        return left, scores
+
+    def _nearest_by_axis(self, best: Point, others: Mapping[Point, Score]) -> list[Point]:
+        """For each axis the nearest point that differs from the best in it alone."""
+        found = []
+        for at in range(len(self._names)):
+            alone = {point: score for point, score in others.items()
+                     if point[at] != best[at] and point[:at] == best[:at]
+                     and point[at + 1:] == best[at + 1:]}  # fmt: skip
+            found += self._best(alone, 1)
+        return found
+
+    def _changes(self, point: Point) -> int:
+        """In how many axes a point differs from the start: of equal ones the fewest is named."""
+        return sum(a != b for a, b in zip(point, self._start, strict=True))
+
+    def _singles(self) -> list[tuple[str, ...]]:
+        return [(axis,) for axis in self._names]
+
+    def _pairs(self) -> list[tuple[str, ...]]:
+        """Axes that only together may give equal bits; not where each trial runs the network."""
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return []
+        groups = [("color", "matrices", "sampling"), ("numbers",)]
+        axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
+        pairs = (itertools.combinations(dict.fromkeys(some), 2) for some in axes)
+        return list(itertools.chain.from_iterable(pairs))
+
+
+def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:
+    """Return the axes that are searched together, in the order in which they are.
+
+    ``numbers`` are the order of channels and the normalization, ``execution`` is precision, graph
+    and runtime, ``color`` what decides most about colors, ``matrices`` the two conversions, and
+    ``sampling`` the order of steps and odd sizes. An axis may be in several.
+    """
+    order = (
+        "numbers", "geometry", "resize", "execution", "color", "matrices", "decode", "sampling",
+    )  # fmt: skip
+    found: dict[str, list[str]] = {name: [] for name in order}
+    for axis, options in axes.items():
+        for name in _blocks({key for option in options.values() for key in option}):
+            found[name].append(axis)
+    return {name: tuple(inside) for name, inside in found.items() if inside}
+
+
+def _blocks(keys: set[str]) -> tuple[str, ...]:
+    sections = {key.partition(".")[0] for key in keys}
+    if keys <= {"color.order"} or sections == {"normalize"}:
+        return ("numbers",)
+    parts = {".".join(key.split(".")[:2]) for key in keys}
+    several = {
+        "color.convert": ("color", "matrices"),
+        "color.encode": ("matrices",),
+        "color.odd_size": ("sampling",),
+        "color.source": ("color", "sampling"),
+        "resize.domain": ("color", "sampling"),
+    }
+    if len(parts) == 1 and (known := several.get(next(iter(parts)))):
+        return known
+    if "color" in sections:
+        return ("color",)
+    first = ("decode", "geometry", "resize")
+    return (next((name for name in first if name in sections), "execution"),)

@@ -1,0 +1,183 @@
+"""The space of profiles that could have made a recording: columns of options over one base.
+
+A space is a suite (:mod:`simulator.profile.suite`) of which every stack takes one option of *each*
+column, in the order of the columns; a later option overrides an earlier one. So the column
+``format`` comes after those that say how YUV is made: its option ``rgb`` removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+
+from simulator.contract import Stage
+from simulator.errors import ProfileError, UserError
+from simulator.identify import columns
+from simulator.identify.options import Column, section, with_base
+from simulator.modalities.image.card import ImageCard
+from simulator.model.card import Card
+from simulator.pipeline.stack import Chosen
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
+from simulator.profile.suite import load_suite, overrides
+
+Kind = Literal["frames", "tensors", "outputs", "predictions"]
+After = Literal["decode", "resize", "geometry"]
+Picks = Mapping[str, str]
+"""The name of an option for each column."""
+_DECODED = ("decode",)
+_RESIZED = (
+    "decode", "resize", "domain", "geometry", "encode", "convert", "source", "odd_size", "format",
+)  # fmt: skip
+_TENSORS = (*_RESIZED, "order", "normalize")
+_OUTPUTS = (*_TENSORS, "pooling", "runtime")
+
+
+@dataclass(frozen=True)
+class Space:
+    """Columns of options over a base profile.
+
+    Attributes:
+        base: the profile that the options change: a path or a name.
+        axes: for each column its options by name, each as dotted profile keys and values.
+        name: of the document.
+    """
+
+    base: str
+    axes: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    name: str = "space"
+
+    @property
+    def size(self) -> int:
+        """Return how many combinations of options there are, those that cannot run included."""
+        return prod(len(options) for options in self.axes.values())
+
+    def overrides(self, picks: Picks) -> list[str]:
+        """Return the ``KEY=VALUE`` of one combination, in the order of the columns.
+
+        Args:
+            picks: an option for some or all columns; the others stay as in the base.
+        """
+        taken = [self.axes[axis][picks[axis]] for axis in self.axes if axis in picks]
+        return [line for option in taken for line in overrides(option)]
+
+    def stack(self, picks: Picks) -> Chosen:
+        """Load one combination.
+
+        Raises:
+            ProfileError: it is impossible, for example planes of a decoder that gives none.
+        """
+        profile = load(self.base, self.overrides(picks))
+        return profile, choose(profile)
+
+    def fits(self, picks: Picks, card: Card) -> bool:
+        """Whether a combination is possible, alone and for a model."""
+        try:
+            profile, choices = self.stack(picks)
+            card.modality.front_end(profile, choices, card.spec)
+        except UserError:
+            return False
+        return True
+
+    def draw(self, generator: np.random.Generator, card: Card) -> dict[str, str]:
+        """Return a random combination that is possible; each option of a column is equally likely.
+
+        Impossible combinations are drawn again.
+        """
+        while True:
+            picks = {
+                axis: str(generator.choice(sorted(options))) for axis, options in self.axes.items()
+            }
+            if self.fits(picks, card):
+                return picks
+
+    def document(self) -> str:
+        """Return the space as a document, to be narrowed by hand."""
+        spec = {
+            "schema": 1,
+            "name": self.name,
+            "summary": "every stack takes one option of each column, in this order",
+            "train": self.base,
+            "columns": {axis: dict(options) for axis, options in self.axes.items()},
+        }
+        return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
+
+
+def space(base: str, card: Card, kind: Kind = "tensors", after: After | None = None) -> Space:
+    """Return every option that runs here, of every column that a recording of a kind depends on.
+
+    Args:
+        base: the profile that the options change: a path or a name.
+        card: of the model; its geometry and normalization are options.
+        kind: of the recording.
+        after: for ``frames``: the stage after which they were taken.
+
+    Raises:
+        UserError: the base cannot be used, or the model takes no images.
+    """
+    if not isinstance(card.spec, ImageCard):
+        raise UserError(f"{card.path}: only stacks that take images can be identified")
+    profile = load(base)
+    wanted = _wanted(kind, after)
+    found: dict[str, Column] = {}
+    for axis in wanted:
+        options = _column(axis, profile, card)
+        if options:
+            found[axis] = options
+    return Space(base, found)
+
+
+def load_space(reference: str | Path) -> Space:
+    """Load a space from a document in the form of a suite; its ``train`` is the base.
+
+    Raises:
+        ProfileError: it does not exist, or is malformed.
+    """
+    suite = load_suite(str(reference))
+    if suite.spec.combined is not None:
+        raise ProfileError([f"{suite.path}: combined: a space has none; remove it"])
+    return Space(suite.spec.train, suite.spec.columns, suite.spec.name)
+
+
+def _wanted(kind: Kind, after: After | None) -> Sequence[str]:
+    if kind == "frames":
+        return _DECODED if after == "decode" else _RESIZED
+    return _TENSORS if kind == "tensors" else _OUTPUTS
+
+
+def _column(axis: str, base: Any, card: Card) -> Column:
+    spec = card.spec
+    assert isinstance(spec, ImageCard)
+    made: dict[str, Callable[[], Column]] = {
+        "decode": lambda: with_base(section(Stage.DECODE, "decode"), "decode", base),
+        "resize": lambda: with_base(section(Stage.RESIZE, "resize"), "resize", base),
+        "encode": lambda: with_base(section(Stage.ENCODE, "color.encode"), "color.encode", base),
+        "convert": lambda: with_base(
+            section(Stage.CONVERT, "color.convert"), "color.convert", base
+        ),
+        "domain": lambda: columns.words("resize.domain", "rgb", "yuv"),
+        "source": lambda: columns.words("color.source", "encode", "planes"),
+        "odd_size": lambda: columns.words("color.odd_size", "keep", "drop"),
+        "format": columns.formats,
+        "order": lambda: columns.words("color.order", "rgb", "bgr"),
+        "geometry": lambda: columns.geometries(base, spec),
+        "normalize": lambda: columns.normalizations(base, spec),
+        "pooling": lambda: columns.poolings(_operators(card)),
+        "runtime": lambda: columns.runtimes(base),
+    }
+    return made[axis]()
+
+
+def _operators(card: Card) -> set[str]:
+    import onnx
+
+    if card.model.suffix != ".onnx":
+        return set()
+    graph = onnx.load(str(card.model), load_external_data=False).graph
+    return {node.op_type for node in graph.node}

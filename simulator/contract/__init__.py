@@ -2,7 +2,9 @@
 
 from simulator.contract.adversary import Adversary, Victim
 from simulator.contract.audio import MelFilters, Recording, Resampler, Sound, SoundReader, Stft
+from simulator.contract.adapt import Adapter
 from simulator.contract.backend import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -73,6 +75,8 @@ __all__ = [
     "PROBABILITIES",
     "U8",
     "WIDTHS",
+    "Above",
+    "Adapter",
     "Admits",
     "Adversary",
     "Array",

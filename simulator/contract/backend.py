@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,6 +32,7 @@ class Stage:
     WRITE = "write"
     VIDEO = "video"
     TUNE = "tune"
+    ADAPT = "adapt"
     LOAD = "load"
     GRADIENT = "gradient"
     ATTACK = "attack"
@@ -61,6 +63,20 @@ class AtLeast:
 
     def __str__(self) -> str:
         return f"an integer from {self.low} up"
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """Any finite number above *low*."""
+
+    low: float
+
+    def __contains__(self, value: object) -> bool:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and self.low < value < math.inf
+
+    def __str__(self) -> str:
+        return f"a number above {self.low:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +129,7 @@ class KeepList:
         return "op_types, nodes and a reason"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | KeepList
+Admits = tuple[Any, ...] | AtLeast | Above | Subset | Pairs | Text | KeepList
 """The values that an implementation supports for one field."""
 
 

@@ -23,6 +23,7 @@ from simulator.errors import DataError, SampleError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
+from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -341,7 +342,8 @@ class Session(Closing):
             The results of the samples, in order.
         """
         items = self.dataset.items
-        self.show.say("running")
+        adapts = any(isinstance(node.recipe, Adapted) for node in merged.nodes)
+        self.show.say("adapting to the samples, then running" if adapts else "running")
         results = self.executor.run(merged, items[start:], watch)
         try:
             for number, result in enumerate(results, start + 1):

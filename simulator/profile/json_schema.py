@@ -15,6 +15,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -131,6 +132,8 @@ def _of(admits: Admits, typed: Schema) -> Schema:
     match admits:
         case AtLeast(low):
             return {"type": "integer", "minimum": low}
+        case Above(low):
+            return {"type": "number", "exclusiveMinimum": low}
         case Subset(names):
             return {"type": "array", "items": {"enum": list(names)}, "uniqueItems": True}
         case Pairs():

@@ -8,6 +8,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -84,6 +85,8 @@ def values(admits: Admits) -> list[Any]:
     match admits:
         case AtLeast(low):
             return [low, low + 1]
+        case Above(low):
+            return [low + 0.01, low + 0.02]
         case Subset(names):
             return [[name] for name in names]
         case Pairs():
@@ -100,6 +103,8 @@ def outside(admits: Admits) -> Any:
     match admits:
         case AtLeast(low):
             return low - 1
+        case Above(low):
+            return low
         case Subset():
             return ["no such name"]
         case Pairs():

@@ -101,7 +101,7 @@ class TorchAdapter(Adapter):
 
     def restore(self, state: bytes) -> None:
         """Take them back."""
-        found = torch.load(io.BytesIO(state), weights_only=True)
+        found = torch.serialization.load(io.BytesIO(state), weights_only=True)
         self._put(found["affine"])
         if self._learns:
             self._optimizer.load_state_dict(found["optimizer"])

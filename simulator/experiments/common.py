@@ -16,7 +16,7 @@ from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import Kind, Notice
-from simulator.pipeline import recorded
+from simulator.pipeline import adapted, recorded
 from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
 from simulator.pipeline.plan import Arm, Plan
@@ -239,6 +239,7 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
+                **_order(stack, session),
                 "axes": {
                     axis: axes.described(stack.profile, stack.choices, axis) for axis in every
                 },
@@ -246,6 +247,12 @@ def manifest(
             for stack in stacks
         },
     }
+
+
+def _order(stack: Stack, session: Session) -> dict[str, list[int]]:
+    """The order of the samples, where the network adapts to them."""
+    choice = stack.choices.get(Stage.ADAPT)
+    return {"order": adapted.order(choice, len(session.dataset.items))} if choice else {}
 
 
 def _recordings(stack: Stack) -> dict[str, str]:

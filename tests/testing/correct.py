@@ -11,9 +11,11 @@ from onnx.reference import ReferenceEvaluator
 from tokenizer_faults import PlainTokenizer
 
 from backends.fake_quant.tuner import TorchTuner
+from backends.pytorch_adapter import TorchAdapter
 from backends.pillow import PillowDecoder
 from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import (
+    Above,
     AtLeast,
     Backend,
     Cast,
@@ -184,6 +186,19 @@ CORRECT = {
     Stage.LOAD: (PlainLoad, {}),
     "tokenize": (PlainTokenizer, {"special_tokens": (False, True)}),
     Stage.GRADIENT: (OnnxGradients, {"format": ("onnx",)}),
+    Stage.ADAPT: (
+        TorchAdapter,
+        {
+            "threads": AtLeast(1),
+            "batch": AtLeast(1),
+            "method": ("tent",),
+            "steps": AtLeast(1),
+            "learning_rate": Above(0),
+            "reset": ("never", "batch"),
+            "optimizer": ("adam",),
+            "order": ("listed",),
+        },
+    ),
     Stage.TUNE: (
         TorchTuner,
         {

@@ -33,8 +33,8 @@ class TorchAdapter(Adapter):
     That is all of ``batch_norm``. ``tent`` also lowers the mean entropy of the answers to the
     batch: scales and shifts of the normalizations learn, nothing else does. The answers are those
     before the last step of the batch, as in the authors' code, so that a step shows in the next
-    batch, and ``reset: batch`` with one step answers as ``batch_norm`` does. SGD has a momentum of
-    0, or Nesterov's of 0.9; Adam has its betas of 0.9 and 0.999.
+    batch, and ``reset: batch`` with one step answers as ``batch_norm`` does. SGD has Nesterov's
+    momentum of 0.9, Adam betas of 0.9 and 0.999, as there.
     """
 
     runs_in: ClassVar[tuple[str, ...]] = ("pytorch",)
@@ -114,10 +114,7 @@ class TorchAdapter(Adapter):
         if self.options["optimizer"] == "adam":
             self._optimizer = torch.optim.Adam(self._affine, rate)
         else:
-            momentum = self.options["momentum"]
-            self._optimizer = torch.optim.SGD(
-                self._affine, rate, momentum, nesterov=bool(momentum)
-            )
+            self._optimizer = torch.optim.SGD(self._affine, rate, momentum=0.9, nesterov=True)
 
     def _put(self, values: Any) -> None:
         with torch.no_grad():
@@ -197,36 +194,27 @@ _ALL: Mapping[str, Admits] = {
     "mode": ("eager",),
     "compute": ("fp32",),
     "batch": AtLeast(1),
+    "order": ("shuffled", "listed"),
+    "seed": AtLeast(0),
 }
 _LEARNED: Mapping[str, Admits] = {
-    "method": ("tent",),
+    "optimizer": ("adam", "sgd"),
     "steps": AtLeast(1),
     "learning_rate": Above(0),
     "reset": ("never", "batch"),
 }
-_METHODS: tuple[Mapping[str, Admits], ...] = (
-    {"method": ("batch_norm",)},
-    {**_LEARNED, "optimizer": ("adam",)},
-    {**_LEARNED, "optimizer": ("sgd",), "momentum": (0.0, 0.9)},
-)
-_ORDERS: tuple[Mapping[str, Admits], ...] = (
-    {"order": ("shuffled",), "seed": AtLeast(0)},
-    {"order": ("listed",)},
-)
 _TENT = "https://arxiv.org/abs/2006.10726, https://github.com/DequanWang/tent"
 
-OFFERS = tuple(
-    Offer(Stage.ADAPT, {**_ALL, **method, **order}, TorchAdapter, source=_TENT)
-    for method in _METHODS
-    for order in _ORDERS
+OFFERS = (
+    Offer(Stage.ADAPT, {**_ALL, "method": ("tent",), **_LEARNED}, TorchAdapter, source=_TENT),
+    Offer(Stage.ADAPT, {**_ALL, "method": ("batch_norm",)}, TorchAdapter, source=_TENT),
 )
 WORDS = {
     "method": "tent, or batch_norm: the statistics of the batch, and nothing learned",
     "batch": "samples that are answered at once",
     "steps": "of the optimizer, for each batch",
     "learning_rate": "of the optimizer",
-    "momentum": "of sgd; 0.9 is Nesterov's",
     "reset": "batch: each batch begins with the file's network again",
-    "order": "of the samples: by the seed, or as the data lists them",
-    "seed": "of the order",
+    "order": "of the samples: drawn by the seed, or as the data lists them",
+    "seed": "of the order shuffled",
 }

@@ -195,8 +195,7 @@ CORRECT = {
             "steps": AtLeast(1),
             "learning_rate": Above(0),
             "reset": ("never", "batch"),
-            "optimizer": ("adam",),
-            "order": ("listed",),
+            "optimizer": ("adam", "sgd"),
         },
     ),
     Stage.TUNE: (

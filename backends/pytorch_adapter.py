@@ -58,7 +58,7 @@ class TorchAdapter(Adapter):
             )
         self._scores, self._probabilities = scores, probabilities
         shapes = self._check_batches(source, sample)
-        if self._learns and len(shapes[scores]) != 2:
+        if self._learns and scores is not None and len(shapes[scores]) != 2:
             raise ModelError(
                 f"tent takes scores of shape (N, classes), and {scores!r} has {len(shapes[scores])}"
                 " dimensions; use method: batch_norm"
@@ -142,11 +142,13 @@ class TorchAdapter(Adapter):
             why = " ".join(str(error).split())[:200]
             hint = "one value per channel has no variance; use a larger batch"
             more = hint if "more than 1 value" in why else "see the shapes of the ONNX file"
-            raise ModelError(f"a batch of {len(values)} cannot be answered: {why}: {more}") from error
+            raise ModelError(
+                f"a batch of {len(values)} cannot be answered: {why}: {more}"
+            ) from error
         several = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         return dict(zip(self._names, several, strict=True))
 
-    def _check_batches(self, source: Path, sample: Array) -> dict[str | None, Any]:
+    def _check_batches(self, source: Path, sample: Array) -> dict[str, Any]:
         """Refuse a network that answers a batch otherwise than its samples; return shapes."""
         two = torch.from_numpy(np.concatenate([sample[:1], sample[-1:] + np.float32(0.5)]))
         with torch.no_grad():

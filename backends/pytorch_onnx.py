@@ -6,9 +6,9 @@ import io
 from pathlib import Path
 from typing import Any, ClassVar
 
-from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_adapter import OFFERS as ADAPTERS
 from backends.pytorch_adapter import WORDS
+from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_gradients import TorchGradients
 from backends.quiet import quiet
 from simulator.contract import (
@@ -79,7 +79,7 @@ _SOURCE = "https://github.com/ENOT-AutoDL/onnx2torch"
 
 BACKEND = Backend(
     name="onnx2torch",
-    summary="onnx2torch: ONNX files as PyTorch programs, for gradients of attacks, and adapting to samples",
+    summary="onnx2torch: ONNX files as PyTorch programs, for gradients, and adapting to samples",
     library=onnx2torch,
     companions=(torch,),
     offers=(

@@ -1,7 +1,7 @@
 """SysNoise's Table 6 on a network that trains here: accuracy with and without test-time adaptation.
 
-    python tools/adaptation.py MODEL.yaml DATA OUT --limit 2000
-    python tools/adaptation.py MODEL.yaml DATA OUT --limit 2000 --only "TENT, 64" --under gaussian_noise:3
+    python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000
+    python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000 --only "TENT, 64" "BN, 64"
 
 Every row is a `simulate sweep` of the columns decode, resize and color, with --set for the row's
 adaptation; rows that OUT already has are read. It prints Markdown: the clean accuracy; mean (max)

@@ -12,7 +12,7 @@ from simulator.contract.frame import Array
 
 
 class Adapter(ABC):
-    """One network that answers batch after batch; the same batches in the same order, the same bits.
+    """One network that answers batch after batch; the same batches in one order, the same bits.
 
     Args:
         options: the checked fields of the profile's section ``runtime.adaptation``, ``device``,

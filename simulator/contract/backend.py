@@ -72,8 +72,9 @@ class Above:
     low: float
 
     def __contains__(self, value: object) -> bool:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and self.low < value < math.inf
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return self.low < value < math.inf
 
     def __str__(self) -> str:
         return f"a number above {self.low:g}"

@@ -33,7 +33,6 @@ from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.statistics.bootstrap import Resamples
 
-
 Key = tuple[str, str]
 """Column and option of a suite."""
 

@@ -28,8 +28,8 @@ from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
 __all__ = [
-    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "graph_difference", "pinned", "prepare",
-    "start", "takes",
+    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "graph_difference", "pinned",
+    "prepare", "start", "takes",
 ]  # fmt: skip
 
 
@@ -110,9 +110,7 @@ def _none() -> Iterator[Mapping[str, Array]]:
     return iter(())
 
 
-def before_export(
-    card: Card, source: ModelFile, profile: Profile, choices: Choices
-) -> Artifact:
+def before_export(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:
     """Return the file that the first step takes, with the rewrites of the graph.
 
     Raises:

@@ -144,7 +144,10 @@ def _alone(work: Path) -> Iterator[None]:
 
 
 def _answer(
-    work: Path, size: int, opened: Callable[[Array], Adapter], given: Callable[[int], Iterator[Given]]
+    work: Path,
+    size: int,
+    opened: Callable[[Array], Adapter],
+    given: Callable[[int], Iterator[Given]],
 ) -> None:
     """Answer the batches that are not answered yet."""
     work.mkdir(exist_ok=True)

@@ -118,7 +118,7 @@ def batch(seed: int) -> Array:
     random = np.random.default_rng(seed)
     scale, shift = random.uniform(0.5, 2, (2, 4, 1, 1))
     drawn = random.normal(size=(COUNT, *models.SHAPE[1:])) * scale + shift
-    return drawn.astype(np.float32)
+    return np.asarray(drawn, np.float32)
 
 
 def _by_hand(given: Array) -> Array:

@@ -101,10 +101,8 @@ def values(admits: Admits) -> list[Any]:
 def outside(admits: Admits) -> Any:
     """Return a value that a field must refuse."""
     match admits:
-        case AtLeast(low):
+        case AtLeast(low) | Above(low):
             return low - 1
-        case Above(low):
-            return low
         case Subset():
             return ["no such name"]
         case Pairs():

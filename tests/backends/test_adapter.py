@@ -92,7 +92,9 @@ def tent(net, options, given):
                 parameters += [module.weight, module.bias]
         if options["optimizer"] == "adam":
             return adapting, torch.optim.Adam(parameters, lr=options["learning_rate"])
-        return adapting, torch.optim.SGD(parameters, lr=options["learning_rate"], momentum=0.9, nesterov=True)
+        return adapting, torch.optim.SGD(
+            parameters, lr=options["learning_rate"], momentum=0.9, nesterov=True
+        )
 
     adapting, optimizer = begun()
     found = []
@@ -183,10 +185,14 @@ def test_probabilities_have_the_entropy_of_their_logits(path, tmp_path):
 
 def refused(path, options, given, scores="y"):
     made = adapter(options)
-    with pytest.raises(ModelError) as caught:
+
+    def attempt():
         made.open(path, given[0], scores)
         for batch in given:
             made.answer(batch)
+
+    with pytest.raises(ModelError) as caught:
+        attempt()
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

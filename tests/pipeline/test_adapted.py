@@ -78,6 +78,7 @@ def manifest(result):
 @pytest.fixture
 def answered(monkeypatch):
     """The size of every batch that is answered; a number in `stop` of them is the last."""
+
     class Answered(list):
         stop = None
 
@@ -191,7 +192,9 @@ def test_explain_has_the_adaptation_in_the_axis_runtime(card, data, cache, tmp_p
 
 def test_a_suite_with_and_without_leaves_out_what_cannot_adapt(card, data, cache, tmp_path):
     suite = tmp_path / "mine.yaml"
-    cast = {"precision": {"storage": "fp16", "compute": "fp16", "cast": {"backend": "onnxconverter"}}}
+    cast = {
+        "precision": {"storage": "fp16", "compute": "fp16", "cast": {"backend": "onnxconverter"}}
+    }
     document = {
         "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
         "columns": {"order": {"bgr": {"color.order": "bgr"}}, "fp16": {"half": cast}},

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 from tokenizer_faults import PlainTokenizer
 
 from backends.fake_quant.tuner import TorchTuner
-from backends.pytorch_adapter import TorchAdapter
 from backends.pillow import PillowDecoder
+from backends.pytorch_adapter import TorchAdapter
 from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import (
     Above,

@@ -58,10 +58,11 @@ class TorchAdapter(Adapter):
             )
         self._scores, self._probabilities = scores, probabilities
         shapes = self._check_batches(source, sample)
-        if self._learns and scores is not None and len(shapes[scores]) != 2:
+        axes = len(shapes[scores]) if scores else 0
+        if self._learns and axes != 2:
             raise ModelError(
-                f"tent takes scores of shape (N, classes), and {scores!r} has {len(shapes[scores])}"
-                " dimensions; use method: batch_norm"
+                f"tent takes scores of shape (N, classes), and {scores!r} has {axes} dimensions; "
+                "use method: batch_norm"
             )
         for norm in self._norms:
             norm.track_running_stats = False

@@ -2,18 +2,20 @@
 
     python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000
     python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000 --only "TENT, 64" "BN, 64"
+    python tools/adaptation.py MODEL.yaml DATA OUT --cost
 
 Every row is a `simulate sweep` of the columns decode, resize and color, with --set for the row's
 adaptation; rows that OUT already has are read. It prints Markdown: the clean accuracy; mean (max)
 of the points lost to decode and resize, and those lost to color, each against the row's own clean
 accuracy; and the mean accuracy over all options less that of the first row, with its 95 % interval
-and p of a paired t-test over images.
+and p of a paired t-test over images. With --cost it prints the processor time of a sample instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,13 @@ import pyarrow.parquet as pq
 import yaml
 from scipy import stats
 
+from simulator import registry
+from simulator.contract import Adapter, Stage
 from simulator.experiments.sweep import sweep
+from simulator.model.card import Card
+from simulator.model.card import load as load_card
+from simulator.model.onnxfile import check
+from simulator.profile.implementations import implementation
 
 DECODE = ("ffmpeg", "dali-ifast", "turbojpeg-plain")
 RESIZE = ("pil-nearest", "pil-bicubic", "opencv-nearest", "opencv-bilinear")
@@ -68,8 +76,12 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--under", help="a condition that every stack is under")
+    parser.add_argument("--cost", action="store_true", help="print processor times")
     parser.add_argument("--only", nargs="*", default=list(ROWS), choices=list(ROWS))
     options = parser.parse_args()
+    if options.cost:
+        print("\n".join(costs(load_card(options.model))))
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     suite = options.out / "suite.yaml"
     suite.write_text(yaml.safe_dump(columns(), sort_keys=False))
@@ -117,6 +129,34 @@ def right(folder: Path) -> Any:
     for side, sample, correct in zip(*(column.to_pylist() for column in records), strict=True):
         by.setdefault(side, {})[sample] = bool(correct)
     return np.array([[own[sample] for sample in sorted(own)] for own in by.values()], float)
+
+
+def costs(card: Card) -> list[str]:
+    """Return rows of milliseconds of processor time for a sample, the median of 15 batches."""
+    (feed,) = card.feeds
+    rows = []
+    for size in (16, 64, 200):
+        given = np.random.default_rng(0).normal(size=(size, *feed.shape[1:])).astype(np.float32)
+        found = []
+        for name in ("BN, 64", "TENT, 64"):
+            text = yaml.safe_load(str(ROWS[name])) | {"threads": 1, "batch": size}
+            text.pop("backend")
+            made = implementation(Stage.ADAPT, registry.backend("onnx2torch"), text).make()
+            (output,) = check(card).outputs
+            made.open(card.model, given, output)
+            found.append(f"{spent(made, given) / size:.2f}")
+        rows.append(f"| {size} | {' | '.join(found)} |")
+    return rows
+
+
+def spent(adapter: Adapter, batch: Any) -> float:
+    """Return milliseconds of processor time for a batch."""
+    times = []
+    for _ in range(15):
+        start = time.process_time()
+        adapter.answer(batch)
+        times.append(1000 * (time.process_time() - start))
+    return float(np.median(times))
 
 
 def line(name: str, summary: Any, correct: Any, base: Any) -> str:

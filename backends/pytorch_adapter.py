@@ -56,7 +56,7 @@ class TorchAdapter(Adapter):
                 "tent lowers the entropy of a classifier's answers, and this model is none; use "
                 "method: batch_norm"
             )
-        self._scores, self._probabilities = scores, probabilities
+        self._scores, self._probabilities = scores or "", probabilities
         shapes = self._check_batches(source, sample)
         axes = len(shapes[scores]) if scores else 0
         if self._learns and axes != 2:

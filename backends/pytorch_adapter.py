@@ -215,6 +215,7 @@ OFFERS = (
 WORDS = {
     "method": "tent, or batch_norm: the statistics of the batch, and nothing learned",
     "batch": "samples that are answered at once",
+    "optimizer": "adam, or sgd with Nesterov's momentum of 0.9",
     "steps": "of the optimizer, for each batch",
     "learning_rate": "of the optimizer",
     "reset": "batch: each batch begins with the file's network again",

@@ -239,7 +239,7 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
-                **_order(stack, session),
+                "order": _order(stack, session),
                 "axes": {
                     axis: axes.described(stack.profile, stack.choices, axis) for axis in every
                 },
@@ -249,10 +249,10 @@ def manifest(
     }
 
 
-def _order(stack: Stack, session: Session) -> dict[str, list[int]]:
+def _order(stack: Stack, session: Session) -> list[int] | None:
     """The order of the samples, where the network adapts to them."""
     choice = stack.choices.get(Stage.ADAPT)
-    return {"order": adapted.order(choice, len(session.dataset.items))} if choice else {}
+    return adapted.order(choice, len(session.dataset.items)) if choice else None
 
 
 def _recordings(stack: Stack) -> dict[str, str]:

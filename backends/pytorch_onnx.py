@@ -1,4 +1,4 @@
-"""ONNX files in PyTorch, by onnx2torch: gradients of attacks, and ``torch.export`` programs."""
+"""ONNX files in PyTorch, by onnx2torch: gradients, adaptation, and ``torch.export`` programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import Any, ClassVar
 
+from backends.pytorch_adapter import OFFERS as ADAPTERS
+from backends.pytorch_adapter import WORDS
 from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_gradients import TorchGradients
 from backends.quiet import quiet
@@ -77,7 +79,7 @@ _SOURCE = "https://github.com/ENOT-AutoDL/onnx2torch"
 
 BACKEND = Backend(
     name="onnx2torch",
-    summary="onnx2torch: ONNX files as PyTorch programs, and for the gradients of attacks",
+    summary="onnx2torch: ONNX files as PyTorch programs, for gradients, and adapting to samples",
     library=onnx2torch,
     companions=(torch,),
     offers=(
@@ -88,5 +90,7 @@ BACKEND = Backend(
             source=_SOURCE,
         ),
         Offer(Stage.EXPORT, {}, OnnxToProgram, source=_SOURCE),
+        *ADAPTERS,
     ),
+    fields=WORDS,
 )

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     """What was done to the model file before a runtime opened it."""
     NOT_CONVERGED = "not_converged"
     """The model card says that the network has learned nothing (NC)."""
+    ADAPTED = "adapted"
+    """The network changes with the samples that it answers."""
     RECORDED = "recorded"
     """Answers were recorded on a device; nothing of the stack was run here."""
     DATA = "data"

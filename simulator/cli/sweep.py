@@ -26,6 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     common.suite(parser)
     parser.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="train.KEY=VALUE",
+        help="override one field of the training stack, and so of every option",
+    )  # fmt: skip
+    parser.add_argument(
         "--model", action="append", default=[], metavar="CARD", help="a model card; repeatable"
     )
     common.inputs(parser, model=False)
@@ -47,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         results = sweep(
             options.suite,
             train=options.train,
+            overrides=options.overrides,
             models=options.model or [None],
             **common.shared(options, bar),
         )

@@ -1,8 +1,10 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
+from simulator.contract.adapt import Adapter
 from simulator.contract.adversary import Adversary, Victim
 from simulator.contract.audio import MelFilters, Recording, Resampler, Sound, SoundReader, Stft
 from simulator.contract.backend import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -74,6 +76,8 @@ __all__ = [
     "PROBABILITIES",
     "U8",
     "WIDTHS",
+    "Above",
+    "Adapter",
     "Admits",
     "Adversary",
     "Array",

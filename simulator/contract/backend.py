@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -32,6 +33,7 @@ class Stage:
     WRITE = "write"
     VIDEO = "video"
     TUNE = "tune"
+    ADAPT = "adapt"
     LOAD = "load"
     GRADIENT = "gradient"
     ATTACK = "attack"
@@ -62,6 +64,21 @@ class AtLeast:
 
     def __str__(self) -> str:
         return f"an integer from {self.low} up"
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """Any finite number above *low*."""
+
+    low: float
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return self.low < value < math.inf
+
+    def __str__(self) -> str:
+        return f"a number above {self.low:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +153,7 @@ class KeepList:
         return "op_types, nodes and a reason"
 
 
-Admits = tuple[Any, ...] | AtLeast | Subset | Pairs | Text | File | KeepList
+Admits = tuple[Any, ...] | AtLeast | Above | Subset | Pairs | Text | File | KeepList
 """The values that an implementation supports for one field."""
 
 

@@ -90,6 +90,10 @@ class Recipe(ABC):
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the function that computes the step; this imports its library."""
 
+    def behind(self, before: tuple[Recipe, ...]) -> Recipe:
+        """Return the step for a chain that begins with *before*; itself, unless it differs."""
+        return self
+
     def memory(self, source: Any) -> int:
         """Return roughly the maximum size of its result in bytes; 0 if it is small."""
         return 0

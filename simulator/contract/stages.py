@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.contract.adapt import Adapter
 from simulator.contract.backend import Stage
 from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
@@ -170,6 +171,29 @@ EXPORT = StageSpec(
     work=f"{_WORK}:Making",
     checks=_MADE,
 )
+ADAPT = StageSpec(
+    Stage.ADAPT,
+    "the network adapts to the batches that it answers",
+    795,
+    section=("runtime", "adaptation"),
+    axis="runtime",
+    base=Adapter,
+    shared=(("runtime", "device"), ("runtime", "threads"), ("runtime", "mode"), _COMPUTE),
+    work="simulator.testing.adapters:Adapting",
+    checks=(
+        *CLAIMS,
+        *_of(
+            "adapters",
+            "the_batch_gives_the_statistics",
+            "it_learns_as_its_method_says",
+            "an_episode_is_forgotten",
+            "it_goes_on_where_it_stopped",
+            "batches_and_answers_are_left_alone",
+            "the_source_is_left_alone",
+            "without_normalization_is_refused",
+        ),
+    ),
+)
 RUNTIME = StageSpec(
     Stage.RUNTIME,
     "the network runs",
@@ -180,7 +204,7 @@ RUNTIME = StageSpec(
     base=Runtime,
     calls=("run",),
     shared=(_STORAGE, _COMPUTE),
-    own=("exporter",),
+    own=("exporter", "adaptation"),
     work=f"{_WORK}:Running",
     checks=checks(
         *_of(

@@ -17,7 +17,7 @@ from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import Kind, Notice
-from simulator.pipeline import recorded
+from simulator.pipeline import adapted, recorded
 from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
 from simulator.pipeline.plan import Arm, Plan
@@ -240,6 +240,7 @@ def manifest(
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
+                "order": _order(stack, session),
                 "axes": {
                     axis: axes.described(stack.profile, stack.choices, axis) for axis in every
                 },
@@ -247,6 +248,12 @@ def manifest(
             for stack in stacks
         },
     }
+
+
+def _order(stack: Stack, session: Session) -> list[int] | None:
+    """The order of the samples, where the network adapts to them."""
+    choice = stack.choices.get(Stage.ADAPT)
+    return adapted.order(choice, len(session.dataset.items)) if choice else None
 
 
 def _recordings(stack: Stack) -> dict[str, str]:

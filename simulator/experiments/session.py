@@ -24,6 +24,7 @@ from simulator.errors import DataError, SampleError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
+from simulator.pipeline.adapted import Adapted, refuse_adapting
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -226,6 +227,7 @@ class Session(Closing):
         for choice in one[1].values():
             registry.require(choice.backend)
         refuse_recorded(profile, one, under)
+        refuse_adapting(profile, one[1], f"{under.condition.name} asks")
         stack = self.builder.stack(profile, one, {"train": one, "deploy": one})
         (infer,) = (step for step in stack.chain.recipes if step.gives is Boundary.OUTPUTS)
         return replace(under, condition=under.condition.asking(infer))
@@ -348,7 +350,8 @@ class Session(Closing):
             The results of the samples, in order.
         """
         items = self.dataset.items
-        self.show.say("running")
+        adapts = any(isinstance(node.recipe, Adapted) for node in merged.nodes)
+        self.show.say("adapting to the samples, then running" if adapts else "running")
         results = self.executor.run(merged, items[start:], watch)
         try:
             for number, result in enumerate(results, start + 1):

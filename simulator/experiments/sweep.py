@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from simulator.errors import ModelError, UserError
+from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -17,6 +17,7 @@ from simulator.experiments.common import (
     manifest,
     refuse_missing,
     run_and_keep,
+    stacks_of,
 )
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
@@ -25,11 +26,15 @@ from simulator.experiments.session import Answers, Session, Silent, Variant, ans
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
 from simulator.profile import axes
-from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.profile.suite import Suite, load_suite
+from simulator.profile.suite import overrides as flattened
 from simulator.report.verdict import concluded
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.statistics.bootstrap import Resamples
+
+Key = tuple[str, str]
+"""Column and option of a suite."""
 
 
 @explicit()
@@ -37,6 +42,7 @@ def sweep(
     suite: str,
     *,
     train: str | None = None,
+    overrides: Sequence[str] = (),
     models: Sequence[str | Path | None] = (None,),
     **options: Unpack[Options],
 ) -> list[Result[SweepSummary]]:
@@ -45,6 +51,8 @@ def sweep(
     Args:
         suite: a suite's path, or a built-in name.
         train: the training stack; the suite's own by default.
+        overrides: ``train.KEY=VALUE``, of the training stack and so of every option; options that
+            cannot be run with them are left out.
         models: model cards; None is the built-in model.
         options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
             folder per model, but with *resume* it is the run of one model.
@@ -62,13 +70,9 @@ def sweep(
     """
     loaded = load_suite(suite)
     against = train or loaded.spec.train
-    base = chosen(against, [])
+    base = stacks_of({TRAIN: against}, overrides)[TRAIN]
     axes.refuse_recorded(base[0])
-    tried = {
-        (column, option): chosen(against, changes) for column, option, changes in loaded.options()
-    }
-    if loaded.spec.combined:
-        tried[COMBINED, COMBINED] = chosen(against, overrides(loaded.spec.combined))
+    tried, refused = _tried(loaded, against, overrides)
     refuse_missing([base, *tried.values()])
     results: list[Result[SweepSummary]] = []
     show = options.get("progress") or Silent()
@@ -83,9 +87,34 @@ def sweep(
                 raise UserError(f"two model cards are called {name!r}; rename one")
             job.refuse_taken(folder)
             session.require_truth()
-            asked = job.request(suite=str(loaded.path.resolve()), train=train)
-            results.append(_Sweep(job, session, loaded, base, tried, asked).run(folder))
+            asked = job.request(
+                suite=str(loaded.path.resolve()), train=train, overrides=list(overrides)
+            )
+            one = _Sweep(job, session, loaded, base, tried, refused, asked)
+            results.append(one.run(folder))
     return results
+
+
+def _tried(
+    suite: Suite, against: str, overrides: Sequence[str]
+) -> tuple[dict[Key, Chosen], dict[Key, str]]:
+    """Return the stack of every option, and why others cannot be run with the overrides."""
+    options = {(column, name): changes for column, name, changes in suite.options()}
+    if suite.spec.combined:
+        options[COMBINED, COMBINED] = flattened(suite.spec.combined)
+    own = [one.partition(".")[2] for one in overrides]
+    tried, refused = {}, {}
+    for key, changes in options.items():
+        try:
+            tried[key] = chosen(against, [*own, *changes])
+        except ProfileError as error:
+            if not own:
+                raise
+            refused[key] = one_line(error)
+    if not tried:
+        raise UserError(f"no option of {suite.spec.name} can be run with --set: "
+                        f"{next(iter(refused.values()))}")  # fmt: skip
+    return tried, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +125,15 @@ class _Sweep:
     session: Session
     suite: Suite
     base: Chosen
-    options: Mapping[tuple[str, str], Chosen]
+    options: Mapping[Key, Chosen]
+    refused: Mapping[Key, str]
     asked: dict[str, Any]
 
     def run(self, folder: Path) -> Result[SweepSummary]:
-        left_out = inapplicable(self.session, self.base, self.options)
+        left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
         self.session.show.say("preparing the stacks")
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
-        kept: list[tuple[str, str]] = []
+        kept: list[Key] = []
         for key, option in self.options.items():
             if key in left_out:
                 continue
@@ -128,7 +158,7 @@ class _Sweep:
                 suite=self.suite.spec.name,
                 model=card,
                 train=Profile(profile=self.base[0].name),
-                order=list(dict.fromkeys(column for column, _ in self.options)),
+                order=list(dict.fromkeys(column for column, _ in (*self.options, *self.refused))),
                 left_out={"/".join(key): why for key, why in left_out.items()},
                 warnings=[*notices, *self.session.notes],
                 unique_steps=len(whole.nodes),

@@ -15,6 +15,7 @@ from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session
 from simulator.latency.recorded import check_table
 from simulator.pipeline import recorded
+from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
@@ -119,6 +120,8 @@ def timed_job(
         UserError: anything that the caller can fix; the message says how.
     """
     rules = [gate.parse(rule) for rule in fail_on]
+    for side, (_, choices) in sides.items():
+        refuse_adapting(side, choices, "measuring latencies needs")
     refuse_missing(sides.values())
     folder = job.folder(job.command, sides)
     job.refuse_taken(folder)

@@ -29,8 +29,8 @@ from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
 __all__ = [
-    "Artifact", "Feeds", "build", "digest", "finish", "graph_difference", "pinned", "prepare",
-    "start", "takes",
+    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "graph_difference", "pinned",
+    "prepare", "start", "takes",
 ]  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def prepare(
     fittings: Mapping[str, Fitting] | None = None,
 ) -> Artifact:
     """Do the steps before the phase ``after``; see :func:`build`."""
-    made = _rewritten(card, start(card, source, profile, choices), profile, fittings or {})
+    made = before_export(card, source, profile, choices, fittings)
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
         made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
@@ -116,6 +116,21 @@ def prepare(
 
 def _none() -> Iterator[Mapping[str, Array]]:
     return iter(())
+
+
+def before_export(
+    card: Card,
+    source: ModelFile,
+    profile: Profile,
+    choices: Choices,
+    fittings: Mapping[str, Fitting] | None = None,
+) -> Artifact:
+    """Return the file that the first step takes, with the rewrites of the graph; see :func:`build`.
+
+    Raises:
+        ModelError: a rewrite does not fit the model, or the card names no such file.
+    """
+    return _rewritten(card, start(card, source, profile, choices), profile, fittings or {})
 
 
 def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:

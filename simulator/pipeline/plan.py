@@ -135,7 +135,8 @@ def plan(
     def path(chain: Chain) -> Path:
         parent: int | None = None
         found = []
-        for recipe in chain.recipes:
+        for at, each in enumerate(chain.recipes):
+            recipe = each.behind(chain.recipes[:at])
             key = digest([steps[parent][0] if parent is not None else None, recipe.identity()])
             if key not in index:
                 index[key] = len(steps)

@@ -16,12 +16,13 @@ from simulator.data.folder import Dataset
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
 from simulator.modalities.modality import Feed
-from simulator.model.artifact import Artifact, Feeds, build
+from simulator.model.artifact import Artifact, Feeds, before_export, build
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, shape_words
 from simulator.model.passes.rewrite import wanted
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
+from simulator.pipeline.adapted import Adapted, Entropy, ordered, refuse_adapting
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
 from simulator.pipeline.float_runtime import in_fp32
@@ -98,6 +99,7 @@ class StackBuilder:
         self.seed, self.report = seed, report
         self.runtimes = RuntimePool(isolate=isolate)
         self._effective: dict[str, Effective] = {}
+        self._adapting: set[Adapted] = set()
 
     def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
@@ -144,7 +146,13 @@ class StackBuilder:
         sequel = answer.task.sequel(answer.settings)
         infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
-        chain = Chain((*before, infer, *others, answer))
+        network: tuple[Recipe, ...] = (infer, *others)
+        if Stage.ADAPT in choices:
+            if others or after:
+                refuse_adapting(side, choices, "what follows or changes a network needs")
+            network = (self._adapted(profile, choices, fittings),)
+            notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
+        chain = Chain((*before, *network, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
@@ -176,6 +184,29 @@ class StackBuilder:
                 f"that of {self.dataset.items[0].name} is {shape}"
             )
         return tuple(recorded.tensors(found))
+
+    def _adapted(
+        self, profile: Profile, choices: Choices, fittings: Mapping[str, Fitting]
+    ) -> Adapted:
+        """The step of a network that adapts; it is opened once, so that it is refused early."""
+        feeds = self.card.modality.feeds(self.card.spec)
+        if len(feeds) != 1:
+            raise ModelError(f"{self.card.path}: adaptation is for networks with one input")
+        names = tuple(self.source.wanted(self.card))
+        kind = getattr(getattr(self.card.task, "output", None), "kind", None)
+        classifies = len(names) == 1 and kind in ("logits", "probabilities")
+        step = Adapted(
+            choices[Stage.ADAPT],
+            before_export(self.card, self.source, profile, choices, fittings),
+            {name: name for name in names},
+            Entropy(names[0] if classifies else None, kind == "probabilities"),
+            self.card.modality,
+            ordered(choices[Stage.ADAPT], self.dataset.items),
+        )
+        if step not in self._adapting:
+            step.opened(_probe(feeds[0]))
+            self._adapting.add(step)
+        return step
 
     def _recorded(self, side: str, chosen: Chosen, found: Recording) -> Stack:
         """A stack whose predictions were recorded; nothing of it is run."""
@@ -316,6 +347,17 @@ def front_end(card: Card, profile: Profile, choices: Choices) -> Chain:
     """
     recipes = card.modality.front_end(profile, choices, card.spec)
     return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
+
+
+def _adapting(choice: Choice) -> str:
+    """What a person should know of a stack that adapts."""
+    options = choice.options
+    reset = f", reset: {options['reset']}" if "reset" in options else ""
+    return (
+        f"its network adapts ({options['method']}, batches of {options['batch']}{reset}), so that "
+        "an answer depends on other samples and their order; its time is that of a batch, divided "
+        "by the samples of the batch, without the wait for them"
+    )
 
 
 def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:

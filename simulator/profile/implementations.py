@@ -98,7 +98,8 @@ def choose(profile: Profile) -> Choices:
         section = at(profile.spec, spec.section)
         if section is None:
             continue
-        shared = {key[-1]: at(profile.spec, key) for key in spec.shared}
+        found = {key[-1]: at(profile.spec, key) for key in spec.shared}
+        shared = {name: value for name, value in found.items() if value is not None}
         try:
             choices[spec.name] = _with_files(_held(spec, section, shared))
         except UserError as error:
@@ -114,6 +115,7 @@ def choose(profile: Profile) -> Choices:
         )
     problems += _formats(profile, choices)
     problems += _calibration(profile, choices)
+    problems += _adaptation(profile, choices)
     if problems:
         raise ProfileError(problems)
     return choices
@@ -256,6 +258,23 @@ def _calibration(profile: Profile, choices: Choices) -> list[str]:
     name, needs = choice.backend.name, choice.offer.make.calibrates
     what = f"required by {name}" if needs else f"{name} needs none here; leave it out"
     return [f"{profile.where(key)}: {'.'.join(key)}: {what}"]
+
+
+def _adaptation(profile: Profile, choices: Choices) -> list[str]:
+    """Check that what adapts computes with the runtime of the profile, on the same network."""
+    adapter, runtime = choices.get(Stage.ADAPT), choices.get(Stage.RUNTIME)
+    if adapter is None or runtime is None:
+        return []
+    name, inside = adapter.backend.name, adapter.offer.make.runs_in
+    if runtime.backend.name not in inside:
+        key, what = "backend", f"{name} adapts networks in {' or '.join(inside)}, not in "
+        what += f"{runtime.backend.name}; use runtime.backend: {inside[0]}"
+    elif Stage.EXPORT not in choices:
+        key, what = "exporter", f"{name} adapts the card's ONNX file, which {runtime.backend.name} "
+        what += f"runs too where the profile says runtime.exporter: {{backend: {name}}}"
+    else:
+        return []
+    return [f"{profile.where(('runtime', key))}: runtime.{key}: {what}"]
 
 
 def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:

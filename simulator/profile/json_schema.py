@@ -15,6 +15,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -130,8 +131,10 @@ def _field(admits: Iterable[Admits], typed: Schema, said: str | None = None) -> 
 
 def _of(admits: Admits, typed: Schema) -> Schema:
     match admits:
-        case AtLeast(low):
-            return {"type": "integer", "minimum": low}
+        case AtLeast(low) | Above(low):
+            whole = isinstance(admits, AtLeast)
+            kind, least = ("integer", "minimum") if whole else ("number", "exclusiveMinimum")
+            return {"type": kind, least: low}
         case Subset(names):
             return {"type": "array", "items": {"enum": list(names)}, "uniqueItems": True}
         case Pairs():

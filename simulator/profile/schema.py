@@ -27,12 +27,17 @@ class Exporter(OpenSection):
     """The tool that converts the model to the format that the runtime takes."""
 
 
+class Adaptation(OpenSection):
+    """How the network changes with the samples that it answers."""
+
+
 class Runtime(OpenSection):
     """The runtime of the network and its options; a runtime may add fields of its own."""
 
     device: str
     threads: Threads
     exporter: Exporter | None = None
+    adaptation: Adaptation | None = None
 
 
 class Claim(Section):

@@ -94,6 +94,10 @@ class StackDescription(Typed):
     recordings: dict[str, str] = Field(description="SHA-256 by stage, of recorded parts")
     effective: dict[str, Any] = Field(description="what the runtime says is in force")
     axes: dict[str, StackAxis]
+    order: list[int] | None = Field(
+        default=None,
+        description="where the network adapts: the images as it saw them, by their index in data",
+    )
 
 
 class RunManifest(Typed):

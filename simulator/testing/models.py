@@ -118,6 +118,17 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
         SHAPE,
     ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
+    "normalized": (
+        (
+            [
+                ("BatchNormalization", "x scale b mean var", "n", {"epsilon": 1e-3}),
+                ("Flatten", "n", "f", {}),
+                ("Gemm", "f w c", "y", {"transB": 1}),
+            ],
+            {**FAMILIES["batch_norm"][1], "w": _normal(5, 256), "c": _normal(5)},
+        ),
+        SHAPE,
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import (
+    Above,
     Admits,
     AtLeast,
     Backend,
@@ -88,6 +89,8 @@ def values(admits: Admits) -> list[Any]:
     match admits:
         case AtLeast(low):
             return [low, low + 1]
+        case Above(low):
+            return [low + 0.01, low + 0.02]
         case Subset(names):
             return [[name] for name in names]
         case Pairs():
@@ -104,7 +107,7 @@ def values(admits: Admits) -> list[Any]:
 def outside(admits: Admits) -> Any:
     """Return a value that a field must refuse."""
     match admits:
-        case AtLeast(low):
+        case AtLeast(low) | Above(low):
             return low - 1
         case Subset():
             return ["no such name"]

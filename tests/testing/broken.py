@@ -343,4 +343,5 @@ OWN = {
     "tokenize": tokenizer_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,
     Stage.TUNE: torch_faults.TUNERS,
+    Stage.ADAPT: torch_faults.ADAPTERS,
 }

@@ -12,8 +12,10 @@ from tokenizer_faults import PlainTokenizer
 
 from backends.fake_quant.tuner import TorchTuner
 from backends.pillow import PillowDecoder
+from backends.pytorch_adapter import TorchAdapter
 from backends.pytorch_onnx import OnnxGradients
 from simulator.contract import (
+    Above,
     AtLeast,
     Backend,
     Cast,
@@ -184,6 +186,18 @@ CORRECT = {
     Stage.LOAD: (PlainLoad, {}),
     "tokenize": (PlainTokenizer, {"special_tokens": (False, True)}),
     Stage.GRADIENT: (OnnxGradients, {"format": ("onnx",)}),
+    Stage.ADAPT: (
+        TorchAdapter,
+        {
+            "threads": AtLeast(1),
+            "batch": AtLeast(1),
+            "method": ("tent",),
+            "steps": AtLeast(1),
+            "learning_rate": Above(0),
+            "reset": ("never", "batch"),
+            "optimizer": ("adam", "sgd"),
+        },
+    ),
     Stage.TUNE: (
         TorchTuner,
         {

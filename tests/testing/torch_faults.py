@@ -1,11 +1,13 @@
-"""The faults of what computes gradients and of what fine-tunes, in PyTorch."""
+"""The faults of what computes gradients, of what fine-tunes and of what adapts, in PyTorch."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
+import torch
 
 from backends.fake_quant.tuner import TorchTuner
+from backends.pytorch_adapter import TorchAdapter
 from backends.pytorch_onnx import OnnxGradients
 from simulator.errors import ModelError
 
@@ -95,6 +97,70 @@ class LearnsNoise(TorchTuner):
             self._network = None
 
 
+# --- adapters -----------------------------------------------------------------------------------
+
+
+class UsesStoredStatistics(TorchAdapter):
+    def open(self, source, sample, scores=None, probabilities=False):
+        super().open(source, sample, scores, probabilities)
+        for norm in self._norms:
+            norm.running_mean = torch.zeros(len(norm.weight))
+            norm.running_var = torch.ones(len(norm.weight))
+
+
+class NeverAdapts(TorchAdapter):
+    def answer(self, batch):
+        before = self.state()
+        found = super().answer(batch)
+        self.restore(before)
+        return found
+
+
+class NeverForgets(TorchAdapter):
+    def _restart(self):
+        if not hasattr(self, "_optimizer"):
+            super()._restart()
+
+
+class ForgetsItsBatches(TorchAdapter):
+    def restore(self, state):
+        pass
+
+
+class AnswersInPlace(TorchAdapter):
+    def answer(self, batch):
+        found = super().answer(batch)["y"]
+        if not hasattr(self, "_held"):
+            self._held = found
+        self._held[...] = found
+        return {"y": self._held}
+
+
+class SignsItsNetwork(TorchAdapter):
+    def open(self, source, sample, scores=None, probabilities=False):
+        super().open(source, sample, scores, probabilities)
+        model = onnx.load(source)
+        model.doc_string += "adapted"
+        onnx.save(model, source)
+
+
+class TakesAnyNetwork(TorchAdapter):
+    def open(self, source, sample, scores=None, probabilities=False):
+        try:
+            super().open(source, sample, scores, probabilities)
+        except ModelError:
+            self._norms = []
+
+
+ADAPTERS = {
+    "the_batch_gives_the_statistics": UsesStoredStatistics,
+    "it_learns_as_its_method_says": NeverAdapts,
+    "an_episode_is_forgotten": NeverForgets,
+    "it_goes_on_where_it_stopped": ForgetsItsBatches,
+    "batches_and_answers_are_left_alone": AnswersInPlace,
+    "the_source_is_left_alone": SignsItsNetwork,
+    "without_normalization_is_refused": TakesAnyNetwork,
+}
 GRADIENTS = {
     "scores_agree_with_onnx_reference": AddsToScores,
     "agrees_with_differences": OverstatesSlopes,

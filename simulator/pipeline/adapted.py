@@ -1,0 +1,172 @@
+"""The step of a network that adapts: its answers depend on the samples before, and on their order.
+
+Plans run samples in any order, several at once, and resume. So the network answers all samples
+once, in order, when a plan that has the step is opened; the step then looks answers up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simulator.contract import Adapter, Array, Stage, clock
+from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
+from simulator.data.folder import Item
+from simulator.digests import sha256
+from simulator.errors import ModelError, SampleError, UserError
+from simulator.modalities.modality import Modality
+from simulator.model.artifact import Artifact, digest
+from simulator.model.store import makers
+from simulator.pipeline.batches import Given, answers
+from simulator.pipeline.inference import Inferred, inferred
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.walk import Opened
+from simulator.profile.implementations import Choice, Choices
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """The output whose entropy may be lowered.
+
+    Attributes:
+        scores: its name in the file; None where the network is no classifier.
+        probabilities: whether it has probabilities, and not logits.
+    """
+
+    scores: str | None
+    probabilities: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted(Recipe):
+    """Answers with a network that adapts to the samples of the run.
+
+    Its time is that of a batch, with what is learned from it, divided by the samples of the batch.
+
+    Attributes:
+        choice: the adapter.
+        artifact: the ONNX file that it starts from.
+        outputs: the card's name of each output that is needed, to the file's name.
+        entropy: what may be lowered.
+        modality: reads the samples.
+        items: all samples, in the order in which the network sees them.
+        before: the steps before it, conditions too; the plan fills them in.
+    """
+
+    choice: Choice
+    artifact: Artifact
+    outputs: Mapping[str, str]
+    entropy: Entropy
+    modality: Modality
+    items: tuple[Item, ...]
+    before: tuple[Recipe, ...] = ()
+    stage = "infer"
+    gives: ClassVar[Boundary] = Boundary.OUTPUTS
+
+    def identity(self) -> Any:
+        """Return the file, the options, and the samples in their order."""
+        names = "\0".join(item.name for item in self.items).encode("utf-8", "surrogatepass")
+        order = hashlib.sha256(names).hexdigest()
+        made = [self.entropy.scores, self.entropy.probabilities, dict(self.outputs)]
+        return ["adapt", self.artifact.key, self.choice.identity(), made, order]
+
+    def behind(self, before: tuple[Recipe, ...]) -> Adapted:
+        """Return the step with what makes its inputs."""
+        return replace(self, before=before)
+
+    def opened(self, sample: Array) -> Adapter:
+        """Return the network as it is before the first batch.
+
+        Args:
+            sample: (N, ...) inputs.
+
+        Raises:
+            ModelError: it cannot adapt; the message says why.
+        """
+        adapter: Adapter = self.choice.make()
+        adapter.open(self.artifact.path, sample, self.entropy.scores, self.entropy.probabilities)
+        return adapter
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Let the network answer all samples, unless the cache has the answers."""
+        with _one_at_a_time:
+            known = answers(
+                self._key(),
+                self.choice.options["batch"],
+                self.opened,
+                lambda start: self._inputs(runtimes, start),
+            )
+
+        def apply(value: Any, context: Context) -> Inferred:
+            start, excluded = time.perf_counter_ns(), clock.excluded()
+            found = known.of(context.sample, value)
+            made = inferred({name: found.outputs[own] for name, own in self.outputs.items()})
+            spent = time.perf_counter_ns() - start - (clock.excluded() - excluded)
+            clock.exclude(spent - found.ns)
+            return made
+
+        return apply
+
+    def _key(self) -> str:
+        """The digest of everything that the answers depend on."""
+        files = _digests(tuple(item.path for item in self.items))
+        steps = [recipe.identity() for recipe in self.before]
+        return digest([self.identity(), steps, files, makers()])
+
+    def _inputs(self, runtimes: Runtimes, start: int) -> Iterator[Given]:
+        """Yield the inputs of the samples from one on; samples that fail are left out."""
+        opened = Opened(plan({Arm("adapt"): Chain(self.before)}), runtimes)
+        for at, item in enumerate(self.items[start:], start):
+            try:
+                source = self.modality.read(item.name, item.path)
+                context = Context(item.name, source, item.truth, item)
+                (value,) = opened.walk(context).answers()
+            except SampleError:
+                continue
+            if not isinstance(value, np.ndarray):
+                raise ModelError("adaptation is for networks with one input, one for each sample")
+            yield Given(item.name, value, at + 1)
+
+
+@lru_cache(maxsize=4)
+def _digests(paths: tuple[Path, ...]) -> list[str | None]:
+    return [sha256(path) for path in paths]
+
+
+def ordered(choice: Choice, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Return samples in the order in which an adapter sees them."""
+    return tuple(items[at] for at in order(choice, len(items)))
+
+
+def order(choice: Choice, count: int) -> list[int]:
+    """Return the indices of samples in the order in which an adapter sees them."""
+    if choice.options["order"] == "listed":
+        return list(range(count))
+    return [int(at) for at in np.random.default_rng(choice.options["seed"]).permutation(count)]
+
+
+def refuse_adapting(side: str, choices: Choices, what: str) -> None:
+    """Refuse a stack whose network adapts.
+
+    Args:
+        side: the name of the stack.
+        choices: its implementations.
+        what: needs a network that stays as it is; the subject of the sentence.
+
+    Raises:
+        UserError: it adapts.
+    """
+    if Stage.ADAPT in choices:
+        raise UserError(
+            f"{side}: {what} a network that stays as it is; leave out runtime.adaptation"
+        )

@@ -135,9 +135,10 @@ class Composer:
             try:
                 spec = schema_of(self._profile.spec.modality).model_validate(self.values(point))
                 profile = Profile(spec.name, spec, self._profile.origins)
-                self._chosen[point] = profile, {
-                    stage: self._interned(choice) for stage, choice in choose(profile).items()
-                }
+                self._chosen[point] = (
+                    profile,
+                    {stage: self._interned(choice) for stage, choice in choose(profile).items()},
+                )
             except (UserError, ValueError):
                 self._chosen[point] = None
         return self._chosen[point]

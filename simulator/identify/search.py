@@ -188,7 +188,9 @@ class Search:
         return score.mean, sum(a != b for a, b in zip(point, self._start, strict=True))
 
     def _neighbors(self) -> list[tuple[str, ...]]:
-        pixels = [axis for name in ("decode", "color", "chroma") for axis in self._blocks.get(name, ())]
+        pixels = [
+            axis for name in ("decode", "color", "chroma") for axis in self._blocks.get(name, ())
+        ]
         sizing = [*self._blocks.get("resize", ()), *self._blocks.get("geometry", ())]
         joint = [*itertools.combinations(pixels, 2), *itertools.combinations(sizing, 2)]
         joint += itertools.combinations(self._blocks.get("numbers", ()), 2)

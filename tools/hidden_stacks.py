@@ -1,0 +1,179 @@
+"""Hide stacks drawn at random from the space, record them, and see whether they are identified.
+
+  python tools/hidden_stacks.py --kind tensors --count 200 --model CARD --out FOLDER
+  python tools/hidden_stacks.py --tables FOLDER...         the tables of docs/identify.md
+
+Each stack is recorded in another process, on probe images, and its result is one line of
+FOLDER/results.jsonl: an interrupted call goes on where it was. ``exact``: the answer has the very
+steps of the hidden stack. ``equal``: it has other steps, and gives the recorded bits on every image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from simulator.experiments.session import Session
+from simulator.identify import hidden, kit
+from simulator.identify.space import Space, load_space, space
+
+BASE = "pillow_fp32"
+NAMES = (
+    "edges_420", "edges_444", "exif_6", "network_size", "noise", "ramps", "small", "zone", "wide",
+)  # fmt: skip
+"""The probes that are used: one for each purpose, all small."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=("frames", "tensors", "outputs", "predictions"))
+    parser.add_argument("--after", choices=("decode", "resize", "geometry"))
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--model", help="a model card; default: the built-in model")
+    parser.add_argument("--space", help="a document; default: all options that run here")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tables", nargs="+", type=Path)
+    options = parser.parse_args()
+    if options.tables:
+        print(table([row for folder in options.tables for row in read(folder)]))
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    data = options.out / "probes"
+    if not data.exists():
+        write_data(data, options.model)
+    hide(options, data)
+
+
+def write_data(data: Path, model: str | None) -> None:
+    """Write the probes that are used."""
+    from simulator.data import example
+    from simulator.model.card import Card
+
+    data.mkdir()
+    card = Card(Path(model) if model else example.model_card())
+    for probe in kit.all_probes(card.spec):
+        if probe.name.startswith(NAMES):
+            (data / probe.name).write_bytes(probe.data)
+
+
+def hide(options: argparse.Namespace, data: Path) -> None:
+    """Record and identify each stack that has no result yet."""
+    done = {row["seed"] for row in read(options.out)}
+    seeds = [
+        seed for seed in range(options.first, options.first + options.count) if seed not in done
+    ]
+    document = options.out / "space.yaml"
+    with Session(options.model, data, None, 0, 1, None, None) as session:
+        if not document.exists():
+            whole = (
+                load_space(options.space) if options.space
+                else space(BASE, session.card, options.kind, options.after)
+            )  # fmt: skip
+            document.write_text(whole.document(), encoding="utf-8")
+        board = multiprocessing.get_context("spawn").Pool(1)
+        jobs = [
+            (seed, options.model, data, document, options.kind, options.after, options.out)
+            for seed in seeds
+        ]
+        for seed, picks in board.imap(recorded, jobs):
+            row = identified(session, load_space(document), options, seed, picks)
+            with (options.out / "results.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(seed, row["result"], f"{row['seconds']:.0f} s", row["differs"], flush=True)
+
+
+_BOARD: dict[str, Any] = {}
+
+
+def recorded(job: tuple[Any, ...]) -> tuple[int, dict[str, str]]:
+    """In the other process: draw a stack and record it; one that cannot run is drawn again."""
+    seed, model, data, document, kind, after, out = job
+    if not _BOARD:
+        _BOARD["session"] = Session(model, data, None, 0, 1, None, None)
+        _BOARD["space"] = load_space(document)
+    session, whole = _BOARD["session"], _BOARD["space"]
+    for picks in hidden.draws(whole, session, seed):
+        if hidden.record(session, whole.stack(picks), kind, out / str(seed), after):
+            return seed, picks
+    raise AssertionError("draws end never")
+
+
+def identified(
+    session: Session, whole: Space, options: argparse.Namespace, seed: int, picks: dict[str, str]
+) -> dict[str, Any]:
+    """Search the space for a recording, and compare the answer with what was hidden."""
+    from simulator.data.recording import load_recording
+    from simulator.identify.composer import Composer
+    from simulator.identify.search import Search, blocks
+    from simulator.identify.target import Target
+    from simulator.identify.trials import Trials
+
+    start = time.monotonic()
+    recording = load_recording(options.out / str(seed) / "recording.yaml")
+    composer = Composer(whole.base, whole.axes, session)
+    names = tuple(session.source.wanted(session.card)) if options.kind == "outputs" else ()
+    base = tuple(None for _ in whole.axes)
+    execution = frozenset(blocks(whole.axes).get("execution", ()))
+    trials = Trials(session, composer, Target(recording, names), execution, base)
+    known = recording._known
+    items = [item for item in session.dataset.items if item.name in known]
+    found = Search(trials, items, base, lambda _: None).run()
+    truth = tuple(picks[axis] for axis in whole.axes)
+    same = trials.key(found.best) == trials.key(truth)
+    result = "exact" if same else "equal" if found.exact else "wrong"
+    pairs = zip(whole.axes, found.best, truth, strict=True)
+    return {
+        "seed": seed,
+        "kind": options.kind if options.after is None else f"{options.kind} after {options.after}",
+        "result": result,
+        "listed": trials.key(truth) in {trials.key(point) for point in found.equal},
+        "picks": picks,
+        "differs": [] if same else [f"{a}: {b} for {c}" for a, b, c in pairs if b != c],
+        "score": [found.score.equal, found.score.images, found.score.mean],
+        "classes": len({trials.key(point) for point in found.equal}),
+        "tried": trials.tried,
+        "seconds": time.monotonic() - start,
+    }
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    """Return the results so far."""
+    file = folder / "results.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the table, with Clopper-Pearson intervals."""
+    lines = [
+        "| recording | stacks | named exactly | exactly, or by equal bits | median time |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        these = [row for row in rows if row["kind"] == kind]
+        exact = sum(row["result"] == "exact" for row in these)
+        right = exact + sum(row["result"] == "equal" for row in these)
+        middle = sorted(row["seconds"] for row in these)[len(these) // 2]
+        shares = " | ".join(share(count, len(these)) for count in (exact, right))
+        lines.append(f"| {kind} | {len(these)} | {shares} | {middle:.0f} s |")
+    return "\n".join(lines)
+
+
+def share(count: int, of: int) -> str:
+    """Return a share in percent, with its exact 95 % interval."""
+    from scipy.stats import binomtest
+
+    low, high = binomtest(count, of).proportion_ci(0.95, method="exact")
+    return f"{count} ({100 * count / of:.1f} %, {100 * low:.1f} to {100 * high:.1f})"
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

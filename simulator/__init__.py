@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simulator.experiments.sweep import sweep
     from simulator.experiments.worst import worst
     from simulator.faults.run import faults
+    from simulator.identify.run import identify
     from simulator.latency.measure import latency
     from simulator.latency.tail import tail
     from simulator.model.card import load as load_card
@@ -34,6 +35,7 @@ __all__ = [
     "compare",
     "explain",
     "faults",
+    "identify",
     "latency",
     "load_card",
     "load_profile",
@@ -49,6 +51,7 @@ _PLACES = {
     "audit": ("simulator.audit.run", "audit"),
     "compare": ("simulator.experiments.compare", "compare"),
     "explain": ("simulator.experiments.explain", "explain"),
+    "identify": ("simulator.identify.run", "identify"),
     "latency": ("simulator.latency.measure", "latency"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),

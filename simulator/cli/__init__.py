@@ -26,6 +26,7 @@ COMMANDS = {
     "worst": "find the combination of options that loses most",
     "robustness": "measure stacks under every condition of a suite",
     "faults": "put faults into weights and activations of the artifacts that run",
+    "identify": "find the stack that made a recording",
     "corrupt": "write a data set under conditions to disk",
     "quantize": "fine-tune a classifier with weights and activations of a few bits",
     "latency": "time stacks one sample at a time, side by side",

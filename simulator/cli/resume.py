@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "worst": "simulator.experiments.worst:worst",
     "robustness": "simulator.robustness.run:robustness",
     "faults": "simulator.faults.run:faults",
+    "identify": "simulator.identify.run:identify",
     "latency": "simulator.latency.measure:latency",
     "tail": "simulator.latency.tail:tail",
     "audit": "simulator.audit.run:audit",

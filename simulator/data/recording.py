@@ -215,6 +215,10 @@ class Recording:
             raise SampleError(f"{stage}_ns: {value!r} is not a latency in nanoseconds")
         return value
 
+    def holds(self, item: Item, outputs: Sequence[str] = ()) -> bool:
+        """Whether an image was recorded, with the network's outputs that are needed."""
+        return self._has(item, outputs)
+
     def _has(self, item: Item, outputs: Sequence[str]) -> bool:
         key, known = self._key(item), self._known
         if self.spec.kind == "frames":

@@ -8,16 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.data.folder import Item
-from simulator.identify.composer import Axes, Composer, Point
+from simulator.identify.composer import Axes, Point
 from simulator.identify.trials import Score, Trials
 
 BEAM = 6
 """Points that go on after each step."""
-ROUNDS = 5
+WIDER = 4
+"""Times as many points are compared on the second image."""
+ROUNDS = 4
+RESTARTS = 3
+"""Descents, each from where the last one ended, on the images that it missed most."""
 RACE = 2
-"""Images on which all points are compared; only the best see the others."""
-LARGEST = 20000
-"""Combinations of one step; a step with more is taken axis by axis."""
+"""Images on which the points of a step are compared; only the best see the others."""
+SHOWN = 12
+"""Runners-up that are measured on all images."""
 Say = Callable[[str], None]
 
 
@@ -61,57 +65,68 @@ class Search:
         say: Say,
         minutes: float | None = None,
     ) -> None:
-        self._trials, self._items, self._start, self._say = trials, tuple(items), start, say
+        self._trials, self._items, self._start, self._say = trials, list(items), start, say
         self._axes, self._names = trials.composer.axes, trials.composer.names
-        self._race = self._items[:RACE]
         self._ends = None if minutes is None else time.monotonic() + 60 * minutes
-        self._seen: dict[Point, Score] = {}
         self._blocks = blocks(self._axes)
 
     def run(self) -> Found:
         """Search, and measure what is left of it on all images."""
         beam = self._first()
-        for number in range(1, ROUNDS + 1):
-            before = self._seen[beam[0]].mean
-            for name, axes in self._blocks.items():
-                self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
-                beam = self._step(beam, axes)
-                if self._over:
-                    break
-            if self._over or self._seen[beam[0]].mean in (0.0, before):
+        for _ in range(RESTARTS):
+            beam = self._descended(beam)
+            self._say(f"the nearest on all {len(self._items):,} images")
+            scores = self._trials.scores(beam, self._items)
+            beam = self._best(scores, BEAM)
+            if self._over or scores[beam[0]].exact:
                 break
-        winner = self._confirmed(beam)
-        return self._around(winner)
+            if not self._harder(beam[0]):
+                break
+        return self._around(beam[0])
 
     @property
     def _over(self) -> bool:
         return self._ends is not None and time.monotonic() > self._ends
 
-    def _first(self) -> list[Point]:
-        """Where the search begins: the right geometry and kernel, whatever the colors are."""
-        geometry = self._blocks.get("geometry", ())
-        starts = [self._start, *self._unlike()]
-        self._measured(starts)
-        if not geometry or self._trials.target.kind in ("outputs", "predictions"):
-            return [one for one in starts if one in self._seen] or [self._start]
-        self._say("geometry and kernel, by the shapes in the gray images")
-        beam = self._best(starts, BEAM, by_shape=True)
-        for axes in (geometry, self._blocks.get("resize", ())):
-            beam = self._step(beam, axes, by_shape=True)
+    def _descended(self, beam: list[Point]) -> list[Point]:
+        """Step through all axes until nothing gets nearer."""
+        for number in range(1, ROUNDS + 1):
+            before = self._race(beam)[beam[0]].mean
+            for name, axes in self._blocks.items():
+                self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
+                beam = self._step(beam, axes, BEAM)
+                if self._over:
+                    return beam
+            if self._race(beam)[beam[0]].mean in (0.0, before):
+                break
         return beam
 
-    def _unlike(self) -> list[Point]:
-        """Points with kernels and formats unlike the first one's."""
-        found = []
-        for name in ("resize", "color"):
-            for axis in self._blocks.get(name, ()):
-                options = list(self._axes[axis])
-                spread = options[:: max(1, len(options) // BEAM)]
-                found += [self._with(self._start, {axis: option}) for option in spread]
-        return found
+    def _harder(self, point: Point) -> bool:
+        """Put the images in front on which a point is worst; whether that changes anything."""
+        found = self._trials.by_image(point, self._items)
+        order = sorted(range(len(found)), key=lambda at: -found[at].mean)
+        before, self._items = self._items, [self._items[at] for at in order]
+        return before[:RACE] != self._items[:RACE]
+
+    def _race(self, points: Sequence[Point], images: int = RACE) -> dict[Point, Score]:
+        return self._trials.scores(points, self._items[:images])
+
+    def _first(self) -> list[Point]:
+        """Where the search begins: the right geometry and kernel, whatever the colors are."""
+        color = self._blocks.get("color", ())
+        starts = [self._start]
+        for axis in color:
+            starts += [self._with(self._start, {axis: option}) for option in self._axes[axis]]
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return [self._start]
+        self._say("geometry and kernel, by the shapes in the gray images")
+        beam = self._best(self._race(starts, 1), 2, by_shape=True) or [self._start]
+        for name, count in (("resize", 3), ("geometry", 4), ("resize", BEAM)):
+            beam = self._step(beam, self._blocks.get(name, ()), count, by_shape=True)
+        return beam
 
     def _step(
-        self, beam: Sequence[Point], axes: Sequence[str], by_shape: bool = False
+        self, beam: Sequence[Point], axes: Sequence[str], count: int, by_shape: bool = False
     ) -> list[Point]:
         """Try all options of some axes in each point of the beam; return the best points."""
         if not axes:
@@ -119,8 +134,8 @@ class Search:
         points = dict.fromkeys(beam)
         for one in beam:
             points |= dict.fromkeys(self._varied(one, axes))
-        self._measured(list(points))
-        return self._best(points, BEAM, by_shape)
+        some = self._best(self._race(list(points), 1), WIDER * count, by_shape)
+        return self._best(self._race(some), count, by_shape) or list(beam)
 
     def _varied(self, point: Point, axes: Sequence[str]) -> Iterable[Point]:
         """All combinations of some axes' options, the other axes as in the point."""
@@ -131,70 +146,62 @@ class Search:
         pairs = zip(self._names, point, strict=True)
         return tuple(picks.get(axis, own) for axis, own in pairs)
 
-    def _measured(self, points: Sequence[Point]) -> None:
-        """Measure points on the first images."""
-        new = [point for point in points if point not in self._seen]
-        self._seen |= self._trials.scores(new, self._race)
-
-    def _best(self, points: Iterable[Point], count: int, by_shape: bool = False) -> list[Point]:
+    @staticmethod
+    def _best(scores: Mapping[Point, Score], count: int, by_shape: bool = False) -> list[Point]:
         """The nearest points, of those with equal distances only the first."""
-
-        def distance(point: Point) -> tuple[float, float]:
-            score = self._seen[point]
-            return (score.shape, score.mean) if by_shape else (score.mean, score.largest)
-
         alike: dict[tuple[float, float], Point] = {}
-        for point in points:
-            if point in self._seen:
-                alike.setdefault(distance(point), point)
+        for point, score in scores.items():
+            near = (score.shape, score.mean) if by_shape else (score.mean, score.largest)
+            alike.setdefault(near, point)
         return [alike[key] for key in sorted(alike)[:count]]
-
-    def _confirmed(self, beam: Sequence[Point]) -> Point:
-        """The best point on all images: of the beam, and of all that was exact so far."""
-        self._say(f"the nearest on all {len(self._items):,} images")
-        exact = [point for point, score in self._seen.items() if score.exact]
-        scores = self._trials.scores(list(dict.fromkeys([*exact, *beam])), self._items)
-        return min(scores, key=lambda point: (-scores[point].equal, scores[point].mean))
 
     def _around(self, winner: Point) -> Found:
         """Change one axis of the winner, and two that belong together: what is equal, what near."""
         self._say("what else reproduces it")
-        whole = self._trials.scores([winner], self._items)
-        near = [point for axes in self._neighbors() for point in self._varied(winner, axes)]
-        self._measured(near)
-        left = [point for point in dict.fromkeys([winner, *near]) if point in self._seen]
-        bound = self._bound(self._seen[winner])
-        alike = [point for point in left if self._seen[point].mean <= bound]
-        scores = whole | self._trials.scores(alike, self._items)
-        best = min(scores, key=lambda point: (-scores[point].equal, scores[point].mean))
-        if scores[best].mean < scores[winner].mean and not self._over:
-            return self._around(best)
-        limit = self._bound(scores[best])
-        equal = [point for point in scores if scores[point].mean <= limit]
-        best = min(equal, key=lambda point: self._order(point, scores[point]))
-        rest = self._best([point for point in left if point not in set(equal)], len(left))
-        shown = self._trials.scores(rest[: 4 * BEAM], self._items)
+        axes = self._singles() if self._over else [*self._singles(), *self._pairs()]
+        near = dict.fromkeys([winner])
+        for some in axes:
+            near |= dict.fromkeys(self._varied(winner, some))
+        first = self._race(list(near), 1)
+        limit = first[winner].mean
+        left = [point for point, score in first.items() if score.mean <= limit]
+        for images in (RACE, 3 * RACE, len(self._items)):
+            scores = self._race(left, images)
+            limit = min(score.mean for score in scores.values())
+            left = [point for point, score in scores.items() if score.mean <= limit]
+        if winner not in left and not self._over:
+            return self._around(left[0])
+        best = min(left, key=self._changes)
+        others = {point: score for point, score in first.items() if point not in set(left)}
+        rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
+        shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
         ranked = sorted(shown.items(), key=lambda pair: pair[1].mean)
-        return Found(
-            best, scores[best], tuple(equal), tuple(ranked), scores[best].exact, self._over
-        )
+        return Found(best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._over)
 
-    def _bound(self, score: Score) -> float:
-        """Up to which distance a point counts as equal to the best one."""
-        return 0.0 if score.mean == 0 else score.mean * (1 + 1e-9)
+    def _nearest_by_axis(self, best: Point, others: Mapping[Point, Score]) -> list[Point]:
+        """For each axis the nearest point that differs from the best in it alone."""
+        found = []
+        for at in range(len(self._names)):
+            alone = {point: score for point, score in others.items()
+                     if point[at] != best[at] and point[:at] == best[:at]
+                     and point[at + 1:] == best[at + 1:]}  # fmt: skip
+            found += self._best(alone, 1)
+        return found
 
-    def _order(self, point: Point, score: Score) -> tuple[float, int]:
-        """Of equal points the one is named that differs in the fewest axes from the start."""
-        return score.mean, sum(a != b for a, b in zip(point, self._start, strict=True))
+    def _changes(self, point: Point) -> int:
+        """In how many axes a point differs from the start: of equal ones the fewest is named."""
+        return sum(a != b for a, b in zip(point, self._start, strict=True))
 
-    def _neighbors(self) -> list[tuple[str, ...]]:
-        pixels = [
-            axis for name in ("decode", "color", "chroma") for axis in self._blocks.get(name, ())
-        ]
-        sizing = [*self._blocks.get("resize", ()), *self._blocks.get("geometry", ())]
-        joint = [*itertools.combinations(pixels, 2), *itertools.combinations(sizing, 2)]
-        joint += itertools.combinations(self._blocks.get("numbers", ()), 2)
-        return [*((axis,) for axis in self._names), *joint]
+    def _singles(self) -> list[tuple[str, ...]]:
+        return [(axis,) for axis in self._names]
+
+    def _pairs(self) -> list[tuple[str, ...]]:
+        """Axes that only together may give equal bits; not where each trial runs the network."""
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return []
+        groups = [("decode", "color", "chroma"), ("resize", "geometry"), ("numbers",)]
+        axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
+        return [pair for some in axes for pair in itertools.combinations(some, 2)]
 
 
 def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:

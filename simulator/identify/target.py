@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, Frame, Stage
+from simulator.contract import Array, Frame, PixelFormat, Stage
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.data.folder import Item
-from simulator.data.recording import Recording
-from simulator.identify.composer import Failed
+from simulator.data.recording import PLANES, Recording
+from simulator.identify.composer import Failed, Known
 from simulator.pipeline.inference import Answered, Inferred
 
 FAR = math.inf
@@ -86,7 +86,7 @@ class Target:
                     self._values.popitem(last=False)
             return self._values[item.name]
 
-    def cut(self, steps: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    def cut(self, steps: Sequence[Known]) -> tuple[Known, ...]:
         """Return the steps of a front end that were run when the value was recorded."""
         if self.kind != "frames":
             return tuple(steps)
@@ -121,11 +121,21 @@ class Target:
             assert isinstance(value.outputs, Mapping)
             pairs = [(value.outputs[name], wanted[name]) for name in self.names]
             return _arrays(pairs, shaped=False)
-        mine = value.planes if isinstance(value, Frame) else (value,)
-        theirs = wanted if isinstance(wanted, tuple) else (wanted,)
-        if len(mine) != len(theirs):
+        if self.kind != "frames":
+            return _arrays([(value, wanted)], shaped=True)
+        mine = _planes(value)
+        if mine.keys() != wanted.keys():
             return NOWHERE
-        return _arrays(list(zip(mine, theirs, strict=True)), shaped=True)
+        return _arrays([(mine[name], wanted[name]) for name in mine], shaped=True)
+
+
+def _planes(value: Any) -> dict[str, Array]:
+    """The arrays of a frame by the names that a recording gives them."""
+    if not isinstance(value, Frame):
+        return {"rgb": value}
+    if value.format is PixelFormat.RGB:
+        return {"rgb": value.rgb}
+    return dict(zip(PLANES, (value.planes[0], *value.chroma), strict=True))
 
 
 def _answer(answer: Any, prediction: int, score: float, margin: float) -> Distance:

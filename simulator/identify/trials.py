@@ -93,7 +93,7 @@ class Trials:
         if front is None:
             return None
         if self.target.until is Boundary.INPUT:
-            return self.target.cut(front)  # type: ignore[return-value]
+            return self.target.cut(front)
         end = self.composer.end(point, self.target.until, self._calibrating(point))
         return None if end is None else (*front, *end)
 
@@ -122,6 +122,20 @@ class Trials:
         """Return the distances of a point that was measured, by image."""
         found = self._distances[self.key(point) or ()]
         return [found[item.name] for item in items]
+
+    def groups(self, points: Sequence[Point], item: Item) -> int:
+        """Return into how many groups of equal pixels an image parts stacks; 0: it cannot be read.
+
+        Args:
+            points: of the space; what their runtimes make of the pixels is left out.
+            item: any image.
+        """
+        fronts = [self.composer.front(point) for point in points]
+        cut = [self.target.cut(front) for front in fronts if front is not None]
+        chains = {_key(steps): steps for steps in cut}
+        self._hash(chains, [item])
+        found = {self._digests[key].get(item.name) for key in chains}
+        return 0 if None in found else len(found)
 
     def _calibrating(self, point: Point) -> Point:
         """A point with the same runtime, and the pixels that calibrate it."""

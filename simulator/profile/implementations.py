@@ -277,7 +277,9 @@ def _fits(offer: Offer, fields: Mapping[str, Any]) -> bool:
         name in offer.options
         and ((isinstance(value, str) and value in words) or _admitted(value, offer.options[name]))
         for name, value in fields.items()
-    ) and not any(name not in fields and _needed(name, admits) for name, admits in offer.options.items())
+    ) and not any(
+        name not in fields and _needed(name, admits) for name, admits in offer.options.items()
+    )
 
 
 def _needed(name: str, admits: Admits) -> bool:

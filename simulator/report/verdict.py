@@ -23,6 +23,7 @@ from simulator.report.words import (
 )
 from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
 from simulator.results.faults import FaultsSummary, Rate
+from simulator.results.identify import IdentifySummary
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
@@ -375,6 +376,28 @@ def _replay(summary: ReplaySummary) -> _Told:
     return _Told(lost)
 
 
+def _identify(summary: IdentifySummary) -> _Told:
+    """Which stack reproduces a recording, and what the images do not tell."""
+    changed = {axis: one.option for axis, one in summary.axes.items() if one.applies}
+    names = ", ".join(f"{axis} {option}" for axis, option in changed.items())
+    what, images = summary.kind, count(summary.samples, summary.sample_unit)
+    if summary.exact and what != "predictions":
+        lost = [f"{summary.recording} is reproduced to the bit on all {images}: {names}."]
+    elif summary.exact:
+        lost = [f"All {images} of {summary.recording} are answered alike: {names}."]
+    else:
+        far = "" if summary.mean is None else f", mean difference {summary.mean:.4g}"
+        lost = [
+            f"No stack that was compared gives {summary.recording}. The nearest is equal on "
+            f"{summary.equal:,} of {images}{far}: {names}."
+        ]
+    open_axes = [axis for axis, one in summary.axes.items() if one.equal or one.together]
+    cause = f"Not told apart by these images: {', '.join(open_axes)}." if open_axes else None
+    probe = summary.telling
+    after = f"record {probe.probe} of simulate recordings probes as well." if probe else None
+    return _Told(lost, cause, after or "use identified.yaml of the run as --deploy.")
+
+
 _COMMANDS: dict[str, Callable[[Any], _Told]] = {
     "run": _pair,
     "explain": _explain,
@@ -382,6 +405,7 @@ _COMMANDS: dict[str, Callable[[Any], _Told]] = {
     "worst": _worst,
     "robustness": _robustness,
     "faults": _faults,
+    "identify": _identify,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

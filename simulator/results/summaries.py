@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from simulator.errors import RunError
 from simulator.results.audits import AuditSummary, ReplaySummary
 from simulator.results.faults import FaultsSummary
+from simulator.results.identify import IdentifySummary
 from simulator.results.json_text import parse_json
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
@@ -28,6 +29,7 @@ SUMMARIES: Mapping[str, type[Summary]] = {
     "tail": TailSummary,
     "robustness": RobustnessSummary,
     "faults": FaultsSummary,
+    "identify": IdentifySummary,
     "audit": AuditSummary,
     "replay": ReplaySummary,
 }

@@ -13,6 +13,7 @@ from simulator.report.verdict import WORDS, verdict
 from simulator.report.words import condition, named, points, share, title
 from simulator.results.audits import AuditGate, AuditSummary
 from simulator.results.faults import FaultsSummary
+from simulator.results.identify import IdentifySummary
 from simulator.results.pair import PairSummary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Gate, Summary
@@ -20,7 +21,7 @@ from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
 _KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided"}
-_GATELESS = ("explain", "sweep", "worst")
+_GATELESS = ("explain", "sweep", "worst", "identify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,13 @@ def _faults(summary: FaultsSummary) -> tuple[str, str]:
     )
 
 
+def _identify(summary: IdentifySummary) -> tuple[str, str]:
+    return (
+        f"{summary.model}: who made {summary.recording}?",
+        f"Which stack gives what {summary.device} gave for {summary.model}?",
+    )
+
+
 def _latency(summary: LatencySummary | LoadSummary) -> tuple[str, str]:
     names = " and ".join(summary.stacks)
     return (
@@ -191,6 +199,7 @@ _COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "worst": _worst,
     "robustness": _robustness,
     "faults": _faults,
+    "identify": _identify,
     "latency": _latency,
     "tail": _tail,
     "audit": _audit,

@@ -1,0 +1,112 @@
+"""What a search found, in the words of a summary, and as a profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from simulator.data.folder import Item
+from simulator.identify.composer import Composer, Point
+from simulator.identify.search import Found
+from simulator.identify.trials import Score, Trials
+from simulator.profile.load import find, name_of
+from simulator.results.identify import IdentifiedAxis, RunnerUp
+
+SHOWN = 5
+"""Runners-up in a summary."""
+
+
+def axes(found: Found, trials: Trials, items: Sequence[Item]) -> dict[str, IdentifiedAxis]:
+    """Return for each axis the identified option, its equals, and the nearest other one."""
+    names = trials.composer.names
+    return {axis: _axis(found, trials, items, at) for at, axis in enumerate(names)}
+
+
+def _axis(found: Found, trials: Trials, items: Sequence[Item], at: int) -> IdentifiedAxis:
+    best, names = found.best, trials.composer.names
+    options = list(trials.composer.axes[names[at]])
+    same = [o for o in options if trials.key(_with(best, at, o)) == trials.key(best)]
+    others = [point for point in found.equal if point[at] not in same]
+    alone = {point[at] for point in others if _with(point, at, best[at]) == best}
+    together = {point[at] for point in others} - alone
+    near = next((pair for pair in found.ranked if _with(pair[0], at, best[at]) == best
+                 and pair[0][at] not in same), None)  # fmt: skip
+    return IdentifiedAxis(
+        option=best[at] or "as in the base",
+        applies=len(same) < len(options),
+        equal=[o for o in options if o in alone],
+        together=[o for o in options if o in together],
+        **({} if near is None else {"next": near[0][at], **_far(near, trials, items)}),
+    )
+
+
+def runners_up(found: Found, trials: Trials, items: Sequence[Item]) -> list[RunnerUp]:
+    """Return the nearest stacks that differ."""
+    names, rows = trials.composer.names, []
+    for point, score in found.ranked[:SHOWN]:
+        pairs = zip(names, point, found.best, strict=True)
+        changes = {axis: own or "as in the base" for axis, own, other in pairs if own != other}
+        rows.append(
+            RunnerUp(changes=changes, equal=score.equal, **_far((point, score), trials, items))
+        )
+    return rows
+
+
+def _far(pair: tuple[Point, Score], trials: Trials, items: Sequence[Item]) -> dict[str, Any]:
+    point, score = pair
+    by_image = trials.by_image(point, items)
+    worst = max(range(len(items)), key=lambda at: by_image[at].mean)
+    return {
+        "mean": finite(score.mean),
+        "largest": finite(score.largest),
+        "seen_in": items[worst].name,
+    }
+
+
+def finite(value: float) -> float | None:
+    """Return a distance; None where two values could not be compared."""
+    return value if math.isfinite(value) else None
+
+
+def _with(point: Point, at: int, option: str | None) -> Point:
+    return (*point[:at], option, *point[at + 1 :])
+
+
+def document(composer: Composer, point: Point, name: str, says: str, source: str) -> str:
+    """Return a point as a profile that extends the base.
+
+    Args:
+        composer: of the space.
+        point: of the space.
+        name: of the profile.
+        says: its summary.
+        source: what claims cite: which recording, and how well it is reproduced.
+    """
+    changes = _changed(composer.values((None,) * len(point)), composer.values(point))
+    place = find(composer.base)
+    spec = {
+        "schema": 1,
+        "name": name,
+        "summary": says,
+        "extends": name_of(place) or str(place.resolve()),
+        **changes,
+    }
+    if changes:
+        claim = {"kind": "assumed", "source": source}
+        spec["evidence"] = {section: dict(claim) for section in changes}
+    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of *new* that differ; those that it lacks are null."""
+    found: dict[str, Any] = {}
+    for key in [*new, *(key for key in old if key not in new)]:
+        mine, theirs = new.get(key), old.get(key)
+        if mine == theirs or key == "evidence":
+            continue
+        nested = isinstance(mine, Mapping) and isinstance(theirs, Mapping)
+        found[key] = _changed(theirs, mine) if nested else mine  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,262 @@
+"""``simulate identify``: which stack made this recording?"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from simulator.data.folder import Item
+from simulator.data.recording import Recording, load_recording
+from simulator.errors import DataError, ProfileError, SampleError, UserError
+from simulator.experiments.common import chosen, manifest, refuse_missing, run_and_keep, variants
+from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.keywords import explicit
+from simulator.experiments.session import Session
+from simulator.identify import answer
+from simulator.identify.composer import Composer, Point
+from simulator.identify.kit import all_probes
+from simulator.identify.search import Found, Search, blocks
+from simulator.identify.space import Space, load_space, space
+from simulator.identify.target import Target
+from simulator.identify.trials import Trials
+from simulator.modalities.image.card import ImageCard
+from simulator.notices import Kind, Notice, merged
+from simulator.report.verdict import concluded
+from simulator.results.identify import IdentifySummary, Telling
+from simulator.results.shared import Profile
+
+PROFILE = "identified.yaml"
+"""The profile that was found, in the run's folder."""
+NAME = "identified"
+BASE = "pillow_fp32"
+_TOLD = 40
+"""Stacks at most that a probe image is tried on."""
+
+
+@explicit("under", "trial")
+def identify(
+    recording: str | Path,
+    *,
+    base: str = BASE,
+    space: str | Path | None = None,
+    model: str | Path | None = None,
+    minutes: float | None = None,
+    **options: Unpack[Options],
+) -> Result[IdentifySummary]:
+    """Search the space of profiles for the one that made a recording.
+
+    Args:
+        recording: its manifest, ``recording.yaml``; it may have a part of the images only.
+        base: the profile whose options are changed: a path or a name.
+        space: a document of options in the form of a suite; its ``train`` is the base. By default
+            all options that run here.
+        model: a model card; the built-in model by default.
+        minutes: after which the search ends with what it has; by default it ends by itself.
+        options: see :class:`simulator.Options`.
+
+    Returns:
+        The summary, and where the run was written; the profile is ``identified.yaml`` there. Its
+        records are the answers of this profile for the recorded images.
+
+    Raises:
+        UserError: anything that the caller can fix; the message says how.
+    """
+    for name in ("under", "trial"):
+        if options.get(name):
+            raise UserError(f"{name}: a recording is not under a condition; leave it out")
+    if minutes is not None and minutes <= 0:
+        raise UserError(f"minutes must be above 0, got {minutes:g}")
+    job = Job("identify", model, options)
+    found, start = load_recording(Path(recording)), chosen(base, [])
+    folder = job.folder("identify", {"base": start})
+    job.refuse_taken(folder)
+    asked = job.request(
+        recording=str(Path(recording).resolve()),
+        base=base,
+        space=None if space is None else str(Path(space).resolve()),
+        minutes=minutes,
+    )
+    with job.session() as session:
+        job.refuse_taken(folder)
+        notes, absent = recorded_only(session, found)
+        whole = space_of(session, found, base, space)
+        result, trials, items = searched(session, found, whole, minutes)
+        text = _profile(trials.composer, result, found, len(items))
+        with tempfile.TemporaryDirectory() as scratch:
+            place = Path(scratch) / PROFILE
+            place.write_text(text, encoding="utf-8")
+            stack = chosen(str(place), [])
+        refuse_missing([stack])
+        stacks = session.stacks(variants({NAME: stack}).values())
+        begin = manifest(stacks, session, []) | {"request": asked}
+        with job.writer(folder, begin, session) as run:
+            (folder / PROFILE).write_text(text, encoding="utf-8")
+            done = run_and_keep(session, session.plan(stacks), run, timed=False)
+            skipped = [one for one in done if one.skipped is not None]
+            notices = merged(notice for one in stacks for notice in one.labelled_notices)
+            summary = IdentifySummary(
+                model=session.card.spec.name,
+                task=session.card.task.name,
+                metric=session.card.task.headline,
+                samples=len(done) - len(skipped),
+                sample_unit=session.card.modality.unit,
+                skipped=len(skipped),
+                recording=found.spec.name,
+                device=found.spec.device,
+                kind=found.spec.kind,
+                after=found.spec.after,
+                base=Profile(profile=start[0].name),
+                exact=result.exact,
+                equal=result.score.equal,
+                mean=answer.finite(result.score.mean),
+                largest=answer.finite(result.score.largest),
+                axes=answer.axes(result, trials, items),
+                runners_up=answer.runners_up(result, trials, items),
+                equal_stacks=len({trials.key(point) for point in result.equal}),
+                telling=_telling(session, result, trials),
+                compared=trials.tried,
+                combinations=whole.size,
+                stopped=result.stopped,
+                refused=trials.composer.refused,
+                absent=absent,
+                warnings=[*notes, *notices, *session.notes],
+            )
+            took = {"seconds": job.seconds(), "workers": session.workers}
+            summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
+            run.finish(summary, took)
+    return Result(summary, folder)
+
+
+def recorded_only(session: Session, found: Recording) -> tuple[list[Notice], int]:
+    """Keep only the images of a session that were recorded and can be read, in order of size.
+
+    Returns:
+        Notices on images that were left out, and how many were not recorded.
+
+    Raises:
+        DataError: it is a recording of another model, or has none of the images.
+    """
+    outputs = tuple(session.source.wanted(session.card))
+    every = session.dataset.items
+    there = [item for item in every if found.holds(item, outputs)]
+    found.check(session.source.digest, there or every, outputs)
+    target = Target(found, outputs)
+    sizes: dict[str, int] = {}
+    notes = []
+    for item in there:
+        try:
+            target.of(item)
+            source = session.executor.context(item).source
+            sizes[item.name] = source.height * source.width
+        except SampleError as error:
+            notes.append(Notice(Kind.DATA, f"{item.name} was left out: {error}"))
+    kept = [item for item in there if item.name in sizes]
+    if not kept:
+        raise DataError(f"{found.path}: no image of it can be used; {notes[0].text}")
+    _refuse_shape(session, target, kept[0])
+    session.dataset = replace(session.dataset, items=tuple(kept))
+    return notes, len(every) - len(there)
+
+
+def _refuse_shape(session: Session, target: Target, item: Item) -> None:
+    """Refuse tensors that the model does not take."""
+    if target.kind != "tensors":
+        return
+    (feed,) = session.card.modality.feeds(session.card.spec)
+    shape = target.of(item).shape
+    if shape != feed.shape:
+        raise DataError(
+            f"{target.recording.path}: the model card expects float32 tensors of shape "
+            f"{feed.shape}; that of {item.name} is {shape}"
+        )
+
+
+def space_of(session: Session, found: Recording, base: str, document: str | Path | None) -> Space:
+    """Return the space that is searched: a document's, or all options that run here."""
+    if document is not None:
+        return load_space(document)
+    session.show.say("listing the options that run here")
+    return space(base, session.card, found.spec.kind, found.spec.after)
+
+
+def searched(
+    session: Session, found: Recording, whole: Space, minutes: float | None = None
+) -> tuple[Found, Trials, Sequence[Item]]:
+    """Search a space for the stack that made a recording.
+
+    Args:
+        session: its images are those of the recording, see :func:`recorded_only`.
+        found: the recording.
+        whole: the space.
+        minutes: see :func:`identify`.
+
+    Raises:
+        ProfileError: no stack of the space is possible.
+    """
+    composer = Composer(whole.base, whole.axes, session)
+    start = start_of(composer)
+    target = Target(found, tuple(session.source.wanted(session.card)))
+    execution = frozenset(blocks(whole.axes).get("execution", ()))
+    trials = Trials(session, composer, target, execution, start)
+    if trials.steps(start) is None:
+        raise ProfileError([f"{whole.name}: its first options with {whole.base} make no stack"])
+
+    def area(item: Item) -> int:
+        source = session.executor.context(item).source
+        return int(source.height * source.width)
+
+    items = sorted(session.dataset.items, key=area)
+    return Search(trials, items, start, session.show.say, minutes).run(), trials, items
+
+
+def start_of(composer: Composer) -> Point:
+    """Return the point of the base: of each axis the option that changes nothing, or none."""
+    count = len(composer.names)
+    found: list[str | None] = []
+    for at, axis in enumerate(composer.names):
+        alone = ((*[None] * at, o, *[None] * (count - at - 1)) for o in composer.axes[axis])
+        found.append(next((point[at] for point in alone if composer.same(point)), None))
+    options = [list(one) for one in composer.axes.values()]
+    filled = tuple(own or of[0] for own, of in zip(found, options, strict=True))
+    return filled if composer.front(filled) else tuple(found)
+
+
+def _profile(composer: Composer, found: Found, recording: Recording, images: int) -> str:
+    spec = recording.spec
+    how = (
+        f"{found.score.equal} of {images} images have the recorded {spec.kind}"
+        if found.score.equal
+        else f"the nearest to the recorded {spec.kind}: mean difference {found.score.mean:.4g}"
+    )
+    source = f"simulate identify, recording {spec.name} of {spec.device}: {how}"
+    says = f"identified from recording {spec.name} of {spec.device}: {how}"
+    return answer.document(composer, found.best, NAME, says, source)
+
+
+def _telling(session: Session, found: Found, trials: Trials) -> Telling | None:
+    """The probe image that parts the equal stacks into most groups."""
+    if not isinstance(session.card.spec, ImageCard):
+        return None
+    points = list({trials.key(point): point for point in found.equal}.values())[:_TOLD]
+    if len(points) < 2:
+        return None
+    session.show.say("which probe image would tell the rest apart")
+    folder = Path(tempfile.mkdtemp(prefix="probes-"))
+    try:
+        best: tuple[int, Telling | None] = 1, None
+        for probe in all_probes(session.card.spec):
+            path = folder / probe.name
+            path.write_bytes(probe.data)
+            groups = trials.groups(points, Item(probe.name, path, None))
+            if groups > best[0]:
+                best = (
+                    groups,
+                    Telling(probe=probe.name, about=probe.about, groups=groups, stacks=len(points)),
+                )
+        return best[1]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,9 +3,9 @@
   python tools/hidden_stacks.py --kind tensors --count 200 --model CARD --out FOLDER
   python tools/hidden_stacks.py --tables FOLDER...         the tables of docs/identify.md
 
-Each stack is recorded in another process, on probe images, and its result is one line of
+Each stack is recorded in another process, on small probe images, and its result is one line of
 FOLDER/results.jsonl: an interrupted call goes on where it was. ``exact``: the answer has the very
-steps of the hidden stack. ``equal``: it has other steps, and gives the recorded bits on every image.
+steps of the hidden stack. ``equal``: it has other steps, and the recorded bits on every image.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from simulator.data.recording import load_recording
 from simulator.experiments.session import Session
 from simulator.identify import hidden, kit
+from simulator.identify.run import recorded_only, searched
 from simulator.identify.space import Space, load_space, space
 
 BASE = "pillow_fp32"
-NAMES = (
-    "edges_420", "edges_444", "exif_6", "network_size", "noise", "ramps", "small", "zone", "wide",
-)  # fmt: skip
-"""The probes that are used: one for each purpose, all small."""
 
 
 def main() -> None:
@@ -58,9 +56,8 @@ def write_data(data: Path, model: str | None) -> None:
 
     data.mkdir()
     card = Card(Path(model) if model else example.model_card())
-    for probe in kit.all_probes(card.spec):
-        if probe.name.startswith(NAMES):
-            (data / probe.name).write_bytes(probe.data)
+    for probe in kit.all_probes(card.spec, small=True):
+        (data / probe.name).write_bytes(probe.data)
 
 
 def hide(options: argparse.Namespace, data: Path) -> None:
@@ -86,7 +83,13 @@ def hide(options: argparse.Namespace, data: Path) -> None:
             row = identified(session, load_space(document), options, seed, picks)
             with (options.out / "results.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(seed, row["result"], f"{row['seconds']:.0f} s", row["differs"], flush=True)
+            print(
+                seed,
+                row["result"],
+                f"{row['cpu_seconds']:.0f} s of CPU",
+                row["differs"],
+                flush=True,
+            )
 
 
 _BOARD: dict[str, Any] = {}
@@ -109,22 +112,12 @@ def identified(
     session: Session, whole: Space, options: argparse.Namespace, seed: int, picks: dict[str, str]
 ) -> dict[str, Any]:
     """Search the space for a recording, and compare the answer with what was hidden."""
-    from simulator.data.recording import load_recording
-    from simulator.identify.composer import Composer
-    from simulator.identify.search import Search, blocks
-    from simulator.identify.target import Target
-    from simulator.identify.trials import Trials
-
-    start = time.monotonic()
+    start, cpu = time.monotonic(), time.process_time()
     recording = load_recording(options.out / str(seed) / "recording.yaml")
-    composer = Composer(whole.base, whole.axes, session)
-    names = tuple(session.source.wanted(session.card)) if options.kind == "outputs" else ()
-    base = tuple(None for _ in whole.axes)
-    execution = frozenset(blocks(whole.axes).get("execution", ()))
-    trials = Trials(session, composer, Target(recording, names), execution, base)
-    known = recording._known
-    items = [item for item in session.dataset.items if item.name in known]
-    found = Search(trials, items, base, lambda _: None).run()
+    every = session.dataset
+    recorded_only(session, recording)
+    found, trials, items = searched(session, recording, whole)
+    session.dataset = every
     truth = tuple(picks[axis] for axis in whole.axes)
     same = trials.key(found.best) == trials.key(truth)
     result = "exact" if same else "equal" if found.exact else "wrong"
@@ -139,7 +132,9 @@ def identified(
         "score": [found.score.equal, found.score.images, found.score.mean],
         "classes": len({trials.key(point) for point in found.equal}),
         "tried": trials.tried,
+        "images": len(items),
         "seconds": time.monotonic() - start,
+        "cpu_seconds": time.process_time() - cpu,
     }
 
 
@@ -153,14 +148,14 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table, with Clopper-Pearson intervals."""
     lines = [
-        "| recording | stacks | named exactly | exactly, or by equal bits | median time |",
+        "| recording | stacks | named exactly | or by equal bits | median time |",
         "| --- | --- | --- | --- | --- |",
     ]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         these = [row for row in rows if row["kind"] == kind]
         exact = sum(row["result"] == "exact" for row in these)
         right = exact + sum(row["result"] == "equal" for row in these)
-        middle = sorted(row["seconds"] for row in these)[len(these) // 2]
+        middle = sorted(row["cpu_seconds"] for row in these)[len(these) // 2]
         shares = " | ".join(share(count, len(these)) for count in (exact, right))
         lines.append(f"| {kind} | {len(these)} | {shares} | {middle:.0f} s |")
     return "\n".join(lines)

@@ -21,7 +21,8 @@ STACKS = 10
 NARROW = {
     "decode": ("pillow exif=ignore", "turbojpeg idct=ifast chroma_upsampling=fancy",
                "ffmpeg swscale_flags=bicubic"),
-    "resize": ("pillow interpolation=bilinear antialias=true", "opencv interpolation=area antialias=true",
+    "resize": ("pillow interpolation=bilinear antialias=true",
+               "opencv interpolation=area antialias=true",
                "opencv interpolation=bilinear antialias=false"),
     "geometry": ("model torchvision", "squash_crop 37 floor", "letterbox center 114 floor"),
     "encode": ("itu matrix=bt601 range=full chroma_downsampling=average", "opencv"),

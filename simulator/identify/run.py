@@ -203,7 +203,8 @@ def searched(
     execution = frozenset(blocks(whole.axes).get("execution", ()))
     trials = Trials(session, composer, target, execution, start)
     if trials.steps(start) is None:
-        raise ProfileError([f"{whole.name}: its first options with {whole.base} make no stack"])
+        where = f"the model of {session.card.path} runs on"
+        raise ProfileError([f"{whole.name}: {whole.base} makes no stack that {where}"])
 
     def area(item: Item) -> int:
         source = session.executor.context(item).source

@@ -163,20 +163,30 @@ class Search:
         for some in axes:
             near |= dict.fromkeys(self._varied(winner, some))
         first = self._race(list(near), 1)
-        limit = first[winner].mean
-        left = [point for point, score in first.items() if score.mean <= limit]
-        for images in (RACE, 3 * RACE, len(self._items)):
-            scores = self._race(left, images)
-            limit = min(score.mean for score in scores.values())
-            left = [point for point, score in scores.items() if score.mean <= limit]
-        if winner not in left and not self._over:
-            return self._around(left[0])
-        best = min(left, key=self._changes)
+        left, scores = self._as_near(winner, first)
+        best = min(left, key=lambda point: (scores[point].mean, self._changes(point)))
+        if best != winner and not self._over:
+            return self._around(best)
         others = {point: score for point, score in first.items() if point not in set(left)}
         rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
         shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
         ranked = sorted(shown.items(), key=lambda pair: pair[1].mean)
         return Found(best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._over)
+
+    def _as_near(
+        self, winner: Point, first: Mapping[Point, Score]
+    ) -> tuple[list[Point], dict[Point, Score]]:
+        """The points that are nearest on all images, and scores of them on all images."""
+        if not self._trials.scores([winner], self._items)[winner].exact:
+            some = dict.fromkeys([winner, *self._best(first, WIDER * BEAM)])
+            scores = self._trials.scores(list(some), self._items)
+            least = min(score.mean for score in scores.values())
+            return [point for point, score in scores.items() if score.mean == least], scores
+        left = [point for point, score in first.items() if score.exact]
+        for images in (RACE, 3 * RACE, len(self._items)):
+            scores = self._race(left, images)
+            left = [point for point, score in scores.items() if score.exact]
+        return left, scores
 
     def _nearest_by_axis(self, best: Point, others: Mapping[Point, Score]) -> list[Point]:
         """For each axis the nearest point that differs from the best in it alone."""
@@ -199,33 +209,44 @@ class Search:
         """Axes that only together may give equal bits; not where each trial runs the network."""
         if self._trials.target.kind in ("outputs", "predictions"):
             return []
-        groups = [("decode", "color", "chroma"), ("resize", "geometry"), ("numbers",)]
+        groups = [("color", "matrices", "sampling"), ("numbers",)]
         axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
-        return [pair for some in axes for pair in itertools.combinations(some, 2)]
+        pairs = (itertools.combinations(dict.fromkeys(some), 2) for some in axes)
+        return list(itertools.chain.from_iterable(pairs))
 
 
 def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:
     """Return the axes that are searched together, in the order in which they are.
 
     ``numbers`` are the order of channels and the normalization, ``execution`` is precision, graph
-    and runtime.
+    and runtime, ``color`` what decides most about colors, ``matrices`` the two conversions, and
+    ``sampling`` the order of steps and odd sizes. An axis may be in several.
     """
-    found: dict[str, list[str]] = {
-        name: []
-        for name in ("numbers", "geometry", "resize", "execution", "color", "decode", "chroma")
-    }
+    order = (
+        "numbers", "geometry", "resize", "execution", "color", "decode", "matrices", "sampling",
+    )  # fmt: skip
+    found: dict[str, list[str]] = {name: [] for name in order}
     for axis, options in axes.items():
-        keys = {key for option in options.values() for key in option}
-        found[_block(keys)].append(axis)
+        for name in _blocks({key for option in options.values() for key in option}):
+            found[name].append(axis)
     return {name: tuple(inside) for name, inside in found.items() if inside}
 
 
-def _block(keys: set[str]) -> str:
+def _blocks(keys: set[str]) -> tuple[str, ...]:
     sections = {key.partition(".")[0] for key in keys}
     if keys <= {"color.order"} or sections == {"normalize"}:
-        return "numbers"
-    if "color" in sections or keys == {"resize.domain"}:
-        fine = all(key.startswith(("color.encode", "color.odd_size")) for key in keys)
-        return "chroma" if fine else "color"
+        return ("numbers",)
+    parts = {".".join(key.split(".")[:2]) for key in keys}
+    several = {
+        "color.convert": ("color", "matrices"),
+        "color.encode": ("matrices",),
+        "color.odd_size": ("sampling",),
+        "color.source": ("color", "sampling"),
+        "resize.domain": ("color", "sampling"),
+    }
+    if len(parts) == 1 and (known := several.get(next(iter(parts)))):
+        return known
+    if "color" in sections:
+        return ("color",)
     first = ("decode", "geometry", "resize")
-    return next((name for name in first if name in sections), "execution")
+    return (next((name for name in first if name in sections), "execution"),)

@@ -49,7 +49,7 @@ def jobs(card, cache, tmp_path):
         yield calls
 
 
-DOCUMENTED = {"audit", "replay", "robustness", "faults"}
+DOCUMENTED = {"audit", "replay", "robustness", "faults", "identify"}
 """Jobs whose images, limit or conditions a document says; they have tests of their own."""
 JOBS = pytest.mark.parametrize(
     "command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED]

@@ -1,0 +1,260 @@
+"""Which stack made a recording: real stacks are recorded, and found again."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from recorded_stacks import record
+
+import simulator
+from simulator import cli
+from simulator.data.recording import load_recording
+from simulator.errors import DataError, UserError
+from simulator.experiments.common import chosen
+from simulator.experiments.session import Session
+from simulator.identify import run
+from simulator.identify.composer import Composer
+from simulator.identify.search import blocks
+from simulator.identify.space import load_space
+
+GONE = {"exif": None, "idct": None, "chroma_upsampling": None}
+SPACE = {
+    "schema": 1, "name": "small", "summary": "a few options", "train": "pillow_fp32",
+    "columns": {
+        "decode": {
+            "pillow": {"decode": {"backend": "pillow", **GONE, "exif": "ignore"}},
+            "apply": {"decode": {"backend": "pillow", **GONE, "exif": "apply"}},
+            "opencv": {"decode": {"backend": "opencv", **GONE, "exif": "ignore"}},
+            "ifast": {
+                "decode": {
+                    "backend": "turbojpeg", "exif": None, "idct": "ifast",
+                    "chroma_upsampling": "plain",
+                },
+            },
+        },
+        "resize": {
+            "pil-bicubic": {"resize": "pil-bicubic"},
+            "pil-bilinear": {"resize": "pil-bilinear"},
+            "opencv-nearest": {"resize": "opencv-nearest"},
+            "opencv-bicubic": {"resize": "opencv-bicubic"},
+        },
+        "order": {"rgb": {"color.order": "rgb"}, "bgr": {"color.order": "bgr"}},
+    },
+}  # fmt: skip
+IFAST = "decode={backend: turbojpeg, exif: null, idct: ifast, chroma_upsampling: plain}"
+STACK = [IFAST, "resize=opencv-bicubic", "color.order=bgr"]
+PICKS = {"decode": "ifast", "resize": "opencv-bicubic", "order": "bgr"}
+
+
+@pytest.fixture
+def space(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_text(yaml.safe_dump(SPACE, sort_keys=False))
+    return path
+
+
+def named(summary):
+    return {axis: one.option for axis, one in summary.axes.items() if one.applies}
+
+
+def found(path, space, folder, **options):
+    return simulator.identify(path, space=space, out=folder, workers=2, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "known"),
+    [
+        ("tensors", None, PICKS),
+        ("outputs", None, PICKS),
+        ("predictions", None, PICKS),
+        ("frames", "decode", {"decode": "ifast"}),
+        ("frames", "resize", {"decode": "ifast", "resize": "opencv-bicubic"}),
+        ("frames", "geometry", {"decode": "ifast", "resize": "opencv-bicubic"}),
+    ],
+)
+def test_the_stack_that_made_a_recording_is_found(kind, after, known, space, tmp_path, cache):
+    path = record(tmp_path / "board", kind, STACK, after=after)
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert named(summary) == known
+    assert summary.exact
+    assert summary.equal == summary.samples == 4
+
+
+def test_the_profile_gives_the_recorded_tensors(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    place = found(path, space, tmp_path / "run").folder / run.PROFILE
+
+    again = record(tmp_path / "again", "tensors", [], base=str(place))
+
+    first, second = (np.load(one.with_name("board.npz")) for one in (path, again))
+    assert all(np.array_equal(first[name], second[name]) for name in first.files)
+    assert yaml.safe_load(place.read_text())["evidence"]["decode"]["kind"] == "assumed"
+
+
+def test_options_that_give_equal_bits_are_named(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", ["resize=pil-bilinear"])
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert named(summary) == {"decode": "pillow", "resize": "pil-bilinear", "order": "rgb"}
+    assert "apply" in summary.axes["decode"].equal  # no image has an EXIF rotation
+    assert summary.axes["resize"].equal == summary.axes["order"].equal == []
+    assert summary.telling is not None and "exif" in summary.telling.probe
+    assert "Not told apart by these images: decode" in " ".join([summary.verdict.cause])
+
+
+def test_what_is_near_has_its_distance(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    other = record(tmp_path / "other", "tensors", [*STACK[:2], "color.order=rgb"])
+    pairs = [np.load(one.with_name("board.npz")) for one in (path, other)]
+    gaps = {name: np.abs(pairs[0][name] - pairs[1][name]) for name in pairs[0].files}
+    order = summary.axes["order"]
+    assert order.next == "rgb"
+    assert order.mean == pytest.approx(np.mean([gap.mean() for gap in gaps.values()]), rel=1e-5)
+    assert order.largest == pytest.approx(max(gap.max() for gap in gaps.values()))
+    assert order.seen_in == max(gaps, key=lambda name: gaps[name].mean())
+
+
+def test_a_stack_that_is_not_in_the_space_gets_its_nearest(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", [*STACK[::2], "resize=opencv-lanczos"])
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert not summary.exact
+    assert summary.equal == 0
+    assert named(summary) == PICKS  # OpenCV's bicubic is nearer to its Lanczos than the others
+    assert summary.mean > 0
+    assert summary.verdict.lost[0].startswith("No stack that was compared gives board.")
+
+
+def test_a_part_of_the_images_called_by_their_hashes(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    with Session(None, None, None, 0, 1, None, None) as session:
+        digests = {one.name: session.digests[one.path] for one in session.dataset.items}
+    arrays = np.load(path.with_name("board.npz"))
+    np.savez(path.with_name("hashed.npz"), **{digests[name]: arrays[name] for name in arrays.files})
+    changed = yaml.safe_load(path.read_text()) | {"match": "sha256", "file": "hashed.npz"}
+    path.write_text(yaml.safe_dump(changed))
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert named(summary) == PICKS
+    assert (summary.samples, summary.absent) == (4, len(digests) - 4)
+
+
+def test_another_model_and_another_shape_are_refused(space, tmp_path, cache):
+    other = record(tmp_path / "other", "tensors", STACK, model="0" * 64)
+    with pytest.raises(DataError, match="recorded with 000000000000…, but the model here is"):
+        found(other, space, tmp_path / "run")
+
+    path = record(tmp_path / "board", "tensors", STACK)
+    arrays = np.load(path.with_name("board.npz"))
+    np.savez(path.with_name("board.npz"), **{name: arrays[name][..., 1:] for name in arrays.files})
+    with pytest.raises(DataError, match="the model card expects float32 tensors of shape"):
+        found(path, space, tmp_path / "run")
+
+
+def test_a_damaged_entry_leaves_its_image_out(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    arrays = dict(np.load(path.with_name("board.npz")))
+    name = min(arrays)
+    np.savez(path.with_name("board.npz"), **arrays | {name: arrays[name].astype(np.int64)})
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert named(summary) == PICKS
+    assert summary.samples == 3
+    assert [one.text for one in summary.warnings if name in one.text] == [
+        f"{name} was left out: board.npz: {name}: expected floats, got int64"
+    ]
+
+
+def test_a_recording_without_these_images_is_one_line(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    np.savez(path.with_name("board.npz"), elsewhere=np.zeros(3, np.float32))
+
+    with pytest.raises(DataError, match=r"images are not in it, matched by name") as caught:
+        found(path, space, tmp_path / "run")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_condition_and_no_time_are_refused(space, tmp_path):
+    with pytest.raises(UserError, match="minutes must be above 0, got -1"):
+        found("x.yaml", space, tmp_path / "run", minutes=-1)
+    with pytest.raises(UserError, match="under: a recording is not under a condition"):
+        found("x.yaml", space, tmp_path / "run", under="jpeg:40")
+
+
+def test_the_search_stops_when_its_time_is_over(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+
+    summary = found(path, space, tmp_path / "run", minutes=1e-9).summary
+
+    assert summary.stopped
+    assert summary.samples == 4
+
+
+def test_the_command_prints_the_answer_first_and_resumes(space, tmp_path, cache, capsys):
+    path, folder = record(tmp_path / "board", "tensors", STACK), tmp_path / "run"
+    call = ["identify", "--recording", str(path), "--space", str(space), "--out", str(folder)]
+
+    assert cli.main(call) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("board is reproduced to the bit on all 4 images: decode ifast,")
+    assert "ifast" in (folder / "report.html").read_text()
+    before = json.loads((folder / "summary.json").read_text())
+
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"status": "running"}))
+    (folder / "summary.json").unlink()
+    assert cli.main(["resume", str(folder)]) == 0
+    after = json.loads((folder / "summary.json").read_text())
+    assert {**before, "seconds": 0} == {**after, "seconds": 0}
+
+
+def test_composed_stacks_are_those_that_profiles_load(space):
+    whole = load_space(space)
+    with Session(None, None, 1, 0, 1, None, None) as session:
+        composer = Composer(whole.base, whole.axes, session)
+        for point in [("ifast", "opencv-bicubic", "bgr"), ("apply", "pil-bilinear", "rgb")]:
+            picks = dict(zip(whole.axes, point, strict=True))
+            expected = session.builder.front_end(*whole.stack(picks)).recipes
+            assert tuple(one.recipe for one in composer.front(point)) == expected
+
+
+def test_axes_that_do_not_separate_are_searched_together():
+    axes = {
+        "decode": {"a": {"decode.backend": "pillow"}},
+        "convert": {"a": {"color.convert": {}}},
+        "encode": {"a": {"color.encode": {}}},
+        "format": {"a": {"color.format": "nv12"}},
+        "domain": {"a": {"resize.domain": "yuv"}},
+        "order": {"a": {"color.order": "bgr"}},
+        "normalize": {"a": {"normalize": {}}},
+        "runtime": {"a": {"runtime.threads": 1}},
+    }
+    assert blocks(axes) == {
+        "numbers": ("order", "normalize"),
+        "execution": ("runtime",),
+        "color": ("convert", "format", "domain"),
+        "decode": ("decode",),
+        "matrices": ("convert", "encode"),
+        "sampling": ("domain",),
+    }
+
+
+def test_an_identified_profile_is_one_that_loads(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    place = found(path, space, tmp_path / "run").folder / run.PROFILE
+
+    profile, choices = chosen(str(place), [])
+
+    assert profile.name == "identified"
+    assert choices["decode"].backend.name == "turbojpeg"
+    assert load_recording(path).spec.name in profile.spec.summary

@@ -6,6 +6,7 @@
 Each stack is recorded in another process, on small probe images, and its result is one line of
 FOLDER/results.jsonl: an interrupted call goes on where it was. ``exact``: the answer has the very
 steps of the hidden stack. ``equal``: it has other steps, and the recorded bits on every image.
+``listed``: of each axis, the hidden option is among those that are named as equal.
 """
 
 from __future__ import annotations
@@ -120,13 +121,15 @@ def identified(
     session.dataset = every
     truth = tuple(picks[axis] for axis in whole.axes)
     same = trials.key(found.best) == trials.key(truth)
-    result = "exact" if same else "equal" if found.exact else "wrong"
+    result = "exact" if same and found.exact else "equal" if found.exact else "wrong"
     pairs = zip(whole.axes, found.best, truth, strict=True)
     return {
         "seed": seed,
         "kind": options.kind if options.after is None else f"{options.kind} after {options.after}",
         "result": result,
-        "listed": trials.key(truth) in {trials.key(point) for point in found.equal},
+        "listed": all(
+            pick in {point[at] for point in found.equal} for at, pick in enumerate(truth)
+        ),
         "picks": picks,
         "differs": [] if same else [f"{a}: {b} for {c}" for a, b, c in pairs if b != c],
         "score": [found.score.equal, found.score.images, found.score.mean],
@@ -148,15 +151,16 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table, with Clopper-Pearson intervals."""
     lines = [
-        "| recording | stacks | named exactly | or by equal bits | median time |",
-        "| --- | --- | --- | --- | --- |",
+        "| recording | stacks | its very steps | among equal options | equal bits | median CPU |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         these = [row for row in rows if row["kind"] == kind]
-        exact = sum(row["result"] == "exact" for row in these)
-        right = exact + sum(row["result"] == "equal" for row in these)
+        exact = [row["result"] == "exact" for row in these]
+        named = [row["listed"] for row in these]
+        right = [row["result"] != "wrong" for row in these]
         middle = sorted(row["cpu_seconds"] for row in these)[len(these) // 2]
-        shares = " | ".join(share(count, len(these)) for count in (exact, right))
+        shares = " | ".join(share(sum(one), len(these)) for one in (exact, named, right))
         lines.append(f"| {kind} | {len(these)} | {shares} | {middle:.0f} s |")
     return "\n".join(lines)
 

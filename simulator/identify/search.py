@@ -18,6 +18,8 @@ WIDER = 4
 ROUNDS = 4
 RESTARTS = 3
 """Descents, each from where the last one ended, on the images that it missed most."""
+YUV = ("color", "matrices", "decode", "sampling")
+"""Blocks after which the best of each way to handle YUV goes on."""
 RACE = 2
 """Images on which the points of a step are compared; only the best see the others."""
 SHOWN = 12
@@ -94,7 +96,7 @@ class Search:
             before = self._race(beam)[beam[0]].mean
             for name, axes in self._blocks.items():
                 self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
-                beam = self._step(beam, axes, BEAM)
+                beam = self._step(beam, axes, BEAM, apart=name in YUV)
                 if self._over:
                     return beam
             if self._race(beam)[beam[0]].mean in (0.0, before):
@@ -126,16 +128,38 @@ class Search:
         return beam
 
     def _step(
-        self, beam: Sequence[Point], axes: Sequence[str], count: int, by_shape: bool = False
+        self,
+        beam: Sequence[Point],
+        axes: Sequence[str],
+        count: int,
+        by_shape: bool = False,
+        apart: bool = False,
     ) -> list[Point]:
-        """Try all options of some axes in each point of the beam; return the best points."""
+        """Try all options of some axes in each point of the beam; return the best points.
+
+        Args:
+            beam: points.
+            axes: those that are changed.
+            count: how many go on.
+            by_shape: go by the shapes in the gray images.
+            apart: the best of each way to handle YUV go on as well: whether its own planes or
+                encoded ones are converted, and where, decides which other options matter.
+        """
         if not axes:
             return list(beam)
         points = dict.fromkeys(beam)
         for one in beam:
             points |= dict.fromkeys(self._varied(one, axes))
         some = self._best(self._race(list(points), 1), WIDER * count, by_shape)
-        return self._best(self._race(some), count, by_shape) or list(beam)
+        found = self._best(self._race(some), count, by_shape) or list(beam)
+        if apart:
+            ways: dict[tuple[str, ...], dict[Point, Score]] = {}
+            for point, score in self._race(list(points), 1).items():
+                steps = self._trials.steps(point) or ()
+                way = tuple(type(step.recipe).__name__ for step in steps)
+                ways.setdefault(way, {})[point] = score
+            found += [point for way in ways.values() for point in self._best(way, 2)]
+        return list(dict.fromkeys(found))
 
     def _varied(self, point: Point, axes: Sequence[str]) -> Iterable[Point]:
         """All combinations of some axes' options, the other axes as in the point."""
@@ -223,7 +247,7 @@ def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:
     ``sampling`` the order of steps and odd sizes. An axis may be in several.
     """
     order = (
-        "numbers", "geometry", "resize", "execution", "color", "decode", "matrices", "sampling",
+        "numbers", "geometry", "resize", "execution", "color", "matrices", "decode", "sampling",
     )  # fmt: skip
     found: dict[str, list[str]] = {name: [] for name in order}
     for axis, options in axes.items():

@@ -243,8 +243,8 @@ def test_axes_that_do_not_separate_are_searched_together():
         "numbers": ("order", "normalize"),
         "execution": ("runtime",),
         "color": ("convert", "format", "domain"),
-        "decode": ("decode",),
         "matrices": ("convert", "encode"),
+        "decode": ("decode",),
         "sampling": ("domain",),
     }
 

@@ -103,7 +103,7 @@ def write_probes(folder: Path, model: str | Path | None = None) -> int:
     return len(rows)
 
 
-def all_probes(card: ImageCard) -> list[probes.Probe]:
-    """Return the probe images for a model."""
+def all_probes(card: ImageCard, *, small: bool = False) -> list[probes.Probe]:
+    """Return the probe images for a model; *small*: fewer and smaller ones."""
     geometries = {name: sized for name, (_, sized) in columns.resolved(load(BASE), card).items()}
-    return list(probes.probes(card, geometries))
+    return list((probes.small if small else probes.probes)(card, geometries))

@@ -26,6 +26,7 @@ WRITER = "pillow"
 SIZES = 6
 """Sizes at most that are chosen to tell geometries apart."""
 _SHORT, _LONG = (190, 331), (191, 520)
+"""Rows and columns, from and to, of the sizes that are tried."""
 _STEP = 11
 
 
@@ -136,7 +137,31 @@ def _rounded(samples: Any) -> U8:
     return np.asarray(np.rint(samples).clip(0, 255), np.uint8)
 
 
-def sizes(geometries: Sequence[Geometry], most: int = SIZES) -> list[tuple[int, int]]:
+def small(card: ImageCard, geometries: Mapping[str, Geometry]) -> Iterator[Probe]:
+    """Yield fewer and smaller images, two to five times as large as the network's input.
+
+    For a search that is repeated many times; arguments as for :func:`probes`.
+    """
+    side = min(card.input.height, card.input.width)
+    step = max(1, side // 12)
+    short, long = range(2 * side, 3 * side, step), range(2 * side + 1, 5 * side, step)
+    for height, width in sizes(list(geometries.values()), SIZES, short, long):
+        name = f"zone_{width}x{height}.jpg"
+        yield _jpeg(name, "geometry, kernel, antialiasing", zone(height, width), (2, 2))
+    odd, even = 2 * side + 1, 2 * side + 10
+    for name, layout in (("444", (1, 1)), ("422", (1, 2)), ("420", (2, 2))):
+        yield _jpeg(f"edges_{name}.jpg", "chroma upsampling", edges(odd, odd + 16), layout)
+    yield _jpeg("ramps.jpg", "matrix, range and clipping", ramps(even, even + 14), (1, 1))
+    yield _jpeg("noise_420.jpg", "inverse DCT", noise(even, even + 16), (2, 2))
+    yield _jpeg("exif_6.jpg", "EXIF orientation", edges(odd, even + 20), (2, 2), 6)
+
+
+def sizes(
+    geometries: Sequence[Geometry],
+    most: int = SIZES,
+    short: range = range(*_SHORT, _STEP),
+    long: range = range(*_LONG, _STEP),
+) -> list[tuple[int, int]]:
     """Return few (rows, columns) of images that all geometries place differently, if there are any.
 
     They are chosen one after the other, each so that it tells most of the remaining pairs apart.
@@ -144,12 +169,14 @@ def sizes(geometries: Sequence[Geometry], most: int = SIZES) -> list[tuple[int, 
     Args:
         geometries: that are to be told apart.
         most: how many sizes.
+        short: of the one side, those that are tried.
+        long: of the other side.
     """
     places = {
-        size: [placement(one, *size) for one in geometries]
-        for short in range(*_SHORT, _STEP)
-        for long in range(*_LONG, _STEP)
-        for size in ((short, long), (long, short))
+        size: [placement(geometry, *size) for geometry in geometries]
+        for one in short
+        for other in long
+        for size in ((one, other), (other, one))
     }
     left = set(combinations(range(len(geometries)), 2))
     chosen: list[tuple[int, int]] = []

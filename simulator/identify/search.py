@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ RESTARTS = 3
 """Descents, each from where the last one ended, on the images that it missed most."""
 YUV = ("color", "matrices", "decode", "sampling")
 """Blocks after which the best of each way to handle YUV goes on."""
+FEW = 200
+"""Combinations up to which all are compared on all images."""
 RACE = 2
 """Images on which the points of a step are compared; only the best see the others."""
 SHOWN = 12
@@ -73,13 +76,17 @@ class Search:
         self._blocks = blocks(self._axes)
 
     def run(self) -> Found:
-        """Search, and measure what is left of it on all images."""
+        """Search, and measure what is left of it on all images; of few points try each."""
+        if math.prod(map(len, self._axes.values())) <= FEW:
+            scores = self._trials.scores(list(self._varied(self._start, self._names)), self._items)
+            return self._around(min(scores, key=lambda p: (-scores[p].equal, scores[p].mean)))
         beam = self._first()
         for _ in range(RESTARTS):
             beam = self._descended(beam)
             self._say(f"the nearest on all {len(self._items):,} images")
             scores = self._trials.scores(beam, self._items)
-            beam = self._best(scores, BEAM)
+            # One image that it cannot match at all does not put a point behind those near on all.
+            beam = sorted(scores, key=lambda point: (-scores[point].equal, scores[point].mean))
             if self._over or scores[beam[0]].exact:
                 break
             if not self._harder(beam[0]):

@@ -87,10 +87,8 @@ def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
 def values(admits: Admits) -> list[Any]:
     """Return the values of a field to try: all of a tuple, or a few if there are many."""
     match admits:
-        case AtLeast(low):
-            return [low, low + 1]
-        case Above(low):
-            return [low + 0.01, low + 0.02]
+        case AtLeast(low) | Above(low):
+            return [low, low + 1] if isinstance(admits, AtLeast) else [low + 0.01, low + 0.02]
         case Subset(names):
             return [[name] for name in names]
         case Pairs():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -118,7 +117,7 @@ class Composer:
 
     def values(self, point: Point) -> dict[str, Any]:
         """Return the whole document of a point."""
-        found = deepcopy(self._values)
+        found = _copied(self._values)
         for axis, option in zip(self.names, point, strict=True):
             if option is not None:
                 for key, value in self.axes[axis][option].items():
@@ -202,6 +201,13 @@ class Composer:
         if key not in self._known:
             self._known[key] = Known(recipe, digest(recipe.identity()))
         return self._known[key]
+
+
+def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the dictionaries in a document; nothing else in it is ever changed in place."""
+    return {
+        name: _copied(value) if isinstance(value, dict) else value for name, value in values.items()
+    }
 
 
 def _apply(values: dict[str, Any], key: Sequence[str], value: Any) -> None:

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import NoneType
 from typing import Any
 
@@ -184,7 +185,27 @@ def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice
     values = section.model_dump(exclude={"backend", *spec.own})
     written = {name: value for name, value in values.items() if value is not None}
     backend: str = section.backend  # type: ignore[attr-defined]
-    return implementation(spec.name, registry.backend(backend), written | shared)
+    return _remembered(_Asked(spec.name, registry.backend(backend), written | shared))
+
+
+class _Asked:
+    """A stage, its backend and its fields; equal where they are written alike."""
+
+    def __init__(self, stage: str, backend: Backend, fields: Mapping[str, Any]) -> None:
+        self.stage, self.backend, self.fields = stage, backend, fields
+        self._key = stage, id(backend), repr(fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(asked: _Asked) -> Choice:
+    """Return :func:`implementation`: a search asks for the same ones thousands of times."""
+    return implementation(asked.stage, asked.backend, asked.fields)
 
 
 def _with_files(choice: Choice) -> Choice:
@@ -194,6 +215,8 @@ def _with_files(choice: Choice) -> Choice:
         UserError: one cannot be read; a line for each, with the field, a tab, and the problem.
     """
     named = [name for name, admits in choice.offer.options.items() if isinstance(admits, File)]
+    if not named:
+        return choice
     paths = {name: os.path.abspath(choice.options[name]) for name in named}
     digests, problems = {}, []
     for name in named:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.data.folder import Item
@@ -23,6 +23,8 @@ YUV = ("color", "matrices", "decode", "sampling")
 """Blocks after which the best of each way to handle YUV goes on."""
 FEW = 200
 """Combinations up to which all are compared on all images."""
+WAYS = 5
+"""Options of an axis of colors up to which each is a beginning."""
 RACE = 2
 """Images on which the points of a step are compared; only the best see the others."""
 SHOWN = 12
@@ -79,19 +81,48 @@ class Search:
         """Search, and measure what is left of it on all images; of few points try each."""
         if math.prod(map(len, self._axes.values())) <= FEW:
             scores = self._trials.scores(list(self._varied(self._start, self._names)), self._items)
-            return self._around(min(scores, key=lambda p: (-scores[p].equal, scores[p].mean)))
-        beam = self._first()
+            return self._around(min(scores, key=lambda point: _behind(scores[point])))
+        found: dict[Point, Score] = {}
+        for starts in self._beginnings():
+            found |= self._from(starts)
+            best = min(found, key=lambda point: _behind(found[point]))
+            if self._over or found[best].exact:
+                break
+        return self._around(best)
+
+    def _from(self, starts: Sequence[Point]) -> dict[Point, Score]:
+        """Descend, and again with the worst images in front; the last points on all images."""
+        beam = self._first(starts)
+        scores: dict[Point, Score] = {}
         for _ in range(RESTARTS):
             beam = self._descended(beam)
             self._say(f"the nearest on all {len(self._items):,} images")
             scores = self._trials.scores(beam, self._items)
-            # One image that it cannot match at all does not put a point behind those near on all.
-            beam = sorted(scores, key=lambda point: (-scores[point].equal, scores[point].mean))
-            if self._over or scores[beam[0]].exact:
+            beam = sorted(scores, key=lambda point: _behind(scores[point]))
+            if self._over or scores[beam[0]].exact or not self._harder(beam[0]):
                 break
-            if not self._harder(beam[0]):
-                break
-        return self._around(beam[0])
+        return scores
+
+    def _beginnings(self) -> Iterator[list[Point]]:
+        """Where a search begins: with one option of the colors changed, then from each way.
+
+        A way is which steps there are from the file to the tensor: whose planes, resized where.
+        Where shapes are alike, the geometry of one way may hide that of another.
+        """
+        color = self._blocks.get("color", ())
+        single = [
+            self._with(self._start, {axis: one}) for axis in color for one in self._axes[axis]
+        ]
+        yield list(dict.fromkeys([self._start, *single]))
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return
+        few = [axis for axis in color if len(self._axes[axis]) <= WAYS]
+        ways = {self._way(point): [point] for point in self._varied(self._start, few)}
+        yield from ways.values()
+
+    def _way(self, point: Point) -> tuple[str, ...]:
+        steps = self._trials.steps(point) or ()
+        return tuple(type(step.recipe).__name__ for step in steps)
 
     @property
     def _over(self) -> bool:
@@ -120,12 +151,8 @@ class Search:
     def _race(self, points: Sequence[Point], images: int = RACE) -> dict[Point, Score]:
         return self._trials.scores(points, self._items[:images])
 
-    def _first(self) -> list[Point]:
-        """Where the search begins: the right geometry and kernel, whatever the colors are."""
-        color = self._blocks.get("color", ())
-        starts = [self._start]
-        for axis in color:
-            starts += [self._with(self._start, {axis: option}) for option in self._axes[axis]]
+    def _first(self, starts: Sequence[Point]) -> list[Point]:
+        """Find the right geometry and kernel, whatever the colors are."""
         if self._trials.target.kind in ("outputs", "predictions"):
             return [self._start]
         self._say("geometry and kernel, by the shapes in the gray images")
@@ -162,9 +189,7 @@ class Search:
         if apart:
             ways: dict[tuple[str, ...], dict[Point, Score]] = {}
             for point, score in self._race(list(points), 1).items():
-                steps = self._trials.steps(point) or ()
-                way = tuple(type(step.recipe).__name__ for step in steps)
-                ways.setdefault(way, {})[point] = score
+                ways.setdefault(self._way(point), {})[point] = score
             found += [point for way in ways.values() for point in self._best(way, 2)]
         return list(dict.fromkeys(found))
 
@@ -244,6 +269,11 @@ class Search:
         axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
         pairs = (itertools.combinations(dict.fromkeys(some), 2) for some in axes)
         return list(itertools.chain.from_iterable(pairs))
+
+
+def _behind(score: Score) -> tuple[int, float]:
+    """The less the better: an image that it cannot match at all does not put a point last."""
+    return -score.equal, score.mean
 
 
 def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:

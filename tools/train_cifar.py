@@ -16,8 +16,7 @@ it is mirrored and shifted, and in nothing else:
 
 - ``baseline``: nothing.
 - ``augmented``: AugMix (Hendrycks et al., ICLR 2020) without its Jensen-Shannon loss: three chains
-  of one to three operations, mixed with the image; then Gaussian noise for half of the images and
-  a square hole (Cutout, DeVries and Taylor 2017) for half.
+  of one to three operations, mixed with the image; then Gaussian noise for half of the images.
 - ``adversarial``: the images that three steps of projected gradient descent find within 4/255 in
   L-infinity (Madry et al., ICLR 2018); steps of 2/255 from a random start, with gradients in
   bfloat16, which halves the time.
@@ -42,7 +41,7 @@ from torch import nn
 SIDE, BATCH, WIDTHS, BLOCKS = 24, 128, (16, 32, 64), 2
 MEAN, STD = 127, 64  # of the pixels, as in CARD
 EPSILON, STEP, STEPS = 4 / 255, 2 / 255, 3  # of the attack; the full scale is 1
-NOISE, HOLE = 16.0, 8  # largest standard deviation in levels of 255; rows and columns
+NOISE = 16.0  # largest standard deviation in levels of 255
 RECIPES = ("baseline", "augmented", "adversarial")
 CARD = """\
 schema: 1
@@ -176,15 +175,12 @@ def augmix(pixels: np.ndarray, draw: np.random.Generator) -> np.ndarray:
 
 
 def augmented(values: torch.Tensor, draw: np.random.Generator) -> torch.Tensor:
-    """AugMix, then noise for half of the images, then a hole of the mean for half."""
+    """AugMix, then noise for half of the images."""
     pixels = (values * STD + MEAN).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
     mixed = np.stack([augmix(image, draw) for image in pixels])
     noisy = draw.random(len(mixed)) < 0.5
     spread = noisy * draw.uniform(0, NOISE, len(mixed))
     mixed += draw.normal(size=mixed.shape) * spread[:, None, None, None]
-    for image in mixed[draw.random(len(mixed)) < 0.5]:
-        top, left = draw.integers(0, SIDE - HOLE + 1, 2)
-        image[top : top + HOLE, left : left + HOLE] = MEAN
     inputs = (mixed.clip(0, 255).astype(np.float32) - MEAN) / STD
     return torch.from_numpy(inputs).permute(0, 3, 1, 2)
 

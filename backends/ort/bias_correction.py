@@ -50,7 +50,7 @@ def _channels(node: Any, shape: Sequence[int]) -> int:
     return int(shape[0])
 
 
-def correct(model: onnx.ModelProto, quantized: onnx.ModelProto, feeds: Feeds) -> dict[str, float]:
+def correct(model: onnx.ModelProto, quantized: onnx.ModelProto, feeds: Feeds) -> None:
     """Subtract the mean error of each quantized layer from its bias, in place.
 
     The layers are corrected in the order of the graph: each sees what the corrected ones before
@@ -63,9 +63,6 @@ def correct(model: onnx.ModelProto, quantized: onnx.ModelProto, feeds: Feeds) ->
         quantized: with the same names of nodes; its biases are INT32 behind a DequantizeLinear, or
             floats.
         feeds: calibration inputs; the first :data:`SAMPLES` are used.
-
-    Returns:
-        By layer the mean over its channels of the magnitude of the error that was taken out.
 
     Source:
         Nagel et al., Data-Free Quantization Through Weight Equalization and Bias Correction,
@@ -80,12 +77,9 @@ def correct(model: onnx.ModelProto, quantized: onnx.ModelProto, feeds: Feeds) ->
         and (bias := _Bias.of(quantized, node)) is not None
     ]  # fmt: skip
     wanted = _means(model, [floats[node.name] for node, _ in known], samples)
-    walk, found = _Walk(quantized, samples), dict[str, float]()
+    walk = _Walk(quantized, samples)
     for (node, bias), mean in zip(known, wanted, strict=True):
-        error = walk.mean(node) - mean
-        walk.shift(node, bias.subtract(error))
-        found[node.name] = float(np.abs(error).mean())
-    return found
+        walk.shift(node, bias.subtract(walk.mean(node) - mean))
 
 
 class _Bias:
@@ -220,7 +214,8 @@ def _run(
 
 
 def kept(feeds: Iterator[Mapping[str, Array]], into: list[Mapping[str, Array]]) -> Iterator[Any]:
-    """Pass calibration inputs on, and keep them."""
+    """Pass calibration inputs on, and keep the first :data:`SAMPLES` of them."""
     for one in feeds:
-        into.append(one)
+        if len(into) < SAMPLES:
+            into.append(one)
         yield one

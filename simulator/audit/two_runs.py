@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -29,7 +28,9 @@ def compare_runs(
 ) -> RunsCompared:
     """Hold the records of one run against those of another; nothing is run.
 
-    Only stacks of the same name are compared, on the samples that went through both runs.
+    Only stacks of the same name are compared, on the samples that went through both runs. Runs in
+    which a stack answers a sample more than once (under conditions, or in trials) are refused:
+    those answers are not independent, and an interval that takes them so is too short.
 
     Args:
         old: the folder of the earlier run, for example with the old driver.
@@ -41,7 +42,8 @@ def compare_runs(
         What changed in the inputs and around them, and for each stack which answers changed.
 
     Raises:
-        RunError: one of them is no finished run with records, or they have nothing in common.
+        RunError: one of them is no finished run with records, answers a sample more than once, or
+            they have nothing in common.
         UserError: the model card cannot be used.
     """
     before, after = (_opened(Path(folder)) for folder in (old, new))
@@ -89,16 +91,20 @@ def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAg
         changed=count,
         ci95=list(clopper_pearson(count, len(common))),
         equal_outputs=sum(old["digest"] == new["digest"] for old, new in pairs),
-        first=[key[0] for key, is_changed in zip(common, changed, strict=True) if is_changed][:5],
+        first=[key for key, is_changed in zip(common, changed, strict=True) if is_changed][:5],
         delta=_deltas(task, pairs, seed),
         latency_ms=[_latency(run, side) for run in (before, after)],
     )
 
 
-def _by_sample(run: Run, side: str) -> dict[tuple[Any, ...], Record]:
-    rows = run.side(side)
-    keys = [name for name in ("sample", "condition", "trial") if name in rows.column_names]
-    return {tuple(row[key] for key in keys): row for row in rows.to_pylist()}
+def _by_sample(run: Run, side: str) -> dict[str, Record]:
+    rows = run.side(side).to_pylist()
+    found = {row["sample"]: row for row in rows}
+    if len(found) < len(rows):
+        raise RunError(
+            f"{run.folder}: compare-runs takes runs in which each stack answers each sample once"
+        )
+    return found
 
 
 def _deltas(

@@ -1,5 +1,7 @@
 """List the figures of a run that a gate rule can name, or apply rules to it; runs nothing.
 
+A rule by which the run itself was stopped (--until-decided) keeps the outcome that it had there.
+
 simulate gate --list runs/NAME
 simulate gate runs/NAME --fail-on "delta.top1.high < 0 points"
 """
@@ -7,10 +9,15 @@ simulate gate runs/NAME --fail-on "delta.top1.high < 0 points"
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from simulator import cli
 from simulator.cli import common
+
+if TYPE_CHECKING:
+    from simulator.analysis.gate import Rule
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,15 +35,24 @@ def run(options: argparse.Namespace) -> int:
     from simulator.analysis.figures import names
     from simulator.report import rules, terminal
     from simulator.results.read import read_summary
-    from simulator.results.shared import Gate
+    from simulator.results.shared import STOPPED, Gate
 
     summary = read_summary(Path(options.run))[1]
     asked = [gate.parse(rule) for rule in options.fail_on]
     outcome = gate.evaluate(asked, summary, options.undecided)
+    notes = []
+    decided = getattr(summary, "decided", None)
+    if decided is not None:
+        known = {_words(gate.parse(one.rule)): one.model_dump() for one in summary.gate.rules}
+        outcome = _as_decided(
+            outcome, [known.get(_words(rule)) for rule in asked], options.undecided
+        )
+        if decided.samples < decided.of and any(_words(rule) not in known for rule in asked):
+            notes = [STOPPED]
     figures = names(summary) if options.list or not asked else {}
     if options.json:
         values = {name: value for name, (value, _) in figures.items()}
-        common.print_json({"figures": values, "gate": outcome})
+        common.print_json({"figures": values, "gate": outcome, "notes": notes})
         return cli.PASS if outcome["passed"] else cli.GATE_FAILED
     with common.unread():
         for name, (value, unit) in figures.items():
@@ -44,4 +60,20 @@ def run(options: argparse.Namespace) -> int:
             print(f"{name:<44} {rules.number(value, 'points' if points else unit)}")
         found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
         terminal.gate(found, common.console())
+        for note in notes:
+            print(f"note: {note}")
     return cli.PASS if outcome["passed"] else cli.GATE_FAILED
+
+
+def _words(rule: Rule) -> tuple[object, ...]:
+    """A rule, however it is written."""
+    return rule.path, rule.op, rule.limit, rule.times
+
+
+def _as_decided(
+    outcome: dict[str, Any], known: Sequence[dict[str, Any] | None], undecided: str
+) -> dict[str, Any]:
+    """Return an outcome with what the run itself decided of each rule; None: it had no such."""
+    rules = [own or new for own, new in zip(known, outcome["rules"], strict=True)]
+    rules = [one | {"failed": undecided == "fail"} if one["undecided"] else one for one in rules]
+    return {"passed": not any(one["failed"] for one in rules), "rules": rules}

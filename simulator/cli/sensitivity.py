@@ -71,6 +71,8 @@ def _lines(found: dict[str, Any], profile: str) -> list[str]:
                 f"with:    {_rate(told['with'])}, paired p {told['p']:.2g}",
                 f"profile: {profile}",
             ]
+    if found["skipped"]:
+        lines.append(f"skipped: {found['skipped']} images that a stack could not read")
     searched = found["searched"]["flips"]
     lines.append(f"alone in FP32, flips of {found['searched']['images']} (without {searched}):")
     lines += [

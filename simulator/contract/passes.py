@@ -54,11 +54,13 @@ class Fitting:
         samples: yields for each sample the network's inputs, one for each of ``Wanted.through``.
         run: opens an FP32 model for as long as the context lasts; its function takes the inputs
             and returns the outputs by name.
+        remarks: on the samples, known once they were read; kept with what is fitted.
     """
 
     identity: Any
     samples: Callable[[], Iterator[tuple[Feeds, ...]]]
     run: Callable[[onnx.ModelProto], AbstractContextManager[Callable[[Feeds], Feeds]]]
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

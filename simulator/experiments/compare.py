@@ -32,12 +32,8 @@ from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.results.pair import PairSummary, pair_summary
+from simulator.results.shared import STOPPED
 from simulator.results.store import RunWriter
-
-STOPPED = (
-    "the run stopped when its gate was decided: but for the gate's bounds, intervals and p-values "
-    "are those of a fixed number of samples, and too short"
-)
 
 
 @explicit()

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.analysis import gate
 from simulator.contract import Stage
 from simulator.contract.recipe import generator
-from simulator.data.folder import Item
+from simulator.data.folder import Files, Item, load_unlabelled
 from simulator.digests import sha256
 from simulator.errors import DataError, UserError
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.experiments.layer_noise import noise, quantized_layers
 from simulator.experiments.session import Progress, Session, Silent, Variant, answers
 from simulator.files import TEXT, read_file, write_whole
+from simulator.model.passes.rewrite import wanted
 from simulator.model.store import digest
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
@@ -39,7 +39,10 @@ PLAN, MEASURED, SUMMARY, PROFILE, CALIBRATION = (
     "plan.json", "measured.json", "summary.json", "profile.yaml", "calibration",
 )  # fmt: skip
 FLOAT = "fp32"
-Flips = NDArray[np.bool_]
+SAMPLES = 16
+"""Calibration samples by which layers are put in order."""
+Flips = dict[str, bool]
+"""Whether each sample flips, by its name; one that a stack cannot read is not among them."""
 Names = tuple[str, ...]
 
 
@@ -51,21 +54,18 @@ class Settings:
         profile: the stack with a quantizer.
         goal: what must hold, ``flip_rate < 2%``, against the same stack in FP32.
         top: of how many layers the win alone is measured; the noisiest are tried.
-        samples: calibration samples by which layers are put in that order.
         seed: of the split of the images.
     """
 
     profile: str
     goal: str
     top: int = 8
-    samples: int = 16
     seed: int = 0
 
     def __post_init__(self) -> None:
         self.rule()
-        for name in ("top", "samples"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+        if self.top < 1:
+            raise UserError(f"--top must be at least 1, got {self.top}")
 
     def rule(self) -> gate.Rule:
         """Return the goal as a rule.
@@ -81,7 +81,7 @@ class Settings:
     def holds(self, flips: Flips) -> bool:
         """Whether the goal holds."""
         rule = self.rule()
-        return gate.OPS[rule.op](float(flips.mean()), rule.limit)
+        return gate.OPS[rule.op](sum(flips.values()) / len(flips), rule.limit)
 
 
 def sensitivity(
@@ -111,8 +111,9 @@ def sensitivity(
 
     Returns:
         The summary: ``layers`` (name, ``noise``, and where measured ``flips`` on the searched
-        images with only that layer in FP32, ``won`` and ``p``), ``keep``, and under ``confirmed``
-        the flips without and with it on the other images, rates with their 95 % intervals.
+        images with only that layer in FP32, ``won`` and ``p``), ``keep``, under ``confirmed`` the
+        flips without and with it on the other images, rates with their 95 % intervals, and
+        ``skipped``, the samples that some stack could not read; pairs are of the others.
 
     Raises:
         UserError: the model, the data or the profile do not fit.
@@ -120,10 +121,11 @@ def sensitivity(
     show, home = progress or Silent(), Path(out)
     base = chosen(settings.profile, [])
     quantizer = _quantizer(base[0])
+    refuse_fitted(base[0])
     refuse_missing([base])
     with Session(model, data, limit, settings.seed, workers, None, show) as session:
         home.mkdir(parents=True, exist_ok=True)
-        _claim(home, session, settings)
+        _claim(home, session, settings, base)
         parts = _divided(session.dataset.items, quantizer, settings.seed)
         base = _calibrated(home, base, parts[0])
         session.dataset = replace(session.dataset, items=(*parts[1], *parts[2]), film=False)
@@ -145,23 +147,54 @@ def _quantizer(profile: Profile) -> Quantizer:
     return found
 
 
-def _claim(home: Path, session: Session, settings: Settings) -> None:
+def refuse_fitted(profile: Profile) -> None:
+    """Refuse what needs another stack here, or is fitted to samples that are searched.
+
+    Raises:
+        UserError: the graph is fitted so, or the network adapts while it runs.
+    """
+    for axis, given in wanted(profile.spec.graph).items():
+        if "train" in given.through or given.source == "data":
+            raise UserError(
+                f"{profile.name}: graph.{axis} is fitted through the training stack or to "
+                "evaluated samples, and there is no other stack here: leave it out"
+            )
+    if profile.spec.runtime.adaptation is not None:
+        raise UserError(f"{profile.name}: runtime.adaptation changes the network: leave it out")
+
+
+def _claim(home: Path, session: Session, settings: Settings, base: Chosen) -> None:
     """Take a folder for this search, or find it taken for the same.
 
     Raises:
         UserError: it holds something else.
     """
     samples = digest([[item.name, sha256(item.path)] for item in session.dataset.items])
-    wanted = {
-        "model": session.source.digest, "samples": samples, "settings": asdict(settings),
-    }  # fmt: skip
+    given = _quantizer(base[0]).calibration
+    assert given is not None
+    sources = [given.source, *(one.source for one in wanted(base[0].spec.graph).values())]
+    files = Files.of(session.card.modality)
+    folders = {
+        source: [sha256(item.path) for item in load_unlabelled(Path(source), files).items]
+        for source in sources
+        if source != "data"
+    }
+    plan = {
+        "model": session.source.digest,
+        "card": session.card.written.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "samples": samples,
+        "settings": asdict(settings),
+        "profile": base[0].spec.model_dump(mode="json"),
+        "choices": {stage: choice.identity() for stage, choice in base[1].items()},
+        "calibration": digest(folders),
+    }
     if (home / PLAN).exists():
-        if json.loads(read_file(home / PLAN, TEXT)) != wanted:
+        if json.loads(read_file(home / PLAN, TEXT)) != json.loads(json.dumps(plan)):
             raise UserError(f"{home} holds another search; choose another --out")
     elif any(home.iterdir()):
         raise UserError(f"{home} is not empty; choose another --out")
     else:
-        _write(home / PLAN, wanted)
+        _write(home / PLAN, plan)
 
 
 def _divided(
@@ -238,16 +271,16 @@ class _Search:
         bare = self._measured(1, [()])[()]
         tried = order[: self.settings.top]
         alone = self._measured(1, [(name,) for name in tried])
-        ranked = sorted(tried, key=lambda name: int(alone[name,].sum()))
+        ranked = sorted(tried, key=lambda name: -paired(bare, alone[name,])["won"])
         ranked += order[len(tried) :]
         keep = self._shortest(ranked)
         table = []
         for name in ranked:
             entry: dict[str, Any] = {"name": name, "noise": noises.get(name)}
             if name in tried:
-                entry |= _paired(bare, alone[name,])
+                entry |= paired(bare, alone[name,])
             table.append(entry)
-        summary = {
+        summary: dict[str, Any] = {
             "profile": self.base[0].name,
             "model": self.session.card.spec.name,
             "goal": self.settings.goal,
@@ -261,6 +294,7 @@ class _Search:
             summary["confirmed"] = self._confirmed(keep)
             if keep:
                 write_whole(self.home / PROFILE, self._document(keep, summary).encode())
+        summary["skipped"] = self._skipped()
         _write(self.home / SUMMARY, summary)
         return summary
 
@@ -291,7 +325,7 @@ class _Search:
         asked = Asked("INT8", given.samples, given.source)
         feeds, _ = calibrator.feeds(asked, session.builder.front_end(*self.base))
         choice = in_fp32([self.plain.choices[Stage.RUNTIME]], "the comparison of layers")
-        first = islice(feeds.tensors(), self.settings.samples)
+        first = islice(feeds.tensors(), SAMPLES)
         found = noise(self.plain, rounded, first, partial(running, choice))
         return sorted(layers, key=lambda name: -found.get(name, -np.inf)), found
 
@@ -310,9 +344,13 @@ class _Search:
             done = session.run(session.plan(stacks), lambda done: None)
             found = answers(session.card.task, [stack.side for stack in stacks], done)
             for number, names in enumerate(new):
-                known[keys[names]] = found.changed(f"keep {number}").astype(int).tolist()
+                changed = found.changed(f"keep {number}").tolist()
+                ran = [item.name for item in found.items]
+                if not ran:
+                    raise DataError(f"no sample went through; the first: {done[0].skipped}")
+                known[keys[names]] = dict(zip(ran, changed, strict=True))
             _write(path, known)
-        return {names: np.array(known[key], bool) for names, key in keys.items()}
+        return {names: known[key] for names, key in keys.items()}
 
     def _shortest(self, ranked: Sequence[str]) -> Names | None:
         """The shortest beginning of a ranking that reaches the goal, by doubling and bisection."""
@@ -337,12 +375,20 @@ class _Search:
     def _confirmed(self, keep: Names) -> dict[str, Any]:
         """Without and with the keep list, on samples that were not searched."""
         found = self._measured(2, list(dict.fromkeys([(), keep])))
+        bare, kept = common(found[()], found[keep])
         return {
-            "without": _rate(found[()]),
-            "with": _rate(found[keep]),
-            "p": _paired(found[()], found[keep])["p"],
-            "holds": self.settings.holds(found[keep]),
+            "without": _rate(bare),
+            "with": _rate(kept),
+            "p": paired(bare, kept)["p"],
+            "holds": self.settings.holds(kept),
         }
+
+    def _skipped(self) -> int:
+        """How many samples did not go through with every list that was measured."""
+        left = set[str]()
+        for key, flips in json.loads(read_file(self.home / MEASURED, TEXT)).items():
+            left |= {item.name for item in self.parts[json.loads(key)[0]]} - set(flips)
+        return len(left)
 
     def _document(self, keep: Names, summary: dict[str, Any]) -> str:
         above = find(self.settings.profile)
@@ -360,14 +406,22 @@ class _Search:
         )
 
 
-def _paired(bare: Flips, kept: Flips) -> dict[str, Any]:
-    """The flips of a keep list, how many it wins, and whether that may be chance."""
-    lost, won = int((kept & ~bare).sum()), int((bare & ~kept).sum())
-    return {"flips": int(kept.sum()), "won": won - lost, "p": mcnemar_midp(lost, won)}
+def common(bare: Flips, kept: Flips) -> tuple[Flips, Flips]:
+    """Return both on the samples that went through with both keep lists."""
+    names = [name for name in bare if name in kept]
+    return {name: bare[name] for name in names}, {name: kept[name] for name in names}
+
+
+def paired(bare: Flips, kept: Flips) -> dict[str, Any]:
+    """Return the flips of a keep list, how many it wins, and whether that may be chance."""
+    one, other = common(bare, kept)
+    lost = sum(other[name] and not one[name] for name in one)
+    won = sum(one[name] and not other[name] for name in one)
+    return {"flips": sum(other.values()), "won": won - lost, "p": mcnemar_midp(lost, won)}
 
 
 def _rate(flips: Flips) -> dict[str, Any]:
-    count, total = int(flips.sum()), len(flips)
+    count, total = sum(flips.values()), len(flips)
     low, high = clopper_pearson(count, total)
     return {"flips": count, "images": total, "rate": count / total, "ci95": [low, high]}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,12 @@ class Feeds:
     Attributes:
         identity: what they depend on: image digests and preprocessing.
         tensors: computes them, one sample at a time.
+        remarks: on the samples, known once they were computed; kept with the artifact.
     """
 
     identity: Any
     tensors: Callable[[], Iterator[Mapping[str, Array]]]
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(
@@ -110,6 +112,7 @@ def prepare(
         made = _step(
             card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
+            feeds.remarks if feeds else {},
         )  # fmt: skip
     return made
 
@@ -185,7 +188,7 @@ def takes(choices: Choices) -> str:
 
 
 NOTES = "notes.json"
-"""The remarks of rewrites that are fitted, in the folder of the changed model file."""
+"""The remarks of rewrites that are fitted, or on calibration samples, beside the model file."""
 
 
 def _rewritten(
@@ -227,7 +230,9 @@ def _fitted(
         model = pinned(card, given.path)
         changes = rewrite(model, asked, fittings)
         onnx.save(model, str(draft / "model.onnx"))
-        (draft / NOTES).write_text(json.dumps([f"{one.axis}: {one}" for one in changes]))
+        notes = [f"{one.axis}: {one}" for one in changes]
+        notes += [remark for axis in axes for remark in fittings[axis].remarks.values()]
+        (draft / NOTES).write_text(json.dumps(notes))
 
     key = digest([*parts, "fitted", {axis: fittings[axis].identity for axis in axes}])
     with about(card, f"{' and '.join(f'graph.{axis}' for axis in axes)} cannot be fitted to"):
@@ -240,18 +245,27 @@ Make = Callable[[Any, Path, Path], None]
 
 
 def _step(
-    card: Card, given: Artifact, choice: Choice, format: str, make: Make, more: Any = None
+    card: Card,
+    given: Artifact,
+    choice: Choice,
+    format: str,
+    make: Make,
+    more: Any = None,
+    remarks: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Convert a file with an exporter, cast or quantizer, and cache the result."""
     key = digest([given.key, choice.identity(), more, makers()])
+
+    def into(target: Path) -> None:
+        make(choice.make(), given.path, target)
+        if remarks:
+            (target.parent / NOTES).write_text(json.dumps(list(remarks.values())))
+
     with about(card, f"{choice.backend.name} cannot {choice.stage}"):
-        path = _cached(
-            card,
-            key,
-            f"model.{SUFFIX[format]}",
-            lambda target: make(choice.make(), given.path, target),
-        )
-    return Artifact(path, key, format, given.notes)
+        path = _cached(card, key, f"model.{SUFFIX[format]}", into)
+    kept = path.parent / NOTES
+    told = json.loads(kept.read_text()) if kept.exists() else []
+    return Artifact(path, key, format, (*given.notes, *told))
 
 
 def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:

@@ -71,12 +71,13 @@ class Calibrator:
             DataError: the calibration folder cannot be read.
         """
         items, warnings = self._chosen(asked)
+        remarks: dict[str, str] = {}
 
         def tensors() -> Iterator[Mapping[str, Array]]:
-            for (value,) in self._walked([through], items):
+            for (value,) in self._walked([through], items, asked.what, remarks):
                 yield from _feeds(value, self.only_input)
 
-        return Feeds(_identity(items, [through]), tensors), warnings
+        return Feeds(_identity(items, [through]), tensors, remarks), warnings
 
     def fitting(
         self, asked: Asked, through: Sequence[Chain], choice: Choice
@@ -92,13 +93,20 @@ class Calibrator:
             DataError: the calibration folder cannot be read.
         """
         items, warnings = self._chosen(asked)
+        remarks: dict[str, str] = {}
 
         def samples() -> Iterator[tuple[Mapping[str, Array], ...]]:
-            for values in self._walked(through, items):
-                yield from zip(*(_feeds(value, self.only_input) for value in values), strict=False)
+            for values in self._walked(through, items, asked.what, remarks):
+                feeds = [list(_feeds(value, self.only_input)) for value in values]
+                if len({len(one) for one in feeds}) > 1:
+                    raise DataError(
+                        f"{asked.what}: the two stacks make different numbers of inputs of one "
+                        f"{self.modality.unit}, and cannot be compared"
+                    )
+                yield from zip(*feeds, strict=True)
 
         identity = [_identity(items, through), choice.identity()]
-        return Fitting(identity, samples, partial(running, choice)), warnings
+        return Fitting(identity, samples, partial(running, choice), remarks), warnings
 
     def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[str]]:
         shared = asked.source == "data"
@@ -111,36 +119,62 @@ class Calibrator:
                 f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
                 f"{asked.samples}; set {asked.key} to a folder with more images"
             )
-        evaluated = {item.path.resolve() for item in self.dataset.items}
         if shared:
             warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
-        elif {item.path.resolve() for item in chosen} & evaluated:
+        elif self._evaluates(chosen):
             warnings.append(
                 f"some of the images that {asked.what} is calibrated on are also evaluated"
             )
         return chosen, warnings
 
-    def _walked(self, chains: Sequence[Chain], items: Sequence[Item]) -> Iterator[tuple[Any, ...]]:
-        """Preprocess samples by every chain; samples that fail in one are left out."""
-        made = 0
+    def _evaluates(self, chosen: Sequence[Item]) -> bool:
+        """Whether some samples are evaluated too, wherever their files are."""
+        sizes = {_size(item.path) for item in chosen}
+        alike = [item for item in self.dataset.items if _size(item.path) in sizes]
+        known = {sha256(item.path) for item in alike} - {None}
+        return bool(known) and any(sha256(item.path) in known for item in chosen)
+
+    def _walked(
+        self, chains: Sequence[Chain], items: Sequence[Item], what: str, remarks: dict[str, str]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Preprocess samples by every chain; those that fail in one are left out and counted.
+
+        Raises:
+            DataError: more than half of them fail.
+        """
+        failed, unit = 0, self.modality.unit
         executor = LocalExecutor(self.modality, self.runtimes, workers=1)
         arms = {Arm(f"calibration {number}"): chain for number, chain in enumerate(chains)}
         opened = executor.open(plan(arms))
         for item in items:
             try:
                 values = tuple(opened.walk(executor.context(item)).answers())
-            except SampleError:
+            except SampleError as error:
+                failed += 1
+                if 2 * failed > len(items):
+                    raise DataError(
+                        f"{what}: more than half of the {len(items)} calibration {unit}s cannot be "
+                        f"preprocessed; the last of them: {error}"
+                    ) from error
+                remarks[what] = (
+                    f"{what}: {failed} of {len(items)} calibration {unit}s could not be "
+                    "preprocessed and were left out"
+                )
                 continue
-            made += 1
             yield values
-        if not made:
-            raise DataError("calibration: the stack could not preprocess any calibration image")
 
 
 def _identity(items: Sequence[Item], chains: Sequence[Chain]) -> Any:
     """What calibration inputs depend on: the bytes of the samples, and the preprocessing."""
     steps = [[recipe.identity() for recipe in chain.recipes] for chain in chains]
     return [[sha256(item.path) for item in items], *steps]
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def _feeds(value: Any, only_input: str) -> Iterator[Mapping[str, Array]]:

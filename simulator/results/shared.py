@@ -52,6 +52,13 @@ class Bound(Typed):
     high: float = Field(description="nor above this")
 
 
+STOPPED = (
+    "the run stopped when its gate was decided: but for the gate's bounds, intervals and p-values "
+    "are those of a fixed number of samples, and too short"
+)
+"""What is said of figures of a run that was stopped by its gate."""
+
+
 class Decided(Typed):
     """A run that stopped when its gate was decided."""
 

@@ -8,6 +8,7 @@ import simulator
 from simulator import cli
 from simulator.audit.two_runs import compare_runs
 from simulator.errors import RunError
+from simulator.robustness.run import robustness
 
 
 @pytest.fixture
@@ -63,3 +64,19 @@ def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys)
     assert cli.main(["compare-runs", str(runs[0]), str(timed)]) == cli.USER_ERROR
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1 and "no stack in common: train, deploy; pillow" in error
+
+
+def test_runs_with_several_answers_to_a_sample_are_refused(card, data, tmp_path):
+    """Two conditions of one image are no two images."""
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(
+        "{schema: 1, name: two, summary: two, conditions: {digital: {jpeg: ['jpeg:60']}}}"
+    )
+    folders = []
+    for name in ("one", "two"):
+        (result,) = robustness(
+            str(suite), ["pillow_fp32"], models=[card], data=data, out=tmp_path / name
+        )
+        folders.append(result.folder)
+    with pytest.raises(RunError, match="in which each stack answers each sample once"):
+        compare_runs(*folders)

@@ -7,6 +7,7 @@ import pytest
 import tiny
 from onnx import helper, numpy_helper
 
+from backends.ort.bias_correction import SAMPLES, kept
 from simulator import registry
 from simulator.contract import Stage
 from simulator.profile.implementations import choose
@@ -167,3 +168,11 @@ def test_a_profile_may_ask_for_it():
 
     assert (plain.options["bias_correction"], asked.options["bias_correction"]) == (False, True)
     assert plain.identity() != asked.identity()
+
+
+def test_no_more_samples_are_kept_than_are_used():
+    into = []
+    given = [{"x": np.zeros(1)} for _ in range(SAMPLES + 3)]
+
+    assert list(kept(iter(given), into)) == given
+    assert into == given[:SAMPLES]

@@ -1,6 +1,7 @@
 """``simulate sensitivity``: the layer that INT8 breaks is found, kept and confirmed."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from onnx import helper
 from simulator import cli
 from simulator.errors import UserError
 from simulator.experiments.common import chosen
-from simulator.experiments.sensitivity import Settings, sensitivity
+from simulator.experiments.sensitivity import Settings, paired, refuse_fitted, sensitivity
+from simulator.profile.load import load
 
 PER_TENSOR = """\
 schema: 1
@@ -59,7 +61,7 @@ def given(tmp_path, cache):
 @pytest.fixture
 def found(given, tmp_path):
     profile, model, data = given
-    settings = Settings(profile, "flip_rate < 2%", top=3, samples=4)
+    settings = Settings(profile, "flip_rate < 2%", top=3)
     return sensitivity(model, data, tmp_path / "out", settings, workers=1)
 
 
@@ -79,7 +81,7 @@ def test_onnxruntime_rounds_a_single_kept_layer_again(given, tmp_path):
     _profile, model, data = given
     optimized = tmp_path / "optimized.yaml"
     optimized.write_text(PER_TENSOR.replace("LEVEL", "all"))
-    settings = Settings(str(optimized), "flip_rate < 2%", top=1, samples=4)
+    settings = Settings(str(optimized), "flip_rate < 2%", top=1)
     found = sensitivity(model, data, tmp_path / "all", settings, workers=1)
 
     assert (found["layers"][0]["name"], found["layers"][0]["won"]) == ("fragile", 0)
@@ -103,7 +105,7 @@ def test_a_second_call_runs_nothing_again(found, given, tmp_path, monkeypatch):
     """What was measured is read back: running would raise."""
     profile, model, data = given
     monkeypatch.setattr("simulator.experiments.session.Session.run", None)
-    settings = Settings(profile, "flip_rate < 2%", top=3, samples=4)
+    settings = Settings(profile, "flip_rate < 2%", top=3)
 
     assert sensitivity(model, data, tmp_path / "out", settings, workers=1) == found
 
@@ -112,6 +114,51 @@ def test_another_search_does_not_take_the_folder(found, given, tmp_path):
     profile, model, data = given
     with pytest.raises(UserError, match="holds another search"):
         sensitivity(model, data, tmp_path / "out", Settings(profile, "flip_rate < 1%"))
+
+
+def test_an_edited_profile_is_another_search(found, given, tmp_path):
+    """The same name, other options: what was measured with the old ones is not read back."""
+    profile, model, data = given
+    path = Path(profile)
+    path.write_text(path.read_text().replace("disable_all", "basic"))
+    with pytest.raises(UserError, match="holds another search"):
+        sensitivity(model, data, tmp_path / "out", Settings(profile, "flip_rate < 2%", top=3))
+
+
+def test_an_edited_calibration_folder_is_another_search(given, tmp_path):
+    profile, model, data = given
+    folder = tiny.data(tmp_path / "calibrate", 1)
+    path = Path(profile)
+    source = f"weights: per_tensor, calibration: {{samples: 9, through: deploy, source: {folder}}}"
+    path.write_text(path.read_text().replace("weights: per_tensor", source))
+    settings = Settings(profile, "flip_rate < 99%", top=1)
+    first = sensitivity(model, data, tmp_path / "out", settings, workers=1)
+    assert sensitivity(model, data, tmp_path / "out", settings, workers=1) == first
+    (folder / "red" / "more.jpg").write_bytes(next(data.rglob("*.jpg")).read_bytes())
+    with pytest.raises(UserError, match="holds another search"):
+        sensitivity(model, data, tmp_path / "out", settings, workers=1)
+
+
+def test_a_sample_that_cannot_be_read_is_skipped_and_said(given, tmp_path, capsys):
+    profile, model, data = given
+    for number in range(3):
+        (data / "red" / f"broken{number}.jpg").write_bytes(b"no image")
+    words = ["--model", str(model), "--data", str(data), "--out", str(tmp_path / "out")]
+    cli.main(["sensitivity", "--profile", profile, "--goal", "flip_rate < 2%", *words])
+
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    ran = summary["searched"]["images"] + summary["confirmed"]["with"]["images"]
+    assert ran + summary["skipped"] == summary["images"]["search"] + summary["images"]["confirm"]
+    assert 0 < summary["skipped"] <= 3
+    assert f"skipped: {summary['skipped']} images" in capsys.readouterr().out
+
+
+def test_flips_are_paired_by_sample():
+    """By hand: of b and c, which both lists have, the list wins b; a and d have no partner."""
+    bare = {"a": True, "b": True, "c": False}
+    kept = {"d": True, "c": False, "b": False}
+
+    assert paired(bare, kept) == {"flips": 0, "won": 1, "p": 0.5}
 
 
 def test_nothing_need_be_kept(given, tmp_path, capsys):
@@ -138,3 +185,37 @@ def test_what_cannot_be_looked_for_is_refused(given, tmp_path, profile, goal, wo
     _, model, data = given
     with pytest.raises(UserError, match=words):
         sensitivity(model, data, tmp_path / "no", Settings(profile, goal))
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("graph: {compensation: {form: affine, calibration: {samples: 4, source: data}}}",
+         r"graph\.compensation is fitted"),
+        ("graph: {batchnorm: {statistics: {samples: 4, through: train, source: elsewhere}}}",
+         r"graph\.batchnorm is fitted"),
+        ("graph: {batchnorm: {statistics: {samples: 4, through: deploy, source: data}}}",
+         r"graph\.batchnorm is fitted"),
+    ],
+)  # fmt: skip
+def test_what_is_fitted_to_another_stack_is_refused(given, tmp_path, section, words):
+    profile, model, data = given
+    path = Path(profile)
+    path.write_text(path.read_text() + section + "\n")
+    with pytest.raises(UserError, match=words) as refused:
+        sensitivity(model, data, tmp_path / "no", Settings(profile, "flip_rate < 2%"))
+    assert "\n" not in str(refused.value) and not (tmp_path / "no").exists()
+
+
+def test_a_network_that_adapts_is_refused():
+    given = {
+        "backend": "pytorch", "device": "cpu", "threads": 1, "graph_optimization_level": None,
+        "mode": "eager", "memory_format": "contiguous", "exporter": {"backend": "onnx2torch"},
+        "adaptation": {
+            "backend": "onnx2torch", "method": "tent", "batch": 4, "steps": 1,
+            "learning_rate": 0.05, "optimizer": "adam", "reset": "never", "order": "listed",
+            "seed": 1,
+        },
+    }  # fmt: skip
+    with pytest.raises(UserError, match=r"runtime\.adaptation changes the network"):
+        refuse_fitted(load("pillow_fp32", [f"runtime={json.dumps(given)}"]))

@@ -1,6 +1,8 @@
 """Runs that stop when their gate is decided."""
 
 import json
+import math
+import shutil
 
 import pytest
 import tiny
@@ -10,10 +12,13 @@ from simulator import cli
 from simulator.analysis.gate import parse
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
+from simulator.results.shared import STOPPED
+from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.task import TASKS, Network
 
 SAMPLES = 42
 PAIR = ("pillow_fp32", "opencv_fp32")
+BGR = "deploy.color.order=bgr"
 
 
 @pytest.fixture
@@ -130,3 +135,87 @@ def test_the_command_line_says_when(card, many, tmp_path, capsys):
     assert code == 0
     assert "Decided after 30 of 42 images" in " ".join(capsys.readouterr().out.split())
     assert json.loads((tmp_path / "o" / "summary.json").read_text())["decided"]["samples"] == 30
+
+
+def test_two_rules_need_twice_the_capital():
+    """Each at 2.5 %: by hand, the first sample at which the capital of both is at least 40."""
+    task = TASKS["classification"](None, Network())
+    same = {"correct": True, "top5": None, "changed": 0}
+
+    def first(needed, *limits):
+        found = Evidence(Range(0.0, 1.0))
+        for samples in range(1, 2000):
+            found.add(0)
+            if samples >= LEAST and all(found.against(one)[1] >= needed for one in limits):
+                return samples
+        return None
+
+    both = Decision([parse("flip_rate > 5%"), parse("flip_rate > 6%")], task)
+    while not both.done:
+        both.add(same, same)
+    ends = both.decided(9999).samples
+    assert ends == first(math.log(40), 0.05, 0.06) > first(math.log(20), 0.05, 0.06) > LEAST
+
+
+def test_a_gate_that_fails_stops_the_run(card, many, tmp_path):
+    """Red and blue change places: two thirds of the answers."""
+    result = run(card, many, tmp_path / "run", "flip_rate > 1%", overrides=[BGR])
+    found = result.summary.decided
+    assert not result.passed and found.decided
+    assert result.summary.samples == found.samples == LEAST
+    (rule,) = result.summary.gate.rules
+    assert (rule.failed, rule.undecided, rule.chance) == (True, False, False)
+
+
+def test_a_delta_of_images_without_labels_is_not_decided(card, many, tmp_path):
+    """The answers are known, and whether they are right is not."""
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for path in many.rglob("*.jpg"):
+        shutil.copyfile(path, flat / path.name)
+    result = run(card, flat, tmp_path / "run", "delta.top1 < -5 points")
+    assert result.summary.samples == SAMPLES and not result.summary.decided.decided
+    assert result.summary.gate.rules[0].undecided and not result.passed
+
+
+def test_a_resume_after_the_decision_runs_nothing_more(card, many, tmp_path):
+    """The run ends when the last sample that decides is kept, and before its summary."""
+    whole = run(card, many, tmp_path / "whole", "flip_rate > 40%")
+    late = tmp_path / "late"
+
+    class Late(simulator.experiments.session.Silent):
+        def say(self, text):
+            if text == "figures and pictures":
+                raise KeyboardInterrupt
+
+    class Count(simulator.experiments.session.Silent):
+        most = 0
+
+        def advance(self, done, total):
+            self.most = max(self.most, done)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, late, "flip_rate > 40%", progress=Late())
+    count = Count()
+    resumed = run(card, many, late, "flip_rate > 40%", resume=True, progress=count)
+    assert resumed.summary.decided == whole.summary.decided and count.most <= LEAST
+    columns = [name for name in whole.records().column_names if name != "ns"]
+    assert resumed.records().select(columns).equals(whole.records().select(columns))
+
+
+def test_a_gate_later_keeps_what_the_run_decided(card, many, tmp_path, capsys):
+    """Of all samples it is undecided, though 0 % is below 1 %; another rule gets the note."""
+    folder = str(run(card, many, tmp_path / "run", "flip_rate > 1%").folder)
+    capsys.readouterr()
+    assert cli.main(["gate", folder, "--fail-on", "flip_rate>1%"]) == cli.GATE_FAILED
+    out = " ".join(capsys.readouterr().out.split())
+    assert "gate undecided flip_rate > 1%: 42 samples leave it between" in out
+    rest = ["--undecided", "pass"]
+    assert cli.main(["gate", folder, "--fail-on", "flip_rate > 1%", *rest]) == cli.PASS
+
+    early = str(run(card, many, tmp_path / "early", "flip_rate > 40%").folder)
+    capsys.readouterr()
+    assert cli.main(["gate", early, "--fail-on", "flip_rate > 40%"]) == cli.PASS
+    assert STOPPED not in capsys.readouterr().out
+    assert cli.main(["gate", early, "--fail-on", "flip_rate > 30%"]) == cli.PASS
+    assert f"note: {STOPPED}" in capsys.readouterr().out

@@ -92,11 +92,10 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
             break
         if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
             picked[one.name] = True
-    least = sorted(found.candidates, key=lambda one: flips(found.part, one.name))
-    for one in least[: max(1, FINALISTS - len(picked))]:
-        if one.name not in picked:
-            whole = finite(compared(found.part.answers, one.name, draws))
-            picked[one.name] = rules.outcomes(whole)[0]
+    left = [one.name for one in found.candidates if one.name not in picked]
+    least = sorted(left, key=lambda name: flips(found.part, name))
+    for name in least[: max(1, FINALISTS - len(picked))]:
+        picked[name] = rules.outcomes(finite(compared(found.part.answers, name, draws)))[0]
     ordered = (one.name for one in found.candidates)
     return {name: picked[name] for name in ordered if name in picked}
 
@@ -195,7 +194,7 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
     """Return what each change gives back, by its name and by figure.
 
     Args:
-        found: the records of every stack of :func:`subsets`.
+        found: the records of the stacks of :func:`subsets` that can be built and run.
         picks: the changes of the answer.
         seed: of the bootstrap.
     """
@@ -214,19 +213,27 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
         figure = found.score(stack(some)).figure
         return draws.of(figure) if figure else None
 
+    ran = {some for some in attribute.subsets(list(by)) if stack(some) in found.names}
     games: dict[str, Any] = {"flip_rate": cache(kept)}
     if headline(frozenset()) is not None:
         games[task.headline] = cache(headline)
     whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
     for figure, game in games.items():
-        for name, one in _shares(list(by), game, seed, len(found.items)).items():
+        for name, one in _shares(list(by), game, ran, seed, len(found.items)).items():
             whole[name][figure] = one
     return whole
 
 
-def _shares(names: Sequence[str], game: Game, seed: int, samples: int) -> dict[str, Repaired]:
-    alone, last = attribute.swap_in(names, game), attribute.swap_out(names, game)
-    shares = attribute.shapley(names, game, seed=seed).values if len(names) <= SHARED else None
+def _shares(
+    names: Sequence[str], game: Game, ran: set[Subset], seed: int, samples: int
+) -> dict[str, Repaired]:
+    """What each change gives; None where a stack that it needs is not among those that ran."""
+    every, none = frozenset(names), frozenset[str]()
+    complete = len(names) <= SHARED and len(ran) == 2 ** len(names)
+    shares = attribute.shapley(names, game, seed=seed).values if complete else None
+
+    def gained(some: Subset, without: Subset) -> dict[str, Any] | None:
+        return told(game(some) - game(without)) if {some, without} <= ran else None
 
     def told(figure: Floats) -> dict[str, Any]:
         return asdict(effect(figure, samples))
@@ -235,8 +242,8 @@ def _shares(names: Sequence[str], game: Game, seed: int, samples: int) -> dict[s
         name: Repaired.model_validate(
             finite(
                 {
-                    "alone": told(alone[at]),
-                    "last": told(0.0 - last[at]),
+                    "alone": gained(frozenset({name}), none),
+                    "last": gained(every, every - {name}),
                     "share": None if shares is None else told(shares[at]),
                 }
             )

@@ -79,9 +79,11 @@ def sentence(summary: RepairSummary, change: Change) -> str:
     found = change.repaired.get(figure)
     if found is None:
         return whole
-    best, delta = found.share or found.alone, summary.before.delta.get(summary.metric)
+    best, delta = found.share or found.alone or found.last, summary.before.delta.get(summary.metric)
     lost = summary.before.flips.rate if figure == "flip_rate" else -((delta and delta.value) or 0)
-    word = "repairs" if found.share else "alone repairs"
+    if best is None:
+        return f"{whole} is possible only with the others"
+    word = "repairs" if found.share else "alone repairs" if found.alone else "with the others repairs"
     what = "flips" if figure == "flip_rate" else title(summary.task, figure)
     of = f"{100 * (best.value or 0):.2f} of {100 * (lost or 0):.2f} points of {what}"
     return f"{whole} {word} {of}"

@@ -25,9 +25,17 @@ class Cost(Typed):
 class Repaired(Typed):
     """What a change gives back of a figure; positive is good."""
 
-    alone: Effect = Field(description="it alone, in the deployment as it is")
-    last: Effect = Field(description="what is lost again without it, where all others are made")
-    share: Effect | None = Field(description="Shapley value; None where there are too many changes")
+    alone: Effect | None = Field(
+        description="it alone, in the deployment as it is; None where it is not possible alone"
+    )
+    last: Effect | None = Field(
+        description="what is lost again without it, where all others are made; None where these "
+        "are not possible without it"
+    )
+    share: Effect | None = Field(
+        description="Shapley value; None where there are too many changes, or some of them are "
+        "possible only together"
+    )
 
 
 class Change(Typed):

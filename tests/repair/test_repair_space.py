@@ -64,6 +64,18 @@ def test_costs_add_up_and_what_is_saved_is_free(read):
     assert [one.name for one in ranked[:3]] == ["deploy", "resize/box", "resize/area"]
 
 
+def test_what_one_option_saves_pays_for_no_other_one(read):
+    """A box that saves 1 ms does not make the order, which costs 1.5 ms, cheaper than 1.2 ms."""
+    axes = DOCUMENT["axes"] | {"threads": {"two": {"set": {"runtime.threads": 2}, "cost": {"ms": 1.2}}}}
+    whole = space(read(axes=axes), "pillow_fp32", [])
+
+    ranked = sorted(whole.candidates, key=lambda one: whole.rank(one.picks, {("resize", "area"): 9}))
+
+    assert [one.name for one in ranked[:5]] == [
+        "deploy", "resize/box", "threads/two", "resize/box + threads/two", "order/bgr",
+    ]  # fmt: skip
+
+
 def test_the_order_says_what_cheap_means(read):
     """2 hours and 1.5 ms, or no hours and 2 ms."""
     slow = AREA | {"cost": {"ms": 2.0}}

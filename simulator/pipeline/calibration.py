@@ -49,9 +49,10 @@ class Calibrator:
     Attributes:
         modality: of the samples.
         only_input: the name of the network's first input; an array from a chain is fed to it.
-        dataset: the evaluated samples.
+        dataset: the samples that ``data`` means; the evaluated ones, but for *evaluated*.
         seed: of the random choice of calibration samples.
         runtimes: of the session.
+        evaluated: the evaluated samples, where they are others.
     """
 
     modality: Modality
@@ -59,6 +60,7 @@ class Calibrator:
     dataset: Dataset
     seed: int
     runtimes: RuntimePool
+    evaluated: Sequence[Item] | None = None
 
     def feeds(self, asked: Asked, through: Chain) -> tuple[Feeds, list[str]]:
         """Return the calibration inputs of a quantizer, and warnings about them.
@@ -111,10 +113,11 @@ class Calibrator:
                 f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
                 f"{asked.samples}; set {asked.key} to a folder with more images"
             )
-        evaluated = {item.path.resolve() for item in self.dataset.items}
-        if shared:
+        items = self.dataset.items if self.evaluated is None else self.evaluated
+        both = {item.path.resolve() for item in chosen} & {item.path.resolve() for item in items}
+        if shared and both:
             warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
-        elif {item.path.resolve() for item in chosen} & evaluated:
+        elif both:
             warnings.append(
                 f"some of the images that {asked.what} is calibrated on are also evaluated"
             )

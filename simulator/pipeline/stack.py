@@ -97,6 +97,7 @@ class StackBuilder:
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
         self.seed, self.report = seed, report
+        self.evaluated: Sequence[Item] | None = None
         self.runtimes = RuntimePool(isolate=isolate)
         self._effective: dict[str, Effective] = {}
         self._adapting: set[Adapted] = set()
@@ -331,6 +332,7 @@ class StackBuilder:
             self.dataset,
             self.seed,
             self.runtimes,
+            self.evaluated,
         )
 
 

@@ -6,6 +6,7 @@ Several finalists are several tests, so that intervals are simultaneous and p-va
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -30,7 +31,7 @@ from simulator.tasks.score import flip_rate
 
 FINALISTS = 4
 """The cheapest stacks that pass the search are confirmed, and the one with the fewest flips; where
-fewer pass, those with the fewest flips take their places."""
+fewer pass, those with the fewest flips of the others take their places."""
 DRAWS = 200
 """Resamples for the gate in the search, where intervals decide nothing."""
 SHARED = 4
@@ -92,10 +93,12 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
             break
         if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
             picked[one.name] = True
-    left = [one.name for one in found.candidates if one.name not in picked]
-    least = sorted(left, key=lambda name: flips(found.part, name))
-    for name in least[: max(1, FINALISTS - len(picked))]:
-        picked[name] = rules.outcomes(finite(compared(found.part.answers, name, draws)))[0]
+    least = sorted(found.candidates, key=lambda one: flips(found.part, one.name))
+    left = [one for one in least if one.name not in picked]
+    more = max(FINALISTS - len(picked), int(left[:1] == least[:1]))
+    for one in left[:more]:
+        whole = finite(compared(found.part.answers, one.name, draws))
+        picked[one.name] = rules.outcomes(whole)[0]
     ordered = (one.name for one in found.candidates)
     return {name: picked[name] for name in ordered if name in picked}
 
@@ -105,21 +108,21 @@ def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[
 
     Args:
         part: their records.
-        names: of the finalists, and of the deployment as it is, which may be one.
+        names: of the finalists. With the deployment as it is they are the family: what is shown
+            of it holds together with the others.
         rules: the gate.
         seed: of the bootstrap.
     """
-    found, family = part.answers, max(len(names), 1)
-    every = [*names, *({NAME} - {*names})]
+    found, every = part.answers, list(dict.fromkeys([NAME, *names]))
     draws = Resamples(len(found.items), seed, found.task.resamples)
     whole = {name: finite(compared(found, name, draws)) for name in every}
     p = {name: _chance(whole[name], rules.rules) for name in every}
     p_delta = {name: _delta_p(whole[name], found.task.headline) for name in every}
-    holm, holm_delta = (_holm({name: of[name] for name in names}) for of in (p, p_delta))
+    holm, holm_delta = (_holm(of) for of in (p, p_delta))
     confirmations = {}
     for name in every:
         one = whole[name]
-        one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, family)
+        one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, len(every))
         passes, outcomes = rules.outcomes(one)
         confirmations[name] = Confirmation.model_validate(
             one
@@ -177,7 +180,12 @@ def answer(
     if passing:
         best = min(passing, key=rank)
         return best, best
-    return None, min(names, key=lambda name: (found[name].flips.rate or 0.0, rank(name)))
+
+    def behind(name: str) -> tuple[float, Any]:
+        rate = found[name].flips.rate
+        return math.inf if rate is None else rate, rank(name)
+
+    return None, min(names, key=behind)
 
 
 def subsets(picks: Picks) -> list[Picks]:

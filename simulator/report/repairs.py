@@ -25,7 +25,7 @@ def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
         cause = f"The nearest still differs from training in {remains}." if remains else None
         return lost, cause, "allow more in options.yaml of the run, and repair again."
     lost.append(
-        f"It is the cheapest of {summary.family} finalists, of {summary.combinations:,} stacks, "
+        f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} stacks, "
         f"that passes {gate}."
     )
     lost += _doubt(summary)
@@ -105,8 +105,9 @@ def how(summary: RepairSummary) -> list[str]:
         )
         first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
     family = (
-        f"{summary.family} finalists were confirmed on the other {summary.samples:,} {unit}s: "
-        f"intervals hold for all of them at once, p-values are Holm's over {summary.family}."
+        f"{len(summary.finalists)} finalists were confirmed on the other {summary.samples:,} "
+        f"{unit}s: intervals hold for them and the deployment as it is at once, and p-values are "
+        f"Holm's, over {summary.family}."
     )
     order = f"Cheap means: {', '.join(summary.order)}, then fewer changes."
     measured = any(one.cost.measured for one in summary.tried)
@@ -115,7 +116,13 @@ def how(summary: RepairSummary) -> list[str]:
         if measured
         else []
     )
-    return [first, family, order, *latency]
+    own, other = summary.skipped_in_search, summary.skipped - summary.skipped_in_search
+    skipped = (
+        [f"Skipped: {own:,} {unit}s of the search half, {other:,} of the other one."]
+        if summary.skipped
+        else []
+    )
+    return [first, family, *skipped, order, *latency]
 
 
 HEAD = (

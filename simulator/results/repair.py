@@ -60,7 +60,7 @@ class Judged(Typed):
         description="this stack less training; None where a metric cannot be measured"
     )
     flips: SerializeAsAny[Flips] = Field(
-        description="ci95: simultaneous for all finalists, 1 - 0.05 / family"
+        description="ci95: simultaneous for all that are confirmed, 1 - 0.05 / family"
     )
 
 
@@ -74,9 +74,9 @@ class Confirmation(Judged):
         description="exact binomial p-value against a flip rate at the gate's limit; None without "
         "such a rule, or where one sample has several answers"
     )
-    p_holm: float | None = Field(description="p after Holm's correction over the finalists")
+    p_holm: float | None = Field(description="p after Holm's correction over the family")
     delta_p_holm: float | None = Field(
-        description="p of the headline's delta after Holm's correction over the finalists"
+        description="p of the headline's delta after Holm's correction over the family"
     )
 
 
@@ -133,10 +133,14 @@ class RepairSummary(ModelSummary):
     bound: int = Field(description="up to so many combinations a search is exact")
     rungs: list[Rung]
     searched: int = Field(description="samples of the search half")
+    skipped_in_search: int = Field(description="of the skipped samples those of the search half")
     labelled: int = Field(description="samples of the confirmation half that are annotated")
     chosen: str | None = Field(description="the cheapest finalist that passes; None: none does")
     nearest: str = Field(description="the same; where none passes that with the fewest flips")
-    family: int = Field(description="finalists that Holm's correction is over")
+    family: int = Field(
+        description="stacks that intervals and Holm's correction are over: the finalists and the "
+        "deployment as it is"
+    )
     finalists: list[Finalist] = Field(description="the cheapest first")
     before: Confirmation = Field(description="the deployment as it is, on the same samples")
     tried: list[Tried] = Field(description="stacks of the last round, the cheapest first")

@@ -12,7 +12,7 @@ from simulator.conditions.condition import Under
 from simulator.contract import Array, Effective, Port, Runtime, Stage
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
-from simulator.data.folder import Dataset
+from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
 from simulator.modalities.modality import Feed

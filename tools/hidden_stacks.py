@@ -152,7 +152,8 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table, with Clopper-Pearson intervals."""
     lines = [
-        "| recording | stacks | its very steps | among equal options, by axis | equal bits | median CPU |",
+        "| recording | stacks | its very steps | among equal options, by axis | equal bits "
+        "| median CPU |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for kind in dict.fromkeys(row["kind"] for row in rows):

@@ -111,8 +111,8 @@ class Capture:
         Args:
             image: its path below the data folder; its file, where ``match`` is ``sha256``.
             value: what the board gave; see ``kind``.
-            latency: nanoseconds of any of decode, color, resize, geometry, normalize, infer, up to
-                what is recorded; of frames after ``geometry`` up to resize.
+            latency: nanoseconds of any of STAGES up to what is recorded; for images decode, color,
+                resize and infer.
 
         Raises:
             ValueError: the image was added before, or the value is of another kind.

@@ -43,7 +43,9 @@ def refuse_shared(
         UserError: a folder holds some.
         DataError: a folder cannot be read.
     """
-    sizes = {item.path.stat().st_size for item in unseen if item.path.is_file()} if sources else set()
+    sizes = (
+        {item.path.stat().st_size for item in unseen if item.path.is_file()} if sources else set()
+    )
     held = {digests[item.path] for item in unseen} if sources else set()
     for source in sources:
         items = load_unlabelled(Path(source), Files.of(modality)).items

@@ -113,9 +113,8 @@ class Passes:
         made = {stack.side: _made(stack.chain) for stack in stacks}
         return Part(found, _times(names, done), made)
 
-
     def _tell_failing(self, name: str, stacks: Sequence[Stack], done: Sequence[Done]) -> None:
-        """Warn of samples that only some of the candidates cannot do: no stack is judged on them."""
+        """Warn of samples that only candidates cannot do: no stack is judged on them."""
         lost = [one.item for one in done if one.skipped is not None]
         if not lost:
             return

@@ -187,7 +187,9 @@ class _Repair:
         """Search, confirm, and tell what each change of the answer gives."""
         session, seed = self.session, self.session.seed
         seen, unseen = halves(session.dataset.items, seed)
-        sources = calibration.folders([self.passes.train, *(one.chosen for one in self.space.candidates)])
+        sources = calibration.folders(
+            [self.passes.train, *(one.chosen for one in self.space.candidates)]
+        )
         calibration.refuse_shared(sources, unseen, session.digests, session.card.modality)
         with _calibrating_on(session, seen, unseen):
             found = search.search(self.passes, self.space, seen)

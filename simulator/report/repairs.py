@@ -25,8 +25,8 @@ def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
         cause = f"The nearest still differs from training in {remains}." if remains else None
         return lost, cause, "allow more in options.yaml of the run, and repair again."
     lost.append(
-        f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} stacks, "
-        f"that passes {gate}."
+        f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} "
+        f"stacks, that passes {gate}."
     )
     lost += _doubt(summary)
     words = [sentence(summary, one) for one in summary.changes]
@@ -83,7 +83,9 @@ def sentence(summary: RepairSummary, change: Change) -> str:
     lost = summary.before.flips.rate if figure == "flip_rate" else -((delta and delta.value) or 0)
     if best is None:
         return f"{whole} is possible only with the others"
-    word = "repairs" if found.share else "alone repairs" if found.alone else "with the others repairs"
+    word = (
+        "repairs" if found.share else "alone repairs" if found.alone else "with the others repairs"
+    )
     what = "flips" if figure == "flip_rate" else title(summary.task, figure)
     of = f"{100 * (best.value or 0):.2f} of {100 * (lost or 0):.2f} points of {what}"
     return f"{whole} {word} {of}"

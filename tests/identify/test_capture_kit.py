@@ -159,7 +159,7 @@ def test_a_frame_that_is_no_picture(tmp_path, items):
         ("tensors", {}, np.zeros(3, np.int8), "floats, got int8; dequantize INT8 before"),
         ("tensors", {}, {"a": np.zeros(3)}, "a tensor is one array"),
         ("predictions", {}, 1.5, "a class index, and a score and a margin; got 1.5"),
-        ("frames", {"after": "decode"}, np.zeros((2, 2), np.uint8), r"uint8 or float32 \(H, W, 3\)"),
+        ("frames", {"after": "decode"}, np.zeros((2, 2), np.uint8), r"uint8 or float32 "),
         ("frames", {"after": "decode"}, {"y": np.zeros((2, 2))}, "planes are called y, u and v"),
         (
             "frames", {"after": "decode"}, dict.fromkeys("yuv", np.zeros((2, 2), np.float32)),

@@ -8,6 +8,7 @@ import pytest
 import tiny
 import yaml
 from ending import ended
+from PIL import Image
 
 from simulator import cli
 from simulator.errors import UserError
@@ -17,7 +18,7 @@ from simulator.notices import Kind
 from simulator.profile import axes
 from simulator.repair import search
 from simulator.repair.run import halves, repair
-from simulator.report.repairs import changed
+from simulator.report.repairs import changed, how
 from simulator.statistics.paired import clopper_pearson
 
 TENT = {
@@ -166,6 +167,24 @@ def test_a_network_that_adapts_is_refused_before_anything_runs(run, tmp_path):
         run(overrides=overrides)
 
     assert not (tmp_path / "run" / "search-1").exists()
+
+
+def test_who_cannot_do_what_the_deployment_can_is_named(run, many):
+    """TurboJPEG reads no PNG: two of 62 samples, whichever half they are in."""
+    for at, path in enumerate(sorted(many.rglob("*.jpg"))[:2]):
+        Image.open(path).save(path.with_name(f"more{at}.png"))
+    fast = {"backend": "turbojpeg", "exif": None, "idct": "ifast", "chroma_upsampling": "plain"}
+    axes = DOCUMENT["axes"] | {"decoder": {"fast": {"set": {"decode": fast}, "cost": {}}}}
+
+    result = run(changed={"axes": axes})
+
+    summary = result.summary
+    told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
+    assert summary.skipped == 2
+    assert any("left out for all stacks, because of decoder/fast" in text for text in told)
+    assert f"Skipped: {summary.skipped_in_search} images of the search half" in " ".join(
+        how(summary)
+    )
 
 
 def int8(source):

@@ -6,7 +6,8 @@
 Each stack is recorded in another process, on small probe images, and its result is one line of
 FOLDER/results.jsonl: an interrupted call goes on where it was. ``exact``: the answer has the very
 steps of the hidden stack. ``equal``: it has other steps, and the recorded bits on every image.
-``listed``: of each axis, the hidden option is among those that are named as equal.
+``listed_by_axis``: of each axis, the hidden option is among those that are named as equal; the
+combination need not be.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def identified(
         "seed": seed,
         "kind": options.kind if options.after is None else f"{options.kind} after {options.after}",
         "result": result,
-        "listed": all(
+        "listed_by_axis": all(
             pick in {point[at] for point in found.equal} for at, pick in enumerate(truth)
         ),
         "picks": picks,
@@ -151,13 +152,14 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table, with Clopper-Pearson intervals."""
     lines = [
-        "| recording | stacks | its very steps | among equal options | equal bits | median CPU |",
+        "| recording | stacks | its very steps | among equal options, by axis | equal bits "
+        "| median CPU |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         these = [row for row in rows if row["kind"] == kind]
         exact = [row["result"] == "exact" for row in these]
-        named = [row["listed"] for row in these]
+        named = [row["listed_by_axis"] for row in these]
         right = [row["result"] != "wrong" for row in these]
         middle = sorted(row["cpu_seconds"] for row in these)[len(these) // 2]
         shares = " | ".join(share(sum(one), len(these)) for one in (exact, named, right))

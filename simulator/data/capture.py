@@ -34,6 +34,8 @@ in where it is given a model card."""
 KINDS = ("tensors", "outputs", "predictions", "frames")
 AFTER = ("decode", "resize", "geometry")
 PLANES = ("y", "u", "v")
+STAGES = ("decode", "read", "tokenize", "resample", "color", "stft", "mel", "resize", "infer")
+FILES = ("recording.yaml", "recording.npz", "recording.csv", "latency.csv")
 COLUMNS = ("prediction", "score", "margin")
 
 
@@ -55,7 +57,7 @@ class Capture:
         folder: where the files are written.
 
     Raises:
-        ValueError: an argument has another value.
+        ValueError: an argument has another value, or the folder has a recording.
     """
 
     def __init__(
@@ -82,6 +84,10 @@ class Capture:
         if after is not None:
             self.spec["after"] = after
         self._folder = folder
+        for file in FILES:
+            if os.path.exists(os.path.join(folder, file)):
+                raise ValueError(f"folder: {folder} has a {file}; give a new folder")
+        self._stages = STAGES[: STAGES.index(_last(kind, after)) + 1]
         self._seen: set[str] = set()
         self._rows: list[dict[str, Any]] = []
         self._latencies: list[dict[str, Any]] = []
@@ -89,7 +95,7 @@ class Capture:
         self._file = None
         if kind != "predictions":
             place = os.path.join(folder, "recording.npz")
-            self._file = zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, allowZip64=True)
+            self._file = zipfile.ZipFile(place, "x", zipfile.ZIP_DEFLATED, allowZip64=True)
 
     def __enter__(self) -> Capture:
         """Return itself."""
@@ -105,7 +111,8 @@ class Capture:
         Args:
             image: its path below the data folder; its file, where ``match`` is ``sha256``.
             value: what the board gave; see ``kind``.
-            latency: nanoseconds of any of decode, color, resize, geometry, normalize, infer.
+            latency: nanoseconds of any of STAGES up to what is recorded; for images decode, color,
+                resize and infer.
 
         Raises:
             ValueError: the image was added before, or the value is of another kind.
@@ -113,6 +120,11 @@ class Capture:
         key = _sha256(image) if self.spec["match"] == "sha256" else image.replace("\\", "/")
         if key in self._seen:
             raise ValueError(f"{image}: was added before")
+        for stage, ns in (latency or {}).items():
+            if stage not in self._stages or int(ns) < 0:
+                raise ValueError(
+                    f"{image}: latency: nanoseconds of {', '.join(self._stages)}; got {stage}: {ns}"
+                )
         if self.spec["kind"] == "predictions":
             self._rows.append(dict(_row(image, value), image=key))
         else:
@@ -133,13 +145,20 @@ class Capture:
             _table(os.path.join(self._folder, "latency.csv"), self._latencies)
             self.spec["latency"] = "latency.csv"
         lines = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in self.spec.items()]
-        with open(os.path.join(self._folder, "recording.yaml"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self._folder, "recording.yaml"), "x", encoding="utf-8") as file:
             file.writelines(lines)
 
     def _write(self, name: str, array: Any) -> None:
         assert self._file is not None
         with self._file.open(f"{name}.npy", "w", force_zip64=True) as file:
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _last(kind: str, after: str | None) -> str:
+    """The last stage whose latency is known."""
+    if after is not None:
+        return "decode" if after == "decode" else "resize"
+    return STAGES[STAGES.index("infer") - 1] if kind == "tensors" else STAGES[-1]
 
 
 def _arrays(kind: str, image: str, value: Any) -> dict[str, Any]:
@@ -151,9 +170,10 @@ def _arrays(kind: str, image: str, value: Any) -> dict[str, Any]:
             raise ValueError(f"{image}: planes are called y, u and v, got {', '.join(found)}")
         for array in found.values():
             flat = array.ndim == 2 if named else array.ndim == 3 and array.shape[2] == 3
-            if not flat or array.dtype not in (np.uint8, np.float32):
-                wanted = "(h, w)" if named else "(H, W, 3)"
-                raise ValueError(f"{image}: uint8 {wanted}, got {array.dtype} {array.shape}")
+            types = (np.uint8,) if named else (np.uint8, np.float32)
+            if not flat or array.dtype not in types:
+                wanted = "uint8 (h, w)" if named else "uint8 or float32 (H, W, 3)"
+                raise ValueError(f"{image}: {wanted}, got {array.dtype} {array.shape}")
         return found
     if kind == "tensors" and named:
         raise ValueError(f"{image}: a tensor is one array")
@@ -173,7 +193,7 @@ def _row(image: str, value: Any) -> dict[str, Any]:
 
 def _table(path: str, rows: list[dict[str, Any]]) -> None:
     columns = ["image", *sorted({name for row in rows for name in row} - {"image"})]
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with open(path, "x", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.contract import Frame
 from simulator.contract.recipe import Boundary, Chain, generator
-from simulator.data.capture import Capture
+from simulator.data.capture import FILES, Capture
 from simulator.errors import UserError
 from simulator.experiments.session import Session
 from simulator.identify.space import After, Kind, Space
@@ -56,6 +56,8 @@ def record(
     opened = session.executor.open(plan({Arm("board"): chain}))
     digest = session.source.digest
     count = 0
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
     with Capture("board", kind, "hidden", digest, after=after, folder=str(folder)) as capture:
         for item in session.dataset.items:
             last: list[Any] = [None]

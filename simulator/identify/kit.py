@@ -37,7 +37,8 @@ They tell which stack a board has: its JPEG decoder, color conversion, resize, c
 
 3. Leave out an image that the board refuses, and say which: that tells something too. A few photos
    of your own may be added to this folder first; they are recorded in the same way.
-4. Send back `recording.yaml` and `recording.npz`. Here:
+4. Send back `recording.yaml` and `recording.npz`, and your own photos, if you added any: without
+   them what was recorded of them cannot be used. Here:
 
    ```
    simulate identify --recording recording.yaml --model {model} --data {folder}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -33,6 +35,8 @@ PROFILE = "identified.yaml"
 """The profile that was found, in the run's folder."""
 NAME = "identified"
 BASE = "pillow_fp32"
+_BEGUN = 10_000
+"""Combinations at most of which one is looked for that is possible."""
 _TOLD = 40
 """Stacks at most that a probe image is tried on."""
 
@@ -71,7 +75,9 @@ def identify(
     if minutes is not None and minutes <= 0:
         raise UserError(f"minutes must be above 0, got {minutes:g}")
     job = Job("identify", model, options)
-    found, start = load_recording(Path(recording)), chosen(base, [])
+    found = load_recording(Path(recording))
+    document = None if space is None else load_space(space)
+    start = chosen(document.base if document else base, [])
     folder = job.folder("identify", {"base": start})
     job.refuse_taken(folder)
     asked = job.request(
@@ -83,9 +89,9 @@ def identify(
     with job.session() as session:
         job.refuse_taken(folder)
         notes, absent = recorded_only(session, found)
-        whole = space_of(session, found, base, space)
+        whole = document or _offered(session, found, base)
         result, trials, items = searched(session, found, whole, minutes)
-        text = _profile(trials.composer, result, found, len(items))
+        text = _profile(trials.composer, result, found)
         with tempfile.TemporaryDirectory() as scratch:
             place = Path(scratch) / PROFILE
             place.write_text(text, encoding="utf-8")
@@ -138,8 +144,14 @@ def recorded_only(session: Session, found: Recording) -> tuple[list[Notice], int
         Notices on images that were left out, and how many were not recorded.
 
     Raises:
-        DataError: it is a recording of another model, or has none of the images.
+        DataError: it is a recording of another model, or has none of the images, or has
+            predictions of a model that is no classifier.
     """
+    if found.spec.kind == "predictions":
+        try:
+            session.card.task.recorded(0, math.nan, math.nan)
+        except UserError as error:
+            raise DataError(f"{found.path}: {error}") from error
     outputs = tuple(session.source.wanted(session.card))
     every = session.dataset.items
     there = [item for item in every if found.holds(item, outputs)]
@@ -175,10 +187,8 @@ def _refuse_shape(session: Session, target: Target, item: Item) -> None:
         )
 
 
-def space_of(session: Session, found: Recording, base: str, document: str | Path | None) -> Space:
-    """Return the space that is searched: a document's, or all options that run here."""
-    if document is not None:
-        return load_space(document)
+def _offered(session: Session, found: Recording, base: str) -> Space:
+    """All options that run here."""
     session.show.say("listing the options that run here")
     return space(base, session.card, found.spec.kind, found.spec.after)
 
@@ -198,11 +208,11 @@ def searched(
         ProfileError: no stack of the space is possible.
     """
     composer = Composer(whole.base, whole.axes, session)
-    start = start_of(composer)
     target = Target(found, tuple(session.source.wanted(session.card)))
     execution = frozenset(blocks(whole.axes).get("execution", ()))
-    trials = Trials(session, composer, target, execution, start)
-    if trials.steps(start) is None:
+    begun = ((one, Trials(session, composer, target, execution, one)) for one in starts(composer))
+    start, trials = next((pair for pair in begun if pair[1].steps(pair[0])), (None, None))
+    if start is None or trials is None:
         where = f"the model of {session.card.path} runs on"
         raise ProfileError([f"{whole.name}: {whole.base} makes no stack that {where}"])
 
@@ -214,22 +224,26 @@ def searched(
     return Search(trials, items, start, session.show.say, minutes).run(), trials, items
 
 
-def start_of(composer: Composer) -> Point:
-    """Return the point of the base: of each axis the option that changes nothing, or none."""
-    count = len(composer.names)
-    found: list[str | None] = []
-    for at, axis in enumerate(composer.names):
-        alone = ((*[None] * at, o, *[None] * (count - at - 1)) for o in composer.axes[axis])
-        found.append(next((point[at] for point in alone if composer.same(point)), None))
-    options = [list(one) for one in composer.axes.values()]
-    filled = tuple(own or of[0] for own, of in zip(found, options, strict=True))
-    return filled if composer.front(filled) else tuple(found)
+def starts(composer: Composer) -> Iterator[Point]:
+    """Yield points to begin at; which of them are possible is not known.
+
+    First that of the base: of each axis the option that changes nothing, or else its first one.
+    Then combinations of options, and at last the base itself.
+    """
+    count, options = len(composer.names), [list(one) for one in composer.axes.values()]
+    own = []
+    for at, some in enumerate(options):
+        alone = ((*[None] * at, one, *[None] * (count - at - 1)) for one in some)
+        own.append(next((point[at] for point in alone if composer.same(point)), some[0]))
+    yield tuple(own)
+    yield from itertools.islice(itertools.product(*options), _BEGUN)
+    yield (None,) * count
 
 
-def _profile(composer: Composer, found: Found, recording: Recording, images: int) -> str:
+def _profile(composer: Composer, found: Found, recording: Recording) -> str:
     spec = recording.spec
     how = (
-        f"{found.score.equal} of {images} images have the recorded {spec.kind}"
+        f"{found.score.equal} of {found.score.images} images have the recorded {spec.kind}"
         if found.score.equal
         else f"the nearest to the recorded {spec.kind}: mean difference {found.score.mean:.4g}"
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.data.folder import Item
+from simulator.errors import ProfileError
 from simulator.identify.composer import Axes, Point
 from simulator.identify.trials import Score, Trials
 
@@ -78,9 +79,16 @@ class Search:
         self._blocks = blocks(self._axes)
 
     def run(self) -> Found:
-        """Search, and measure what is left of it on all images; of few points try each."""
+        """Search, and measure what is left of it on all images; of few points try each.
+
+        Raises:
+            ProfileError: there are few, and none is possible.
+        """
         if math.prod(map(len, self._axes.values())) <= FEW:
             scores = self._trials.scores(list(self._varied(self._start, self._names)), self._items)
+            if not scores:
+                raise ProfileError(["no combination of the space is a stack that runs the model"])
+            self._ends = None
             return self._around(min(scores, key=lambda point: _behind(scores[point])))
         found: dict[Point, Score] = {}
         for starts in self._beginnings():
@@ -220,13 +228,13 @@ class Search:
             near |= dict.fromkeys(self._varied(winner, some))
         first = self._race(list(near), 1)
         left, scores = self._as_near(winner, first)
-        best = min(left, key=lambda point: (scores[point].mean, self._changes(point)))
+        best = min(left, key=lambda point: (_behind(scores[point]), self._changes(point)))
         if best != winner and not self._over:
             return self._around(best)
         others = {point: score for point, score in first.items() if point not in set(left)}
         rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
         shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
-        ranked = sorted(shown.items(), key=lambda pair: pair[1].mean)
+        ranked = sorted(shown.items(), key=lambda pair: _behind(pair[1]))
         return Found(best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._over)
 
     def _as_near(
@@ -236,8 +244,10 @@ class Search:
         if not self._trials.scores([winner], self._items)[winner].exact:
             some = dict.fromkeys([winner, *self._best(first, WIDER * BEAM)])
             scores = self._trials.scores(list(some), self._items)
-            least = min(score.mean for score in scores.values())
-            return [point for point, score in scores.items() if score.mean == least], scores
+            seen = {first[point] for point in _least(scores) if point in first}
+            alike = [point for point, score in first.items() if score in seen]
+            scores |= self._trials.scores(alike, self._items)
+            return _least(scores), scores
         left = [point for point, score in first.items() if score.exact]
         for images in (RACE, 3 * RACE, len(self._items)):
             scores = self._race(left, images)
@@ -269,6 +279,12 @@ class Search:
         axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
         pairs = (itertools.combinations(dict.fromkeys(some), 2) for some in axes)
         return list(itertools.chain.from_iterable(pairs))
+
+
+def _least(scores: Mapping[Point, Score]) -> list[Point]:
+    """The points that nothing is nearer than."""
+    least = min(map(_behind, scores.values()))
+    return [point for point, score in scores.items() if _behind(score) == least]
 
 
 def _behind(score: Score) -> tuple[int, float]:

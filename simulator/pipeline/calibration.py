@@ -49,9 +49,10 @@ class Calibrator:
     Attributes:
         modality: of the samples.
         only_input: the name of the network's first input; an array from a chain is fed to it.
-        dataset: the evaluated samples.
+        dataset: the samples that ``data`` means; the evaluated ones, but for *evaluated*.
         seed: of the random choice of calibration samples.
         runtimes: of the session.
+        evaluated: the evaluated samples, where they are others.
     """
 
     modality: Modality
@@ -59,6 +60,7 @@ class Calibrator:
     dataset: Dataset
     seed: int
     runtimes: RuntimePool
+    evaluated: Sequence[Item] | None = None
 
     def feeds(self, asked: Asked, through: Chain) -> tuple[Feeds, list[str]]:
         """Return the calibration inputs of a quantizer, and warnings about them.
@@ -119,9 +121,10 @@ class Calibrator:
                 f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
                 f"{asked.samples}; set {asked.key} to a folder with more images"
             )
-        if shared:
+        both = self._evaluates(chosen)
+        if shared and both:
             warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
-        elif self._evaluates(chosen):
+        elif both:
             warnings.append(
                 f"some of the images that {asked.what} is calibrated on are also evaluated"
             )
@@ -129,8 +132,9 @@ class Calibrator:
 
     def _evaluates(self, chosen: Sequence[Item]) -> bool:
         """Whether some samples are evaluated too, wherever their files are."""
+        evaluated = self.dataset.items if self.evaluated is None else self.evaluated
         sizes = {_size(item.path) for item in chosen}
-        alike = [item for item in self.dataset.items if _size(item.path) in sizes]
+        alike = [item for item in evaluated if _size(item.path) in sizes]
         known = {sha256(item.path) for item in alike} - {None}
         return bool(known) and any(sha256(item.path) in known for item in chosen)
 

@@ -12,7 +12,7 @@ from simulator.conditions.condition import Under
 from simulator.contract import Array, Effective, Port, Runtime, Stage
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
-from simulator.data.folder import Dataset
+from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
 from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
 from simulator.modalities.modality import Feed
@@ -97,6 +97,7 @@ class StackBuilder:
     ) -> None:
         self.card, self.source, self.dataset = card, source, dataset
         self.seed, self.report = seed, report
+        self.evaluated: Sequence[Item] | None = None
         self.runtimes = RuntimePool(isolate=isolate)
         self._effective: dict[str, Effective] = {}
         self._adapting: set[Adapted] = set()
@@ -331,6 +332,7 @@ class StackBuilder:
             self.dataset,
             self.seed,
             self.runtimes,
+            self.evaluated,
         )
 
 

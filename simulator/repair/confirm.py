@@ -6,6 +6,7 @@ Several finalists are several tests, so that intervals are simultaneous and p-va
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -30,7 +31,7 @@ from simulator.tasks.score import flip_rate
 
 FINALISTS = 4
 """The cheapest stacks that pass the search are confirmed, and the one with the fewest flips; where
-fewer pass, those with the fewest flips take their places."""
+fewer pass, those with the fewest flips of the others take their places."""
 DRAWS = 200
 """Resamples for the gate in the search, where intervals decide nothing."""
 SHARED = 4
@@ -93,10 +94,11 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
         if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
             picked[one.name] = True
     least = sorted(found.candidates, key=lambda one: flips(found.part, one.name))
-    for one in least[: max(1, FINALISTS - len(picked))]:
-        if one.name not in picked:
-            whole = finite(compared(found.part.answers, one.name, draws))
-            picked[one.name] = rules.outcomes(whole)[0]
+    left = [one for one in least if one.name not in picked]
+    more = max(FINALISTS - len(picked), int(left[:1] == least[:1]))
+    for one in left[:more]:
+        whole = finite(compared(found.part.answers, one.name, draws))
+        picked[one.name] = rules.outcomes(whole)[0]
     ordered = (one.name for one in found.candidates)
     return {name: picked[name] for name in ordered if name in picked}
 
@@ -106,21 +108,21 @@ def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[
 
     Args:
         part: their records.
-        names: of the finalists, and of the deployment as it is, which may be one.
+        names: of the finalists. With the deployment as it is they are the family: what is shown
+            of it holds together with the others.
         rules: the gate.
         seed: of the bootstrap.
     """
-    found, family = part.answers, max(len(names), 1)
-    every = [*names, *({NAME} - {*names})]
+    found, every = part.answers, list(dict.fromkeys([NAME, *names]))
     draws = Resamples(len(found.items), seed, found.task.resamples)
     whole = {name: finite(compared(found, name, draws)) for name in every}
     p = {name: _chance(whole[name], rules.rules) for name in every}
     p_delta = {name: _delta_p(whole[name], found.task.headline) for name in every}
-    holm, holm_delta = (_holm({name: of[name] for name in names}) for of in (p, p_delta))
+    holm, holm_delta = (_holm(of) for of in (p, p_delta))
     confirmations = {}
     for name in every:
         one = whole[name]
-        one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, family)
+        one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, len(every))
         passes, outcomes = rules.outcomes(one)
         confirmations[name] = Confirmation.model_validate(
             one
@@ -178,7 +180,12 @@ def answer(
     if passing:
         best = min(passing, key=rank)
         return best, best
-    return None, min(names, key=lambda name: (found[name].flips.rate or 0.0, rank(name)))
+
+    def behind(name: str) -> tuple[float, Any]:
+        rate = found[name].flips.rate
+        return math.inf if rate is None else rate, rank(name)
+
+    return None, min(names, key=behind)
 
 
 def subsets(picks: Picks) -> list[Picks]:
@@ -195,7 +202,7 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
     """Return what each change gives back, by its name and by figure.
 
     Args:
-        found: the records of every stack of :func:`subsets`.
+        found: the records of the stacks of :func:`subsets` that can be built and run.
         picks: the changes of the answer.
         seed: of the bootstrap.
     """
@@ -214,19 +221,27 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
         figure = found.score(stack(some)).figure
         return draws.of(figure) if figure else None
 
+    ran = {some for some in attribute.subsets(list(by)) if stack(some) in found.names}
     games: dict[str, Any] = {"flip_rate": cache(kept)}
     if headline(frozenset()) is not None:
         games[task.headline] = cache(headline)
     whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
     for figure, game in games.items():
-        for name, one in _shares(list(by), game, seed, len(found.items)).items():
+        for name, one in _shares(list(by), game, ran, seed, len(found.items)).items():
             whole[name][figure] = one
     return whole
 
 
-def _shares(names: Sequence[str], game: Game, seed: int, samples: int) -> dict[str, Repaired]:
-    alone, last = attribute.swap_in(names, game), attribute.swap_out(names, game)
-    shares = attribute.shapley(names, game, seed=seed).values if len(names) <= SHARED else None
+def _shares(
+    names: Sequence[str], game: Game, ran: set[Subset], seed: int, samples: int
+) -> dict[str, Repaired]:
+    """What each change gives; None where a stack that it needs is not among those that ran."""
+    every, none = frozenset(names), frozenset[str]()
+    complete = len(names) <= SHARED and len(ran) == 2 ** len(names)
+    shares = attribute.shapley(names, game, seed=seed).values if complete else None
+
+    def gained(some: Subset, without: Subset) -> dict[str, Any] | None:
+        return told(game(some) - game(without)) if {some, without} <= ran else None
 
     def told(figure: Floats) -> dict[str, Any]:
         return asdict(effect(figure, samples))
@@ -235,8 +250,8 @@ def _shares(names: Sequence[str], game: Game, seed: int, samples: int) -> dict[s
         name: Repaired.model_validate(
             finite(
                 {
-                    "alone": told(alone[at]),
-                    "last": told(0.0 - last[at]),
+                    "alone": gained(frozenset({name}), none),
+                    "last": gained(every, every - {name}),
                     "share": None if shares is None else told(shares[at]),
                 }
             )

@@ -18,12 +18,14 @@ from simulator.experiments.job import Job
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.model.artifact import digest
-from simulator.notices import Notice
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done
-from simulator.pipeline.stack import Chosen
-from simulator.repair.space import Candidate
+from simulator.pipeline.stack import Chosen, Stack
+from simulator.repair.space import NAME, Candidate
 from simulator.results.suites import StepSummary
 
+TOLD = 3
+"""Stacks that a warning names."""
 Ns = NDArray[np.int64]
 
 
@@ -94,7 +96,9 @@ class Passes:
                 stacks.append(session.stack(Variant(one.name, one.chosen, through)))
             except ModelError as error:
                 self.left_out[one.name] = str(error)
-        self.notices += [notice for s in stacks if s.side in SIDES for notice in s.labelled_notices]
+        if own:
+            some = [stack for stack in stacks if stack.side in SIDES]
+            self.notices += [notice for stack in some for notice in stack.labelled_notices]
         names = [stack.side for stack in stacks]
         with only(session, items):
             merged = session.plan(stacks)
@@ -102,11 +106,34 @@ class Passes:
             place = self.folder / name
             with self.job.writer(place, start, session, whole=False) as run:
                 done = run_and_keep(session, merged, run, timed=True)
+                self._tell_failing(name, stacks, done)
                 found = answers(session.card.task, names, done)
                 rates = {one: _rate(found, one) for one in names}
                 run.finish(StepSummary(metric="flip_rate", values=rates), {})
         made = {stack.side: _made(stack.chain) for stack in stacks}
         return Part(found, _times(names, done), made)
+
+    def _tell_failing(self, name: str, stacks: Sequence[Stack], done: Sequence[Done]) -> None:
+        """Warn of samples that only candidates cannot do: no stack is judged on them."""
+        lost = [one.item for one in done if one.skipped is not None]
+        if not lost:
+            return
+        failing = {stack.side: self._failing(stack, lost) for stack in stacks}
+        pair = failing.pop(TRAIN) | failing.pop(NAME, set())
+        names = [side for side, some in failing.items() if some - pair]
+        count = len(set().union(*failing.values()) - pair)
+        if names:
+            more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+            text = (
+                f"{name}: {count} samples were left out for all stacks, because of "
+                f"{', '.join(names[:TOLD])}{more}; the deployment as it is can do them"
+            )
+            self.notices.append(Notice(Kind.DATA, text))
+
+    def _failing(self, stack: Stack, items: Sequence[Item]) -> set[str]:
+        session = self.session
+        ran = session.executor.run(session.plan([stack]), items)
+        return {one.item.name for one in ran if one.skipped is not None}
 
 
 @contextmanager

@@ -19,9 +19,10 @@ from simulator.experiments.job import judged as judged_by_gate
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.worst import mark
+from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
-from simulator.repair import confirm, search
+from simulator.repair import calibration, confirm, search
 from simulator.repair import space as spaces
 from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
@@ -97,6 +98,7 @@ def repair(
     pair = pair_of(train, deploy, overrides)
     axes.refuse_recorded(*(loaded for loaded, _ in pair.values()))
     refuse_missing(pair.values())
+    _refuse_adapting(pair)
     changes = [one.partition(".")[2] for one in overrides if one.startswith("deploy.")]
     folder = job.folder("repair", pair)
     job.refuse_taken(folder)
@@ -114,6 +116,7 @@ def repair(
         _write(folder / OPTIONS, document.text)
         space = spaces.space(document, deploy, changes)
         refuse_missing([one.chosen for one in space.candidates])
+        _refuse_adapting({one.name: one.chosen for one in space.candidates})
         session.notes += unasked_notices(pair)
         passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
         outcome = _Repair(session, space, passes, rules).run()
@@ -128,6 +131,12 @@ def repair(
             job.report(folder)
         mark(folder, start, "complete")
     return Result(summary, folder)
+
+
+def _refuse_adapting(stacks: Mapping[str, Chosen]) -> None:
+    """Refuse networks that adapt: their answers depend on the samples before."""
+    for name, (_, choices) in stacks.items():
+        refuse_adapting(name, choices, "a repair needs")
 
 
 def _made(
@@ -178,7 +187,11 @@ class _Repair:
         """Search, confirm, and tell what each change of the answer gives."""
         session, seed = self.session, self.session.seed
         seen, unseen = halves(session.dataset.items, seed)
-        with _calibrating_on(session, seen):
+        sources = calibration.folders(
+            [self.passes.train, *(one.chosen for one in self.space.candidates)]
+        )
+        calibration.refuse_shared(sources, unseen, session.digests, session.card.modality)
+        with _calibrating_on(session, seen, unseen):
             found = search.search(self.passes, self.space, seen)
             session.show.say("choosing the finalists")
             names = confirm.finalists(found, self.rules, seed)
@@ -202,11 +215,14 @@ class _Repair:
 
 
 @contextmanager
-def _calibrating_on(session: Session, items: Sequence[Item]) -> Iterator[None]:
-    """Let nothing be calibrated on samples of the confirmation."""
-    whole = session.builder.dataset
-    session.builder.dataset = replace(whole, items=tuple(items))
+def _calibrating_on(
+    session: Session, items: Sequence[Item], unseen: Sequence[Item]
+) -> Iterator[None]:
+    """Let nothing be calibrated on samples of the confirmation, which are the evaluated ones."""
+    builder = session.builder
+    whole = builder.dataset
+    builder.dataset, builder.evaluated = replace(whole, items=tuple(items)), unseen
     try:
         yield
     finally:
-        session.builder.dataset = whole
+        builder.dataset, builder.evaluated = whole, None

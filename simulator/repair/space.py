@@ -22,6 +22,8 @@ MOST = 1024
 NAME = "deploy"
 """The name of the deployment as it is."""
 
+_MEASURES = ("ms", "hours", "memory_mib")
+
 Pick = tuple[str, str]
 """An axis, and the name of one of its options."""
 Picks = tuple[Pick, ...]
@@ -106,22 +108,25 @@ class Space:
             picks: its changes.
             measured: the milliseconds of the options whose cost is measured.
         """
-        costs = {pick: self.option(pick).cost for pick in picks}
-        ms = (measured.get(pick, 0.0) if c.ms == MEASURED else c.ms for pick, c in costs.items())
-        return Cost(
-            math.fsum(float(one) for one in ms),
-            math.fsum(one.hours for one in costs.values()),
-            math.fsum(one.memory_mib for one in costs.values()),
-        )
+        costs = [self._cost(pick, measured) for pick in picks]
+        return Cost(*(math.fsum(getattr(one, by) for one in costs) for by in _MEASURES))
 
     def rank(self, picks: Picks, measured: Mapping[Pick, float]) -> tuple[Any, ...]:
         """Return what stacks are ordered by, the cheapest first: cost, then fewer changes.
 
-        What is saved counts as free: to be faster is no reason for a change.
+        What an option saves counts as free: to be faster is no reason for a change, and pays for
+        no other one.
         """
-        cost = self.cost(picks, measured)
-        own = (max(0.0, round(getattr(cost, measure), 9)) for measure in self.order)
+        costs = [self._cost(pick, measured) for pick in picks]
+        own = (
+            round(math.fsum(max(0.0, getattr(one, by)) for one in costs), 9) for by in self.order
+        )
         return (*own, len(picks), name_of(picks))
+
+    def _cost(self, pick: Pick, measured: Mapping[Pick, float]) -> Cost:
+        found = self.option(pick).cost
+        ms = measured.get(pick, 0.0) if found.ms == MEASURED else float(found.ms)
+        return Cost(ms, found.hours, found.memory_mib)
 
 
 def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:

@@ -105,6 +105,7 @@ def summarized(
         samples=answer.samples,
         sample_unit=card.modality.unit,
         skipped=outcome.part.answers.skipped + found.part.answers.skipped,
+        skipped_in_search=found.part.answers.skipped,
         warnings=[*merged(passes.notices), *session.notes, *_notes(space)],
         train=_named(pair["train"]),
         deploy=_named(pair["deploy"]),
@@ -124,7 +125,7 @@ def summarized(
         labelled=answer.labelled,
         chosen=outcome.chosen,
         nearest=nearest.name,
-        family=len(outcome.finalists),
+        family=len(outcome.confirmed),
         finalists=[
             Finalist(**dict(tried[name]), passed=passed, confirmed=outcome.confirmed[name])
             for name, passed in outcome.finalists.items()

@@ -25,8 +25,8 @@ def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
         cause = f"The nearest still differs from training in {remains}." if remains else None
         return lost, cause, "allow more in options.yaml of the run, and repair again."
     lost.append(
-        f"It is the cheapest of {summary.family} finalists, of {summary.combinations:,} stacks, "
-        f"that passes {gate}."
+        f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} "
+        f"stacks, that passes {gate}."
     )
     lost += _doubt(summary)
     words = [sentence(summary, one) for one in summary.changes]
@@ -79,9 +79,13 @@ def sentence(summary: RepairSummary, change: Change) -> str:
     found = change.repaired.get(figure)
     if found is None:
         return whole
-    best, delta = found.share or found.alone, summary.before.delta.get(summary.metric)
+    best, delta = found.share or found.alone or found.last, summary.before.delta.get(summary.metric)
     lost = summary.before.flips.rate if figure == "flip_rate" else -((delta and delta.value) or 0)
-    word = "repairs" if found.share else "alone repairs"
+    if best is None:
+        return f"{whole} is possible only with the others"
+    word = (
+        "repairs" if found.share else "alone repairs" if found.alone else "with the others repairs"
+    )
     what = "flips" if figure == "flip_rate" else title(summary.task, figure)
     of = f"{100 * (best.value or 0):.2f} of {100 * (lost or 0):.2f} points of {what}"
     return f"{whole} {word} {of}"
@@ -103,8 +107,9 @@ def how(summary: RepairSummary) -> list[str]:
         )
         first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
     family = (
-        f"{summary.family} finalists were confirmed on the other {summary.samples:,} {unit}s: "
-        f"intervals hold for all of them at once, p-values are Holm's over {summary.family}."
+        f"{len(summary.finalists)} finalists were confirmed on the other {summary.samples:,} "
+        f"{unit}s: intervals hold for them and the deployment as it is at once, and p-values are "
+        f"Holm's, over {summary.family}."
     )
     order = f"Cheap means: {', '.join(summary.order)}, then fewer changes."
     measured = any(one.cost.measured for one in summary.tried)
@@ -113,7 +118,13 @@ def how(summary: RepairSummary) -> list[str]:
         if measured
         else []
     )
-    return [first, family, order, *latency]
+    own, other = summary.skipped_in_search, summary.skipped - summary.skipped_in_search
+    skipped = (
+        [f"Skipped: {own:,} {unit}s of the search half, {other:,} of the other one."]
+        if summary.skipped
+        else []
+    )
+    return [first, family, *skipped, order, *latency]
 
 
 HEAD = (

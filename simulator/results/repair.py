@@ -25,9 +25,17 @@ class Cost(Typed):
 class Repaired(Typed):
     """What a change gives back of a figure; positive is good."""
 
-    alone: Effect = Field(description="it alone, in the deployment as it is")
-    last: Effect = Field(description="what is lost again without it, where all others are made")
-    share: Effect | None = Field(description="Shapley value; None where there are too many changes")
+    alone: Effect | None = Field(
+        description="it alone, in the deployment as it is; None where it is not possible alone"
+    )
+    last: Effect | None = Field(
+        description="what is lost again without it, where all others are made; None where these "
+        "are not possible without it"
+    )
+    share: Effect | None = Field(
+        description="Shapley value; None where there are too many changes, or some of them are "
+        "possible only together"
+    )
 
 
 class Change(Typed):
@@ -52,7 +60,7 @@ class Judged(Typed):
         description="this stack less training; None where a metric cannot be measured"
     )
     flips: SerializeAsAny[Flips] = Field(
-        description="ci95: simultaneous for all finalists, 1 - 0.05 / family"
+        description="ci95: simultaneous for all that are confirmed, 1 - 0.05 / family"
     )
 
 
@@ -66,9 +74,9 @@ class Confirmation(Judged):
         description="exact binomial p-value against a flip rate at the gate's limit; None without "
         "such a rule, or where one sample has several answers"
     )
-    p_holm: float | None = Field(description="p after Holm's correction over the finalists")
+    p_holm: float | None = Field(description="p after Holm's correction over the family")
     delta_p_holm: float | None = Field(
-        description="p of the headline's delta after Holm's correction over the finalists"
+        description="p of the headline's delta after Holm's correction over the family"
     )
 
 
@@ -125,10 +133,14 @@ class RepairSummary(ModelSummary):
     bound: int = Field(description="up to so many combinations a search is exact")
     rungs: list[Rung]
     searched: int = Field(description="samples of the search half")
+    skipped_in_search: int = Field(description="of the skipped samples those of the search half")
     labelled: int = Field(description="samples of the confirmation half that are annotated")
     chosen: str | None = Field(description="the cheapest finalist that passes; None: none does")
     nearest: str = Field(description="the same; where none passes that with the fewest flips")
-    family: int = Field(description="finalists that Holm's correction is over")
+    family: int = Field(
+        description="stacks that intervals and Holm's correction are over: the finalists and the "
+        "deployment as it is"
+    )
     finalists: list[Finalist] = Field(description="the cheapest first")
     before: Confirmation = Field(description="the deployment as it is, on the same samples")
     tried: list[Tried] = Field(description="stacks of the last round, the cheapest first")

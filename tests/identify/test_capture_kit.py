@@ -11,6 +11,7 @@ import pytest
 
 import simulator
 from simulator import cli
+from simulator.contract.stage import device_steps
 from simulator.data import capture
 from simulator.data.capture import Capture
 from simulator.data.folder import Item
@@ -158,13 +159,41 @@ def test_a_frame_that_is_no_picture(tmp_path, items):
         ("tensors", {}, np.zeros(3, np.int8), "floats, got int8; dequantize INT8 before"),
         ("tensors", {}, {"a": np.zeros(3)}, "a tensor is one array"),
         ("predictions", {}, 1.5, "a class index, and a score and a margin; got 1.5"),
-        ("frames", {"after": "decode"}, np.zeros((2, 2), np.uint8), r"uint8 \(H, W, 3\), got"),
+        ("frames", {"after": "decode"}, np.zeros((2, 2), np.uint8), r"uint8 or float32 "),
         ("frames", {"after": "decode"}, {"y": np.zeros((2, 2))}, "planes are called y, u and v"),
+        (
+            "frames", {"after": "decode"}, dict.fromkeys("yuv", np.zeros((2, 2), np.float32)),
+            r"uint8 \(h, w\), got float32",
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused_where_it_is_added(tmp_path, kind, options, value, message):
     with pytest.raises(ValueError, match=f"a.jpg: {message}"):
         captured(tmp_path, kind, lambda c: c.add("a.jpg", value), **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "stage"),
+    [("tensors", None, "infer"), ("frames", "decode", "resize"), ("outputs", None, "decoding")],
+)
+def test_a_latency_that_no_reader_takes(tmp_path, kind, after, stage):
+    value = np.zeros((2, 2, 3), np.uint8 if after else np.float32)
+    with pytest.raises(ValueError, match=f"latency: nanoseconds of .*; got {stage}: 5"):
+        captured(tmp_path, kind, lambda c: c.add("a.jpg", value, {stage: 5}), after=after)
+
+
+def test_stages_are_those_of_the_reader():
+    assert device_steps() == capture.STAGES
+
+
+def test_a_folder_with_a_recording_is_left_as_it_is(tmp_path, items):
+    found = captured(tmp_path, "outputs", lambda c: c.add(items[0].name, np.zeros(3, np.float32)))
+    before = found.path.with_name("recording.npz").read_bytes()
+
+    with pytest.raises(ValueError, match=r"has a recording.yaml; give a new folder"):
+        captured(tmp_path, "tensors", lambda c: None)
+
+    assert found.path.with_name("recording.npz").read_bytes() == before
 
 
 def test_an_image_twice(tmp_path):

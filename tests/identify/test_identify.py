@@ -1,19 +1,21 @@
 """Which stack made a recording: real stacks are recorded, and found again."""
 
+import hashlib
 import json
 
 import numpy as np
 import pytest
+import tiny_tasks
 import yaml
 from recorded_stacks import record
 
 import simulator
 from simulator import cli
 from simulator.data.recording import load_recording
-from simulator.errors import DataError, UserError
+from simulator.errors import DataError, ProfileError, UserError
 from simulator.experiments.common import chosen
 from simulator.experiments.session import Session
-from simulator.identify import run
+from simulator.identify import run, search
 from simulator.identify.composer import Composer
 from simulator.identify.search import blocks
 from simulator.identify.space import load_space
@@ -160,6 +162,16 @@ def test_another_model_and_another_shape_are_refused(space, tmp_path, cache):
         found(path, space, tmp_path / "run")
 
 
+def test_predictions_of_what_is_no_classifier_are_refused(tmp_path, cache):
+    card = tiny_tasks.card(tmp_path / "card")
+    digest = hashlib.sha256((card.parent / "model.onnx").read_bytes()).hexdigest()
+    path = record(tmp_path / "board", "predictions", [], model=digest)
+
+    with pytest.raises(DataError, match="these are class indices, and the model does") as refused:
+        found(path, None, tmp_path / "run", model=card, data=tiny_tasks.data(tmp_path / "data"))
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_a_damaged_entry_leaves_its_image_out(space, tmp_path, cache):
     path = record(tmp_path / "board", "tensors", STACK)
     arrays = dict(np.load(path.with_name("board.npz")))
@@ -191,13 +203,71 @@ def test_no_condition_and_no_time_are_refused(space, tmp_path):
         found("x.yaml", space, tmp_path / "run", under="jpeg:40")
 
 
-def test_the_search_stops_when_its_time_is_over(space, tmp_path, cache):
+def test_the_search_stops_when_its_time_is_over(space, tmp_path, cache, monkeypatch):
+    monkeypatch.setattr(search, "FEW", 1)
     path = record(tmp_path / "board", "tensors", STACK)
 
     summary = found(path, space, tmp_path / "run", minutes=1e-9).summary
 
     assert summary.stopped
     assert summary.samples == 4
+
+
+def test_a_search_that_left_nothing_out_was_not_stopped(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+
+    summary = found(path, space, tmp_path / "run", minutes=1e-9).summary
+
+    assert not summary.stopped
+    assert named(summary) == PICKS
+
+
+def test_an_image_that_no_stack_matches_does_not_hide_the_right_one(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", STACK)
+    arrays = dict(np.load(path.with_name("board.npz")))
+    last = max(arrays)
+    np.savez(path.with_name("board.npz"), **arrays | {last: arrays[last][..., 1:]})
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert named(summary) == PICKS
+    assert (summary.equal, summary.exact) == (3, False)
+
+
+def test_options_alike_are_named_where_no_stack_is_equal(space, tmp_path, cache):
+    """No image has an EXIF rotation, so that Pillow's two decoders have the same bits."""
+    path = record(tmp_path / "board", "tensors", ["resize=opencv-lanczos"])
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert not summary.exact
+    assert "apply" in summary.axes["decode"].equal
+    assert not any(one.changes == {"decode": "apply"} for one in summary.runners_up)
+
+
+def test_the_base_is_that_of_the_space_and_its_first_stack_need_not_run(tmp_path, cache):
+    colors = {
+        "nothing": {"resize.domain": "yuv", "color.format": "rgb"},
+        "rgb": {"color.order": "rgb"},
+        "bgr": {"color.order": "bgr"},
+    }
+    kernels = {"bicubic": {"resize": "pil-bicubic"}, "lanczos": {"resize": "pil-lanczos"}}
+    space = tmp_path / "space.yaml"
+    columns = {"colors": colors, "resize": kernels}
+    document = SPACE | {"train": "pillow_bilinear_fp32", "columns": columns}
+    space.write_text(yaml.safe_dump(document, sort_keys=False))
+    path = record(tmp_path / "board", "tensors", ["resize=pil-lanczos"])
+
+    summary = found(path, space, tmp_path / "run").summary
+
+    assert summary.base.profile == "pillow_bilinear_fp32"
+    assert named(summary) == {"colors": "rgb", "resize": "lanczos"}
+
+    columns["colors"] = {"nothing": colors["nothing"]}
+    space.write_text(yaml.safe_dump(document, sort_keys=False))
+    with pytest.raises(ProfileError, match="no combination of the space") as refused:
+        found(path, space, tmp_path / "none")
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_the_command_prints_the_answer_first_and_resumes(space, tmp_path, cache, capsys):

@@ -1,21 +1,34 @@
 """``simulate repair`` on a made pair: what is lost is one axis by construction."""
 
 import json
+import shutil
 import signal
 
 import pytest
 import tiny
 import yaml
 from ending import ended
+from PIL import Image
 
 from simulator import cli
 from simulator.errors import UserError
 from simulator.experiments.common import chosen
 from simulator.experiments.compare import compare
+from simulator.notices import Kind
 from simulator.profile import axes
 from simulator.repair import search
 from simulator.repair.run import halves, repair
+from simulator.report.repairs import changed, how
 from simulator.statistics.paired import clopper_pearson
+
+TENT = {
+    "backend": "onnx2torch", "method": "tent", "batch": 4, "steps": 1, "learning_rate": 0.05,
+    "optimizer": "adam", "reset": "never", "order": "shuffled", "seed": 1,
+}  # fmt: skip
+RUNTIME = {
+    "backend": "pytorch", "device": "cpu", "threads": 1, "graph_optimization_level": None,
+    "mode": "eager", "memory_format": "contiguous", "exporter": {"backend": "onnx2torch"},
+}  # fmt: skip
 
 RGB = {"set": {"color.order": "model"}, "cost": {"hours": 3, "work": "one word"}, "why": "RGB"}
 BOX = {"set": {"resize": "pil-box"}, "cost": {"ms": 0.5}}
@@ -108,10 +121,94 @@ def test_intervals_hold_for_all_finalists_and_p_is_the_binomial_one(run):
 
     assert answer.p == pytest.approx(0.98**30)
     assert answer.p_holm == 1
-    assert summary.family == len(summary.finalists) > 1
+    names = {"deploy", *(one.name for one in summary.finalists)}
+    assert summary.family == len(names) > 2
+    assert summary.before.flips.ci95 == pytest.approx(
+        list(clopper_pearson(summary.before.flips.count, 30, 1 - 0.05 / len(names)))
+    )
     ends = clopper_pearson(0, 30, 1 - 0.05 / summary.family)
     assert answer.flips.ci95 == pytest.approx(list(ends))
     assert "may be chance" in " ".join(summary.verdict.lost)
+
+
+def test_four_stacks_are_confirmed_where_few_pass(run):
+    """Three of the six have the order that passes; the one with the fewest flips of the others."""
+    finalists = run().summary.finalists
+
+    assert len(finalists) == 4
+    assert [one.name.startswith("order/rgb") for one in finalists].count(True) == 3
+
+
+def test_a_change_that_is_possible_only_with_another_has_no_figure_alone(run):
+    """OpenCV has no box: the order, which comes with it, needs another kernel."""
+    needs = RGB | {"set": {"color.order": "model", "resize.backend": "opencv"}}
+    kernel = {"set": {"resize.interpolation": "bilinear"}, "cost": {}}
+    axes = {"order": {"rgb": needs}, "kernel": {"bilinear": kernel}}
+
+    result = run(
+        changed={"axes": axes}, overrides=["deploy.color.order=bgr", "deploy.resize=pil-box"]
+    )
+
+    found = {one.axis: one.repaired["flip_rate"] for one in result.summary.changes}
+    assert result.summary.chosen == "order/rgb + kernel/bilinear"
+    assert (found["order"].alone, found["kernel"].last) == (None, None)
+    assert found["order"].last.value > 0.3
+    assert found["kernel"].alone is not None
+    assert found["order"].share is found["kernel"].share is None
+    row = next(row for row in changed(result.summary) if row[0] == "order: rgb")
+    assert row[3] == row[5] == "–" != row[4]
+    assert "with the others repairs" in result.summary.verdict.cause
+
+
+def test_a_network_that_adapts_is_refused_before_anything_runs(run, tmp_path):
+    overrides = [*BGR, f"deploy.runtime={json.dumps(RUNTIME | {'adaptation': TENT})}"]
+
+    with pytest.raises(UserError, match="deploy: a repair needs a network that stays as it is"):
+        run(overrides=overrides)
+
+    assert not (tmp_path / "run" / "search-1").exists()
+
+
+def test_who_cannot_do_what_the_deployment_can_is_named(run, many):
+    """TurboJPEG reads no PNG: two of 62 samples, whichever half they are in."""
+    for at, path in enumerate(sorted(many.rglob("*.jpg"))[:2]):
+        Image.open(path).save(path.with_name(f"more{at}.png"))
+    fast = {"backend": "turbojpeg", "exif": None, "idct": "ifast", "chroma_upsampling": "plain"}
+    axes = DOCUMENT["axes"] | {"decoder": {"fast": {"set": {"decode": fast}, "cost": {}}}}
+
+    result = run(changed={"axes": axes})
+
+    summary = result.summary
+    told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
+    assert summary.skipped == 2
+    assert any("left out for all stacks, because of decoder/fast" in text for text in told)
+    assert f"Skipped: {summary.skipped_in_search} images of the search half" in " ".join(
+        how(summary)
+    )
+
+
+def int8(source):
+    quantizer = (
+        "{backend: onnxruntime, weights: per_channel, activations: uint8, symmetric: false,"
+        " reduce_range: false,"
+        f" method: minmax, calibration: {{samples: 2, through: train, source: {source}}}}}"
+    )
+    return [
+        *BGR, "deploy.precision.storage=int8", "deploy.precision.compute=int8",
+        f"deploy.precision.quantizer={quantizer}",
+    ]  # fmt: skip
+
+
+def test_calibration_images_are_never_those_of_the_confirmation(run, many, tmp_path):
+    copies = tmp_path / "copies"
+    shutil.copytree(many, copies)
+    with pytest.raises(UserError, match=r"30 of its 60 images, .* the half that confirms"):
+        run(overrides=int8(copies))
+
+    warnings = run("data", overrides=int8("data")).summary.warnings
+    told = [one.text for one in warnings if one.kind is Kind.CALIBRATION]
+    assert not any("also evaluated" in text for text in told)
+    assert any("on samples of the search half" in text for text in told)
 
 
 def test_the_upper_end_can_be_the_gate(run):

@@ -64,6 +64,22 @@ def test_costs_add_up_and_what_is_saved_is_free(read):
     assert [one.name for one in ranked[:3]] == ["deploy", "resize/box", "resize/area"]
 
 
+def test_what_one_option_saves_pays_for_no_other_one(read):
+    """A box that saves 1 ms does not make the order, which costs 1.5 ms, cheaper than 1.2 ms."""
+    axes = DOCUMENT["axes"] | {
+        "threads": {"two": {"set": {"runtime.threads": 2}, "cost": {"ms": 1.2}}}
+    }
+    whole = space(read(axes=axes), "pillow_fp32", [])
+
+    ranked = sorted(
+        whole.candidates, key=lambda one: whole.rank(one.picks, {("resize", "area"): 9})
+    )
+
+    assert [one.name for one in ranked[:5]] == [
+        "deploy", "resize/box", "threads/two", "resize/box + threads/two", "order/bgr",
+    ]  # fmt: skip
+
+
 def test_the_order_says_what_cheap_means(read):
     """2 hours and 1.5 ms, or no hours and 2 ms."""
     slow = AREA | {"cost": {"ms": 2.0}}
@@ -205,7 +221,7 @@ def test_halving_by_hand():
 
 
 def confirmation(passes, rate):
-    flips = {"count": rate, "units": 100, "rate": rate / 100, "ci95": None}
+    flips = {"count": rate or 0, "units": 100, "rate": rate and rate / 100, "ci95": None}
     return Confirmation.model_validate(
         {
             "samples": 100, "labelled": 0, "delta": {}, "flips": flips, "metric": {},
@@ -232,6 +248,12 @@ def test_the_chosen_one_is_the_cheapest_that_passes(drawn):
     else:
         assert chosen == nearest and chosen in passing
         assert cost[chosen] == min(cost[name] for name in passing)
+
+
+def test_a_rate_that_is_not_known_is_no_rate_of_zero():
+    found = {"unknown": confirmation(False, None), "known": confirmation(False, 7)}
+
+    assert answer(dict.fromkeys(found, True), found, list(found).index) == (None, "known")
 
 
 @pytest.mark.parametrize(("changes", "count"), [(1, 2), (2, 4), (3, 8), (4, 16), (5, 12)])

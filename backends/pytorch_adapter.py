@@ -162,7 +162,8 @@ class TorchAdapter(Adapter):
             want = torch.cat([one[name] for one in alone])
             got = together.get(name)
             far = NEAR * float(want.abs().max().clamp(min=1e-6))
-            if got is None or got.shape != want.shape or float((got - want).abs().max()) > far:
+            fits = got is not None and got.shape == want.shape
+            if not (fits and float((got - want).abs().max()) <= far):
                 raise ModelError(
                     f"{source}: it takes one sample at a time, and adaptation takes batches; "
                     "export it with a free first dimension"

@@ -119,7 +119,7 @@ class Adapted(Recipe):
 
     def _key(self) -> str:
         """The digest of everything that the answers depend on."""
-        files = _digests(tuple(item.path for item in self.items))
+        files = _digests(tuple((item.path, *_state(item.path)) for item in self.items))
         steps = [recipe.identity() for recipe in self.before]
         return digest([self.identity(), steps, files, makers()])
 
@@ -139,8 +139,17 @@ class Adapted(Recipe):
 
 
 @lru_cache(maxsize=4)
-def _digests(paths: tuple[Path, ...]) -> list[str | None]:
-    return [sha256(path) for path in paths]
+def _digests(files: tuple[tuple[Path, int, int], ...]) -> list[str | None]:
+    return [sha256(path) for path, *_ in files]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """When a file was written, in nanoseconds, and its size; a replaced file has others."""
+    try:
+        found = path.stat()
+    except OSError:
+        return -1, -1
+    return found.st_mtime_ns, found.st_size
 
 
 def ordered(choice: Choice, items: tuple[Item, ...]) -> tuple[Item, ...]:

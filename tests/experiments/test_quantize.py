@@ -194,6 +194,7 @@ def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     out = card.parent / "out"
     made = yaml.safe_load((out / "model.yaml").read_text())
     assert made["name"] == "colors_lsq_w4a4"
+    assert made["checkpoint"] == {"recipe": "lsq_w4a4", "seed": 0}
     assert made["converged"] is True
     assert sorted(p.name for p in out.iterdir()) == [
         "labels.txt", "model.onnx", "model.yaml", "plan.json", "summary.json",

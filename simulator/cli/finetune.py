@@ -3,8 +3,9 @@ r"""Fine-tune a classifier, on pixels of one stack or of many: mix training (Sys
   simulate finetune --mix sysnoise --model model.yaml --data train/ --epochs 3 --out DIR
 
 With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from the
-suite's columns. DIR gets an ONNX file and a model card for it. Run the same command again to go on
-after an interruption. What is no better than chance is marked NC.
+suite's columns (the paper draws one for a whole batch). DIR gets an ONNX file and a model card for
+it. Run the same command again to go on after an interruption. What is no better than chance is
+marked NC.
 """
 
 from __future__ import annotations

@@ -160,6 +160,7 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
         {
             "method": method, "bits": bits, "weights": "per_tensor", "epochs": 2, "batch": 8,
             "learning_rate": settings.learning_rate, "threads": 1, "output": "logits",
+            "seed": 0,
         }
     )  # fmt: skip
     rng = np.random.default_rng(1)

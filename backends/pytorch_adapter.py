@@ -161,6 +161,8 @@ class TorchAdapter(Adapter):
         for name in self._names:
             want = torch.cat([one[name] for one in alone])
             got = together.get(name)
+            if want.isnan().any():
+                raise ModelError(f"{source}: the output {name!r} is not a number")
             far = NEAR * float(want.abs().max().clamp(min=1e-6))
             fits = got is not None and got.shape == want.shape
             if not (fits and float((got - want).abs().max()) <= far):

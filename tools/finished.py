@@ -22,9 +22,9 @@ def of_same_settings(folder: Path, **wanted: Any) -> None:
     """
     asked = (read_manifest(folder).get("request") or {}).get("arguments", {})
     for name, value in wanted.items():
-        value = str(value.resolve()) if isinstance(value, Path) else value
-        if asked.get(name) != value:
+        expected = str(value.resolve()) if isinstance(value, Path) else value
+        if asked.get(name) != expected:
             raise RunError(
-                f"{folder}: of other settings: {name} is {asked.get(name)}, {value} expected; "
+                f"{folder}: of other settings: {name} is {asked.get(name)}, {expected} expected; "
                 "choose another folder"
             )

@@ -189,6 +189,15 @@ def test_an_edited_profile_or_output_in_the_same_folder_is_refused(card, change)
         tuned(card, "out", epochs=1, profile=str(profile))
 
 
+def test_a_column_that_is_named_twice_is_refused_on_the_command_line(card, capsys):
+    words = ["finetune", "--model", card, "--data", card.parent / "data", "--epochs", "1"]
+    words += ["--mix", "sysnoise-mix", "--out", card.parent / "out"]
+    words += ["--option", "resize=pil-nearest", "--option", "resize=pil-bicubic"]
+
+    assert cli.main(list(map(str, words))) == 2
+    assert "a column is named twice" in capsys.readouterr().err
+
+
 def test_a_suite_brings_its_training_stack_unless_one_is_named(card):
     words = ["finetune", "--model", card, "--data", card.parent / "data", "--epochs", "1"]
     words += ["--batch", "8", "--threads", "1"]

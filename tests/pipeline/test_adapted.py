@@ -16,7 +16,7 @@ import simulator
 from backends.pytorch_adapter import TorchAdapter
 from simulator import registry
 from simulator.contract import Stage
-from simulator.errors import ModelError, ProfileError, UserError
+from simulator.errors import ModelError, ProfileError, RunError, UserError
 from simulator.experiments.explain import explain
 from simulator.experiments.sweep import sweep
 from simulator.faults.run import faults
@@ -202,6 +202,19 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 answers, value = Answers(Path(sys.argv[1])), np.zeros((1, 3), np.float32)
 print(sum(float(answers.of(str(number), value).outputs["y"][0, 0]) for number in range(80)))
 """
+
+
+def test_what_fails_while_a_batch_is_answered_is_not_said_of_the_lock(
+    card, data, cache, tmp_path, monkeypatch
+):
+    def fails(self, batch):
+        raise OSError("the device is gone")
+
+    monkeypatch.setattr(TorchAdapter, "answer", fails)
+    with pytest.raises((OSError, RunError), match="the device is gone") as error:
+        run(card, data, tmp_path / "run")
+
+    assert ".lock" not in str(error.value)
 
 
 def test_a_replaced_file_is_another_input(card, data, cache, tmp_path):

@@ -128,7 +128,7 @@ def answers(
                 file.unlink()
         work.rmdir()
 
-    with _alone(work):
+    with alone(work):
         return Answers(entry(f"adapted/{key[:32]}", make))
 
 
@@ -138,7 +138,7 @@ def _records_first(work: Path) -> list[Path]:
 
 
 @contextmanager
-def _alone(work: Path) -> Iterator[None]:
+def alone(work: Path) -> Iterator[None]:
     """Hold the lock of a folder of work; other processes wait for what this one makes."""
     lock = work.with_suffix(".lock")
     with ExitStack() as opened:

@@ -16,12 +16,12 @@ import simulator
 from backends.pytorch_adapter import TorchAdapter
 from simulator import registry
 from simulator.contract import Stage
-from simulator.errors import ModelError, ProfileError, RunError, UserError
+from simulator.errors import ModelError, ProfileError, UserError
 from simulator.experiments.explain import explain
 from simulator.experiments.sweep import sweep
 from simulator.faults.run import faults
 from simulator.latency.measure import latency
-from simulator.pipeline.batches import stamp
+from simulator.pipeline.batches import alone, stamp
 from simulator.profile.implementations import choose, implementation
 from simulator.profile.load import load
 
@@ -204,24 +204,19 @@ print(sum(float(answers.of(str(number), value).outputs["y"][0, 0]) for number in
 """
 
 
-def test_what_fails_while_a_batch_is_answered_is_not_said_of_the_lock(
-    card, data, cache, tmp_path, monkeypatch
-):
-    def fails(self, batch):
+def test_what_fails_under_the_lock_is_not_said_of_the_lock(tmp_path):
+    with pytest.raises(OSError, match="the device is gone"), alone(tmp_path / "work"):
         raise OSError("the device is gone")
-
-    monkeypatch.setattr(TorchAdapter, "answer", fails)
-    with pytest.raises((OSError, RunError), match="the device is gone") as error:
-        run(card, data, tmp_path / "run")
-
-    assert ".lock" not in str(error.value)
 
 
 def test_a_replaced_file_is_another_input(card, data, cache, tmp_path):
     first = run(card, data, tmp_path / "first")
     Image.new("RGB", (40, 40), (90, 30, 200)).save(data / "green" / "a.jpg")
 
-    assert scores(run(card, data, tmp_path / "second")) != scores(first)
+    second = run(card, data, tmp_path / "second")
+
+    assert second.summary["skipped"] == 0
+    assert scores(second) != scores(first)
 
 
 def test_a_file_that_cannot_be_read_is_in_no_batch(card, data, cache, tmp_path, answered):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -119,7 +119,7 @@ class Adapted(Recipe):
 
     def _key(self) -> str:
         """The digest of everything that the answers depend on."""
-        files = _digests(tuple((item.path, *_state(item.path)) for item in self.items))
+        files = contents([item.path for item in self.items])
         steps = [recipe.identity() for recipe in self.before]
         return digest([self.identity(), steps, files, makers()])
 
@@ -136,6 +136,11 @@ class Adapted(Recipe):
             if not isinstance(value, np.ndarray):
                 raise ModelError("adaptation is for networks with one input, one for each sample")
             yield Given(item.name, value, at + 1)
+
+
+def contents(paths: Sequence[Path]) -> list[str | None]:
+    """Return the SHA-256 of files as they are now; None for one that cannot be read."""
+    return _digests(tuple((path, *_state(path)) for path in paths))
 
 
 @lru_cache(maxsize=4)

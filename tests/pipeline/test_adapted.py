@@ -1,5 +1,6 @@
 """A network that adapts, in a run: in order, once, whatever the rest of the run does."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from simulator.experiments.explain import explain
 from simulator.experiments.sweep import sweep
 from simulator.faults.run import faults
 from simulator.latency.measure import latency
+from simulator.pipeline.adapted import contents
 from simulator.pipeline.batches import alone, stamp
 from simulator.profile.implementations import choose, implementation
 from simulator.profile.load import load
@@ -207,6 +209,15 @@ print(sum(float(answers.of(str(number), value).outputs["y"][0, 0]) for number in
 def test_what_fails_under_the_lock_is_not_said_of_the_lock(tmp_path):
     with pytest.raises(OSError, match="the device is gone"), alone(tmp_path / "work"):
         raise OSError("the device is gone")
+
+
+def test_a_replaced_file_is_read_again(tmp_path):
+    file = tmp_path / "a"
+    file.write_bytes(b"one")
+    before = contents([file])
+    file.write_bytes(b"other")
+
+    assert contents([file]) == [hashlib.sha256(b"other").hexdigest()] != before
 
 
 def test_a_replaced_file_is_another_input(card, data, cache, tmp_path):

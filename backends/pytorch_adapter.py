@@ -161,8 +161,11 @@ class TorchAdapter(Adapter):
         for name in self._names:
             want = torch.cat([one[name] for one in alone])
             got = together.get(name)
+            if want.isnan().any():
+                raise ModelError(f"{source}: the output {name!r} is not a number")
             far = NEAR * float(want.abs().max().clamp(min=1e-6))
-            if got is None or got.shape != want.shape or float((got - want).abs().max()) > far:
+            fits = got is not None and got.shape == want.shape
+            if not (fits and float((got - want).abs().max()) <= far):
                 raise ModelError(
                     f"{source}: it takes one sample at a time, and adaptation takes batches; "
                     "export it with a free first dimension"

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import yaml
+from finished import of_same_settings
 from scipy import stats
 
 from simulator import registry
@@ -107,18 +108,19 @@ def row(name: str, suite: Path, options: argparse.Namespace) -> tuple[Any, Any]:
     section = ROWS[name]
     word = "".join(one if one.isalnum() else "_" for one in f"{name} {options.under or ''}".strip())
     out = options.out / word
+    overrides = [f"train.runtime={RUNTIME % section}"] if section else []
+    asked = {"data": options.data, "limit": options.limit, "under": options.under}
     if not list(out.rglob("summary.json")):
         sweep(
             str(suite),
-            overrides=[f"train.runtime={RUNTIME % section}"] if section else [],
+            overrides=overrides,
             models=[options.model],
-            data=options.data,
-            limit=options.limit,
-            under=options.under,
             out=out,
             overwrite=True,
+            **asked,
         )
     (place,) = out.rglob("summary.json")
+    of_same_settings(place.parent, model=options.model, overrides=overrides, **asked)
     return json.loads(place.read_text()), right(place.parent)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from finished import of_same_settings
 
 from simulator.errors import RunError
 from simulator.experiments.sweep import sweep
@@ -112,12 +113,15 @@ def tested(given: argparse.Namespace, row: Row, seed: int) -> dict[tuple[str, st
     """Return for each option of the suite, (images,), whether a network is right: one sweep."""
     place = given.out / f"{row.folder}-{seed}"
     runs = place.with_name(f"{place.name}-tested")
+    asked = {"data": given.test, "limit": given.test_limit}
     try:
         records = read_run(runs / place.name)[2].to_pydict()
     except RunError:  # there is none, or it was stopped
-        options = {"data": given.test, "limit": given.test_limit, "workers": given.threads}
+        options = asked | {"workers": given.threads}
         sweep(given.suite, models=[place / "model.yaml"], out=runs, overwrite=True, **options)
         records = read_run(runs / place.name)[2].to_pydict()
+    suite = load_suite(given.suite).path
+    of_same_settings(runs / place.name, suite=suite, model=place / "model.yaml", **asked)
     found: dict[tuple[str, str], list[bool]] = {}
     for side, right, skipped in zip(
         records["side"], records["correct"], records["skipped"], strict=True

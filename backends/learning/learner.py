@@ -59,14 +59,23 @@ class Learner:
         """Make the network ready to answer, after an epoch."""
 
     def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
-        """See :class:`~simulator.contract.Tuner`; what the network draws depends on *number*."""
+        """See :class:`~simulator.contract.Tuner`; what the network draws depends on *number*.
+
+        Raises:
+            ModelError: there are fewer examples than a step needs.
+        """
         batch, total, count = self._options["batch"], 0.0, 0
+        if min(batch, len(order)) < self.fewest:
+            raise ModelError(
+                f"statistics of batches are learned from at least {self.fewest} examples at a "
+                f"time, got {min(batch, len(order))}; take more, or keep the statistics"
+            )
         share = number / self._options["epochs"]
         for group in self.optimizer.param_groups:
             group["lr"] = self._options["learning_rate"] * 0.5 * (1 + math.cos(math.pi * share))
         self.begin()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(number)
+            torch.manual_seed(seed_of(self._options["seed"], number))
             for start in range(0, len(order), batch):
                 chosen = order[start : start + batch]
                 if len(chosen) >= self.fewest:
@@ -168,6 +177,11 @@ def hold(module: torch.nn.Module, file: bytes, sample: Array) -> None:
             f"the ONNX file and PyTorch's module answer otherwise: {off:.1e} of the largest "
             f"output, at most {NEAR:.0e} is allowed"
         )
+
+
+def seed_of(seed: int, number: int = 0) -> int:
+    """Return PyTorch's seed, of which it reads 32 bits, for a part of a work with a number."""
+    return (seed * 1_000_003 + number) % 2**32
 
 
 def weights_of(module: Any) -> Array:

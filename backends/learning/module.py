@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from backends.learning.learner import DECAY, Learner, hold
-from backends.learning.network import trains
+from backends.learning.learner import DECAY, Learner, hold, seed_of
+from backends.learning.network import BATCHES, trains
 from backends.quiet import quiet
 from simulator.contract import Array, ModelError, Options
 
@@ -34,12 +34,16 @@ class ModuleNetwork(Learner):
 
     def __init__(self, source: Path, calibration: Array, options: Options) -> None:
         super().__init__(options)
-        named = json.loads(source.read_text("utf-8"))
-        self._name = named["module"]
-        self.module = made(self._name, named["weights"]).eval()
+        try:
+            named = json.loads(source.read_text("utf-8"))
+            self._name, weights = named["module"], named["weights"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{source}: it names no module and no weights") from error
+        self.module = made(self._name, weights, options["seed"]).eval()
         self._sample = np.array(calibration[:1])
         self._try()
-        if options["statistics"] == "learn":
+        norms = any(isinstance(one, BATCHES) for one in self.module.modules())
+        if norms and options["statistics"] == "learn":
             self.fewest = 2
         wanted = [one for one in self.module.parameters() if one.requires_grad]
         if not wanted:
@@ -83,12 +87,13 @@ class ModuleNetwork(Learner):
         hold(self.module, target.read_bytes(), self._sample)
 
 
-def made(path: str, weights: str | None) -> Any:
+def made(path: str, weights: str | None, seed: int) -> Any:
     """Return the module of a Python path, found from the current folder too.
 
     Args:
         path: ``package.file:factory``; the factory takes no arguments.
         weights: a file with its state dict; None leaves it as the factory makes it.
+        seed: of what the factory draws.
 
     Raises:
         ModelError: it cannot be made.
@@ -97,8 +102,9 @@ def made(path: str, weights: str | None) -> Any:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        torch.manual_seed(0)
-        module = getattr(importlib.import_module(place), name)()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(seed))
+            module = getattr(importlib.import_module(place), name)()
         if weights is not None:
             module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except Exception as error:  # the user's code may raise anything

@@ -18,6 +18,7 @@ from simulator.contract import Array, ModelError, Options
 if TYPE_CHECKING:
     import onnx
 
+BATCHES = torch.nn.modules.batchnorm._BatchNorm
 _OF_NORMALIZATION = ("weight", "bias", "running_mean", "running_var")
 
 
@@ -116,5 +117,5 @@ def trains(module: torch.nn.Module, statistics: str) -> None:
     module.train()
     if statistics == "keep":
         for one in module.modules():
-            if isinstance(one, torch.nn.modules.batchnorm._BatchNorm):
+            if isinstance(one, BATCHES):
                 one.eval()

@@ -3,8 +3,9 @@ r"""Fine-tune a classifier, on pixels of one stack or of many: mix training (Sys
   simulate finetune --mix sysnoise --model model.yaml --data train/ --epochs 3 --out DIR
 
 With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from the
-suite's columns. DIR gets an ONNX file and a model card for it. Run the same command again to go on
-after an interruption. What is no better than chance is marked NC.
+suite's columns (the paper draws one for a whole batch). DIR gets an ONNX file and a model card for
+it. Run the same command again to go on after an interruption. What is no better than chance is
+marked NC.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--epochs", required=True, type=int, metavar="N", help="how often to learn from each image")
     add("--mix", metavar="SUITE", help="draw stacks from the columns of a suite; default: none")
     add("--columns", type=_listed, metavar="A,B", help="that are drawn; default decode,resize")
-    add("--option", type=_listed, default=(), metavar="COLUMN=NAME,…",
+    add("--option", type=_listed, action="extend", default=[], metavar="COLUMN=NAME,…",
         help="options of the training stack; then --columns has no default")  # fmt: skip
-    add("--profile", default="pillow_fp32", help="the training stack; default pillow_fp32")
+    add("--profile", help="the training stack; default that of --mix, else pillow_fp32")
     add("--augment", type=_listed, default=(), metavar="flip,shift:N",
         help="mirror half of the images, move each by up to N pixels")  # fmt: skip
     add("--statistics", default="learn", metavar="WHICH",
@@ -53,8 +54,12 @@ def run(options: argparse.Namespace) -> int:
     from simulator.cli.progress import Bar
     from simulator.cli.quantize import said
     from simulator.mitigation.finetune import Settings, finetune
+    from simulator.profile.suite import load_suite
 
     given = {one.name: getattr(options, one.name) for one in fields(Settings)}
+    given["option"] = tuple(options.option)
+    if options.profile is None and options.mix is not None:
+        given["profile"] = load_suite(options.mix).spec.train
     settings = Settings(**{name: value for name, value in given.items() if value is not None})
     with Bar() as bar:
         summary = finetune(

@@ -13,7 +13,8 @@ class Tuner(ABC):
     """Fine-tunes one network; the same inputs, options and order give the same weights.
 
     Args:
-        options: those of its offer, and ``epochs``, ``learning_rate``, ``batch`` and ``threads``.
+        options: those of its offer, and ``epochs``, ``learning_rate``, ``batch``, ``seed`` and
+            ``threads``.
     """
 
     def __init__(self, options: Options) -> None:
@@ -41,6 +42,9 @@ class Tuner(ABC):
             inputs: (N, ...) float32.
             labels: (N,) int64, indices of the outputs.
             order: the indices of the examples to learn from, in this order.
+
+        Raises:
+            ModelError: the network cannot learn from so few.
         """
 
     @abstractmethod

@@ -75,7 +75,11 @@ class _Rounding(Tuning):
         method, bits = self.settings.method, self.settings.bits
         words = f"{method} with {bits} bits, {self.settings.epochs} epochs"
         return {
-            "name": f"{self.card.spec.name}_{method}_w{bits}a{bits}",
+            "name": f"{self.card.spec.name}_{self.recipe()}",
             "summary": f"{words}, simulated in FP32; {100 * accuracy:.1f} % of those held out",
             "quantized": {"method": method, "bits": bits},
         }
+
+    def recipe(self) -> str:
+        """Return the method with its bits."""
+        return f"{self.settings.method}_w{self.settings.bits}a{self.settings.bits}"

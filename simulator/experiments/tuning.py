@@ -29,7 +29,7 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.model.store import digest
 from simulator.pipeline.stack import front_end
-from simulator.profile.implementations import implementation
+from simulator.profile.implementations import Choice, implementation
 
 PLAN, STATE, SUMMARY, MODEL, CARD = (
     "plan.json", "state", "summary.json", "model.onnx", "model.yaml",
@@ -84,6 +84,8 @@ class Tuning(ABC):
     settings: Course
     mark: str
     """A field of the offers that can do it."""
+    of_module = False
+    """Whether the card's file names a module, and is no ONNX file."""
 
     def __init__(self, card: Card, data: Path, settings: Course, limit: int | None) -> None:
         if card.task.name != "classification":
@@ -94,7 +96,7 @@ class Tuning(ABC):
             raise UserError(
                 f"{card.path}: only ONNX files are fine-tuned; name one as model: FILE.onnx"
             )
-        if card.model.suffix == ".onnx":
+        if not self.of_module:
             check(card)
         self.card, self.settings = card, settings
         whole = card.task.load(data, Files.of(card.modality))
@@ -109,6 +111,10 @@ class Tuning(ABC):
     @abstractmethod
     def described(self, accuracy: float) -> dict[str, Any]:
         """Return what the new card says otherwise than the old one."""
+
+    @abstractmethod
+    def recipe(self) -> str:
+        """Return the name of the recipe, by which models are compared."""
 
     def identity(self) -> dict[str, Any]:
         """Return what else tells this work from another one in the same folder."""
@@ -149,9 +155,11 @@ class Tuning(ABC):
             UserError: the model, the data or the settings do not fit, or the folder is of another
                 call.
         """
-        tuner = self._tuner()
+        choice = self._choice()
+        own = {name: getattr(self.settings, name) for name in ("learning_rate", "seed")}
+        tuner: Tuner = choice.offer.make({**choice.options, **own})
         home.mkdir(parents=True, exist_ok=True)
-        self._claim(home)
+        self._claim(home, choice)
         if (home / SUMMARY).exists():
             show.note(f"{home} is finished")
             finished: dict[str, Any] = _read(home / SUMMARY)
@@ -167,8 +175,8 @@ class Tuning(ABC):
             (home / name).unlink(missing_ok=True)
         return summary
 
-    def _tuner(self) -> Tuner:
-        """Find the backend that fine-tunes.
+    def _choice(self) -> Choice:
+        """Find the backend that fine-tunes, with its options.
 
         Raises:
             UserError: it does not offer the settings, in one line each.
@@ -189,11 +197,9 @@ class Tuning(ABC):
             lines = [line.replace("\t", ": ", 1) for line in str(error).splitlines()]
             raise UserError("\n".join(f"--{line}" for line in lines)) from error
         registry.require(backend)
-        rate = {"learning_rate": self.settings.learning_rate}
-        made: Tuner = choice.offer.make({**choice.options, **rate})
-        return made
+        return choice
 
-    def _claim(self, home: Path) -> None:
+    def _claim(self, home: Path, choice: Choice) -> None:
         """Take a folder for this work, or find it taken for the same.
 
         Raises:
@@ -202,8 +208,15 @@ class Tuning(ABC):
         assert self.card.model is not None
         items = self.dataset.items
         samples = digest([[item.name, item.truth, sha256(item.path)] for item in items])
-        wanted = {"model": sha256(self.card.model), "samples": samples, **self.identity()}
-        wanted = _plain({**wanted, "settings": asdict(self.settings)})
+        wanted = _plain({
+            "model": sha256(self.card.model),
+            "output": self.card.spec.model_dump(mode="json")["output"],
+            "samples": samples,
+            "stack": [recipe.identity() for recipe in self.stack().recipes],
+            "tuner": choice.identity(),
+            **self.identity(),
+            "settings": asdict(self.settings),
+        })  # fmt: skip
         if (home / PLAN).exists():
             if _read(home / PLAN) != wanted:
                 raise UserError(f"{home} holds another fine-tuning; choose another --out")
@@ -260,7 +273,8 @@ class Tuning(ABC):
         spec = card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json")
         spec |= {**self.described(accuracy), "model": MODEL, "converged": converged}
         spec["summary"] += "" if converged else "; NC: not converged"
-        for gone in ("torch_export", "tflite"):
+        spec["checkpoint"] = {"recipe": self.recipe(), "seed": self.settings.seed}
+        for gone in ("torch_export", "tflite", "gguf", "ctranslate2"):
             spec.pop(gone, None)
         if card.spec.labels:
             labels = Path(card.spec.labels).name

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +66,8 @@ class Settings(Course):
         for one in self.option:
             if not all(one.partition("=")):
                 raise UserError(f"--option {one}: COLUMN=NAME expected")
+        if len(self.fixed) < len(self.option):
+            raise UserError(f"--option {','.join(self.option)}: a column is named twice")
         Augmentation.parse(self.augment)
 
     @property
@@ -121,7 +125,10 @@ class _Mixing(Tuning):
     mark = "statistics"
 
     def __init__(self, card: Card, data: Path, settings: Settings, limit: int | None) -> None:
+        self.of_module = settings.module is not None
         super().__init__(card, data, settings, limit)
+        self._rows = 1 if card.spec.input.layout == "NCHW" else 0
+        self._fits(card)
         self._mixed = MixedPreprocessing(
             settings.mix,
             model=card,
@@ -130,6 +137,14 @@ class _Mixing(Tuning):
             train=settings.profile,
             seed=settings.seed,
         )
+
+    def _fits(self, card: Card) -> None:
+        """Refuse to move images by their side or more."""
+        shift = Augmentation.parse(self.settings.augment).shift
+        shape = card.feeds[0].shape[self._rows + 1 :]
+        least = min((side for side in shape[:2] if side is not None), default=shift + 1)
+        if shift >= least:
+            raise UserError(f"--augment shift:{shift}: less than the side, {least}, expected")
 
     def fields(self) -> dict[str, Any]:
         """Return what becomes of statistics."""
@@ -146,7 +161,6 @@ class _Mixing(Tuning):
     def examples(self, home: Path, show: Progress) -> Examples:
         """Preprocess by the training stack; each epoch draws."""
         made = super().examples(home, show)
-        spec: Any = self.card.spec.input
         return DrawnExamples(
             made.inputs,
             made.labels,
@@ -155,7 +169,7 @@ class _Mixing(Tuning):
             self._mixed if self._mixed.options else None,
             Augmentation.parse(self.settings.augment),
             self.settings.seed,
-            1 if spec.layout == "NCHW" else 0,
+            self._rows,
             self.settings.threads,
             show.advance,
         )
@@ -169,11 +183,14 @@ class _Mixing(Tuning):
             words += f", mixed from {settings.mix}: {how}"
         else:
             words += f" on {how}"
-        kind = "mix" if settings.drawn else "finetuned"
         return {
-            "name": settings.name or f"{self.card.spec.name}_{kind}",
+            "name": settings.name or f"{self.card.spec.name}_{self.recipe()}",
             "summary": f"{words}; {100 * accuracy:.1f} % of those held out",
         }
+
+    def recipe(self) -> str:
+        """Return whether stacks were drawn."""
+        return "mix" if self.settings.drawn else "finetuned"
 
 
 @contextmanager
@@ -201,6 +218,20 @@ def _card(path: Path, settings: Settings) -> Iterator[Card]:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / path.name
         digest = {"sha256": sha256(Path(weights)) if weights else None}
+        digest["source"] = _source(settings.module)
         (made.parent / MODULE).write_text(json.dumps(named | digest), "utf-8")
         made.write_text(yaml.safe_dump(values | {"model": MODULE}), "utf-8")
         yield Card(made)
+
+
+def _source(module: str) -> str | None:
+    """Return the SHA-256 of a module's source; None where there is none to be found."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = importlib.util.find_spec(module.partition(":")[0])
+    except Exception:  # the packages around it are the user's code; its tuner says why
+        return None
+    finally:
+        sys.path.remove(here)
+    return sha256(Path(found.origin)) if found is not None and found.origin else None

@@ -58,7 +58,7 @@ class MixedPreprocessing:
             library is missing.
 
     Source:
-        Algorithm 1 of SysNoise (MLSys 2023).
+        Algorithm 1 of SysNoise (MLSys 2023), which draws once for a batch and not for each image.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -119,7 +119,7 @@ class Adapted(Recipe):
 
     def _key(self) -> str:
         """The digest of everything that the answers depend on."""
-        files = _digests(tuple(item.path for item in self.items))
+        files = contents([item.path for item in self.items])
         steps = [recipe.identity() for recipe in self.before]
         return digest([self.identity(), steps, files, makers()])
 
@@ -138,9 +138,23 @@ class Adapted(Recipe):
             yield Given(item.name, value, at + 1)
 
 
+def contents(paths: Sequence[Path]) -> list[str | None]:
+    """Return the SHA-256 of files as they are now; None for one that cannot be read."""
+    return _digests(tuple((path, *_state(path)) for path in paths))
+
+
 @lru_cache(maxsize=4)
-def _digests(paths: tuple[Path, ...]) -> list[str | None]:
-    return [sha256(path) for path in paths]
+def _digests(files: tuple[tuple[Path, int, int], ...]) -> list[str | None]:
+    return [sha256(path) for path, *_ in files]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """When a file was written, in nanoseconds, and its size; a replaced file has others."""
+    try:
+        found = path.stat()
+    except OSError:
+        return -1, -1
+    return found.st_mtime_ns, found.st_size
 
 
 def ordered(choice: Choice, items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -13,9 +13,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from simulator.cache import folder as cache_folder
 from simulator.contract import Adapter, Array
 from simulator.errors import ModelError, RunError
 from simulator.files import TEXT, read_file, write_whole
+
+OPEN = 16
+"""Arrays that are open at a time; each holds a file descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Answers:
             for number, one in enumerate(self._batches)
             for row, name in enumerate(one["samples"])
         }
-        self._array = cache(lambda name: np.load(folder / name, mmap_mode="r"))
+        self._array = lru_cache(OPEN)(lambda name: np.load(folder / name, mmap_mode="r"))
 
     def of(self, name: str, value: Array) -> Kept:
         """Return what was answered to a sample.
@@ -118,29 +121,35 @@ def answers(
 
     def make(target: Path) -> None:
         _answer(work, size, opened, given)
-        for file in sorted(work.iterdir()):
+        for file in _records_first(work):
             if file.suffix != ".state":
                 os.replace(file, target / file.name)
             else:
                 file.unlink()
         work.rmdir()
 
-    with _alone(work):
+    with alone(work):
         return Answers(entry(f"adapted/{key[:32]}", make))
 
 
+def _records_first(work: Path) -> list[Path]:
+    """The files of a folder of work; after a kill no batch counts as done without its arrays."""
+    return sorted(work.iterdir(), key=lambda file: (file.suffix != ".json", file.name))
+
+
 @contextmanager
-def _alone(work: Path) -> Iterator[None]:
+def alone(work: Path) -> Iterator[None]:
     """Hold the lock of a folder of work; other processes wait for what this one makes."""
     lock = work.with_suffix(".lock")
-    try:
-        work.parent.mkdir(parents=True, exist_ok=True)
-        with lock.open("w") as file:
+    with ExitStack() as opened:
+        try:
+            work.parent.mkdir(parents=True, exist_ok=True)
+            file = opened.enter_context(lock.open("w"))
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-            lock.unlink(missing_ok=True)
-    except OSError as error:
-        raise RunError(f"{lock}: cannot be written: {error.strerror or error}") from error
+        except OSError as error:
+            raise RunError(f"{lock}: cannot be written: {error.strerror or error}") from error
+        yield
+        lock.unlink(missing_ok=True)
 
 
 def _answer(

@@ -211,6 +211,26 @@ def test_tent_without_a_classifier_is_refused(path):
     assert "method: batch_norm" in refused(path, TENT, batches(), scores=None)
 
 
+@pytest.mark.parametrize(
+    ("op", "said"), [("Log", "the output 'z' is not a number"), ("Reciprocal", "free first")]
+)
+def test_answers_that_are_no_numbers_are_refused(path, tmp_path, op, said):
+    """The logarithm of what is below 0; and the reciprocal of 0, where a difference is NaN."""
+    model = onnx.load(path)
+    for name, value in (("none", 0.0), ("low", -1.0 if op == "Log" else 0.0)):
+        tensor = helper.make_tensor(name, onnx.TensorProto.FLOAT, [1], [value])
+        model.graph.initializer.append(tensor)
+    model.graph.node.append(helper.make_node("Mul", ["y", "none"], ["flat"]))
+    model.graph.node.append(helper.make_node("Add", ["flat", "low"], ["below"]))
+    model.graph.node.append(helper.make_node(op, ["below"], ["z"]))
+    model.graph.output[0].name = "z"
+    onnx.save(model, tmp_path / "nan.onnx")
+
+    found = refused(tmp_path / "nan.onnx", {**COMMON, "method": "batch_norm"}, batches(), "z")
+
+    assert said in found
+
+
 def test_a_model_for_one_sample_is_refused(path, tmp_path):
     model = onnx.load(path)
     shape = helper.make_tensor("one", onnx.TensorProto.INT64, [2], [1, 5])

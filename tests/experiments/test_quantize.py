@@ -160,6 +160,7 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
         {
             "method": method, "bits": bits, "weights": "per_tensor", "epochs": 2, "batch": 8,
             "learning_rate": settings.learning_rate, "threads": 1, "output": "logits",
+            "seed": 0,
         }
     )  # fmt: skip
     rng = np.random.default_rng(1)
@@ -186,6 +187,18 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
 
 
 @needs_onnx2torch
+def test_an_edited_profile_in_the_same_folder_is_refused(card):
+    profile = card.parent / "own.yaml"
+    own = {"schema": 1, "name": "own", "summary": "ours", "extends": "pillow_fp32"}
+    profile.write_text(yaml.safe_dump(own))
+    tuned(card, "out", epochs=1, profile=str(profile))
+    profile.write_text(yaml.safe_dump(own | {"resize": {"interpolation": "nearest"}}))
+
+    with pytest.raises(UserError, match="out holds another fine-tuning"):
+        tuned(card, "out", epochs=1, profile=str(profile))
+
+
+@needs_onnx2torch
 def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     summary = tuned(card, "out", epochs=6)
 
@@ -194,6 +207,7 @@ def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     out = card.parent / "out"
     made = yaml.safe_load((out / "model.yaml").read_text())
     assert made["name"] == "colors_lsq_w4a4"
+    assert made["checkpoint"] == {"recipe": "lsq_w4a4", "seed": 0}
     assert made["converged"] is True
     assert sorted(p.name for p in out.iterdir()) == [
         "labels.txt", "model.onnx", "model.yaml", "plan.json", "summary.json",

@@ -18,6 +18,7 @@ from simulator import cli
 from simulator.errors import ModelError, UserError
 from simulator.mitigation.augment import Augmentation
 from simulator.mitigation.finetune import Settings, finetune
+from simulator.profile.suite import load_suite
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("onnx2torch") is None, reason="onnx2torch is not installed"
@@ -50,11 +51,10 @@ def card(tmp_path):
     return tiny.card(tmp_path, network())
 
 
-def tuned(card, out, epochs=2, **more):
-    settings = Settings(
-        epochs=epochs, batch=8, learning_rate=0.05, threads=1, held_out=0.25, **more
-    )
-    return finetune(card, card.parent / "data", card.parent / out, settings)
+def tuned(card, out, epochs=2, limit=None, **more):
+    own = {"batch": 8, "learning_rate": 0.05, "threads": 1, "held_out": 0.25}
+    settings = Settings(epochs=epochs, **own | more)
+    return finetune(card, card.parent / "data", card.parent / out, settings, limit=limit)
 
 
 def held(folder):
@@ -72,6 +72,7 @@ def test_it_learns_from_drawn_stacks_and_writes_a_card_that_runs(card, capsys):
     made = yaml.safe_load((out / "model.yaml").read_text())
     assert made["name"] == "colors_mix"
     assert made["summary"].startswith("8 epochs, mixed from sysnoise-mix: decode, resize; 100.0 %")
+    assert made["checkpoint"] == {"recipe": "mix", "seed": 0}
     assert sorted(p.name for p in out.iterdir()) == [
         "labels.txt", "model.onnx", "model.yaml", "plan.json", "summary.json",
     ]  # fmt: skip
@@ -171,6 +172,60 @@ def test_an_image_that_a_drawn_decoder_cannot_read_is_counted(card):
     assert 0 < sum(counts) <= 9
 
 
+@pytest.mark.parametrize("change", ["profile", "output"])
+def test_an_edited_profile_or_output_in_the_same_folder_is_refused(card, change):
+    profile = card.parent / "own.yaml"
+    own = {"schema": 1, "name": "own", "summary": "ours", "extends": "pillow_fp32"}
+    profile.write_text(yaml.safe_dump(own))
+    tuned(card, "out", epochs=1, profile=str(profile))
+    if change == "profile":
+        profile.write_text(yaml.safe_dump(own | {"resize": {"interpolation": "nearest"}}))
+    else:
+        spec = yaml.safe_load(card.read_text())
+        spec["output"]["kind"] = "probabilities"
+        card.write_text(yaml.safe_dump(spec))
+
+    with pytest.raises(UserError, match="out holds another fine-tuning"):
+        tuned(card, "out", epochs=1, profile=str(profile))
+
+
+def test_a_column_that_is_named_twice_is_refused_on_the_command_line(card, capsys):
+    words = ["finetune", "--model", card, "--data", card.parent / "data", "--epochs", "1"]
+    words += ["--mix", "sysnoise-mix", "--out", card.parent / "out"]
+    words += ["--option", "resize=pil-nearest", "--option", "resize=pil-bicubic"]
+
+    assert cli.main(list(map(str, words))) == 2
+    assert "a column is named twice" in capsys.readouterr().err
+
+
+def test_a_suite_brings_its_training_stack_unless_one_is_named(card):
+    words = ["finetune", "--model", card, "--data", card.parent / "data", "--epochs", "1"]
+    words += ["--batch", "8", "--threads", "1"]
+    found = {}
+    for name, more in {
+        "suite": ["--mix", "sysnoise-mix"],
+        "named": ["--mix", "sysnoise-mix", "--profile", "opencv_fp32"],
+        "none": [],
+    }.items():
+        out = card.parent / name
+        assert cli.main([*map(str, words), "--out", str(out), *more]) == 0
+        found[name] = json.loads((out / "summary.json").read_text())["settings"]["profile"]
+
+    assert found["suite"] == load_suite("sysnoise-mix").spec.train != "pillow_fp32"
+    assert found["named"] == "opencv_fp32" and found["none"] == "pillow_fp32"
+
+
+@pytest.mark.parametrize("text", ["{}", "{no", '{"module": "os:getcwd", "weights": null}'])
+def test_a_card_that_names_another_file_imports_nothing(card, text):
+    spec = yaml.safe_load(card.read_text()) | {"model": "module.json"}
+    card.write_text(yaml.safe_dump(spec))
+    (card.parent / "module.json").write_text(text)
+
+    with pytest.raises(ModelError, match=r"module\.json: not an ONNX model") as error:
+        tuned(card, "out")
+    assert len(str(error.value).splitlines()) == 1
+
+
 # A module named by its Python path
 
 
@@ -223,6 +278,49 @@ def test_a_module_is_the_same_twice_with_dropout(module):
 
     files = [(module.parent / name / "model.onnx").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
+
+
+def test_a_module_draws_by_the_seed_and_leaves_the_callers_generator(module):
+    import torch
+
+    torch.manual_seed(5)
+    wanted = torch.rand(1)
+    torch.manual_seed(5)
+    for seed in (0, 1):
+        tuned(module, f"seed{seed}", 1, module="own_net:Net", seed=seed, learning_rate=1e-12)
+
+    assert torch.rand(1) == wanted
+    assert drawn(module.parent / "seed0") != drawn(module.parent / "seed1")
+
+
+def drawn(folder):
+    values = held(folder).values()
+    heads = [one for inputs in values for one in inputs if one is not None and one.shape == (3, 6)]
+    return heads[0].tolist()
+
+
+def test_an_edited_module_in_the_same_folder_is_refused(module):
+    tuned(module, "out", 1, module="own_net:Net")
+    (module.parent / "own_net.py").write_text(MODULE.replace("0.2", "0.3"))
+
+    with pytest.raises(UserError, match="out holds another fine-tuning"):
+        tuned(module, "out", 1, module="own_net:Net")
+
+
+def test_steps_of_one_image_are_for_networks_without_statistics(module):
+    (module.parent / "own_net.py").write_text(MODULE.replace("BatchNorm2d(6)", "Identity()"))
+    found = tuned(module, "plain", 1, module="own_net:Net", batch=1)
+
+    assert found["epochs"][0]["loss"] > 0
+
+
+@pytest.mark.parametrize("how", [{"batch": 1}, {"limit": 2}])
+def test_statistics_need_two_images_at_a_time(card, how):
+    message = "from at least 2 examples at a time, got 1; take more, or keep the statistics"
+    with pytest.raises(ModelError, match=message):
+        tuned(card, "out", 1, held_out=0.5, **how)
+
+    assert tuned(card, "kept", 1, held_out=0.5, statistics="keep", **how)["epochs"][0]["loss"] > 0
 
 
 def test_a_module_starts_from_its_weights(module, monkeypatch):
@@ -299,6 +397,11 @@ def test_another_augmentation_is_refused(word):
         ({"augment": ("turn",)}, "--augment turn"),
         ({"statistics": "guess"}, "--statistics: torch_finetuner offers learn, keep"),
         ({"learning_rate": 0.0}, "the learning rate must be above 0"),
+        ({"augment": ("shift:32",)}, "shift:32: less than the side, 32, expected"),
+        (
+            {"mix": "sysnoise-mix", "option": ("resize=pil-nearest", "resize=pil-bicubic")},
+            "a column is named twice",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(card, options, message):

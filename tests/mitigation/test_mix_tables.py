@@ -5,10 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny
+
+from simulator.errors import RunError
+from simulator.experiments.sweep import sweep
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
 import mix_tables
+from finished import of_same_settings
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,24 @@ def test_the_papers_rows_come_out(accuracies, mean, std):
 
     assert found[0] == pytest.approx(mean, abs=0.002)
     assert found[1] == pytest.approx(std, rel=0.005)
+
+
+@pytest.mark.parametrize("other", [{"limit": 5}, {"limit": None}, {"data": "elsewhere"}])
+def test_a_finished_run_of_other_settings_is_refused(tmp_path, other):
+    card, data = tiny.card(tmp_path / "model"), tiny.data(tmp_path / "data", each=2)
+    out = tmp_path / "run"
+    suite = tmp_path / "one.yaml"
+    suite.write_text(
+        "schema: 1\nname: one\nsummary: one\ntrain: pillow_fp32\n"
+        "columns: {order: {bgr: {color.order: bgr}}}\n"
+    )
+    (result,) = sweep(str(suite), models=[card], data=data, limit=4, out=out)
+    asked = {"model": Path(card), "suite": suite, "data": data, "limit": 4, "under": None}
+    of_same_settings(result.folder, **asked)
+
+    (name,) = other
+    with pytest.raises(RunError, match=f"of other settings: {name} is"):
+        of_same_settings(result.folder, **asked | other)
 
 
 def test_a_network_against_itself_differs_by_nothing():

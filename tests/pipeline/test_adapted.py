@@ -1,6 +1,10 @@
 """A network that adapts, in a run: in order, once, whatever the rest of the run does."""
 
+import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,8 @@ from simulator.experiments.explain import explain
 from simulator.experiments.sweep import sweep
 from simulator.faults.run import faults
 from simulator.latency.measure import latency
+from simulator.pipeline.adapted import contents
+from simulator.pipeline.batches import alone, stamp
 from simulator.profile.implementations import choose, implementation
 from simulator.profile.load import load
 
@@ -148,6 +154,80 @@ def test_what_was_interrupted_goes_on_with_the_next_batch(
     assert answered == [4, 4, *[4, 4, 2], *[4, 4, 4, 4, 2]]
     assert scores(result) == scores(whole)
     assert list((cache / "adapting").iterdir()) == []
+
+
+def test_a_kill_while_batches_are_moved_to_their_place_loses_none(
+    card, data, cache, tmp_path, monkeypatch
+):
+    """The second of ten files (five records, five arrays) is the last that is moved."""
+    replace, moved = os.replace, []
+
+    def killed(source, target):
+        if Path(target).parent.name.startswith(".making-"):
+            moved.append(target)
+            if len(moved) == at + 1:
+                raise KeyboardInterrupt
+        replace(source, target)
+
+    for at in (1, 7):
+        moved.clear()
+        monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / f"cache{at}"))
+        monkeypatch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(card, data, tmp_path / f"stopped{at}")
+        monkeypatch.setattr(os, "replace", replace)
+        result = run(card, data, tmp_path / f"again{at}")
+        monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(cache))
+
+        assert scores(result) == scores(run(card, data, tmp_path / f"whole{at}"))
+
+
+def test_more_batches_than_files_may_be_open(tmp_path):
+    value = np.zeros((1, 3), np.float32)
+    for number in range(80):
+        record = {"samples": [str(number)], "inputs": [stamp(value)], "outputs": ["y"], "ns": 1}
+        (tmp_path / f"{number:05}.json").write_text(json.dumps(record))
+        np.save(tmp_path / f"{number:05}-0.npy", np.full((1, 2), number, np.float32))
+    done = subprocess.run(
+        [sys.executable, "-c", FEW, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == f"{sum(range(80)):.1f}\n", done.stderr
+
+
+FEW = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from simulator.pipeline.batches import Answers
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+answers, value = Answers(Path(sys.argv[1])), np.zeros((1, 3), np.float32)
+print(sum(float(answers.of(str(number), value).outputs["y"][0, 0]) for number in range(80)))
+"""
+
+
+def test_what_fails_under_the_lock_is_not_said_of_the_lock(tmp_path):
+    with pytest.raises(OSError, match="the device is gone"), alone(tmp_path / "work"):
+        raise OSError("the device is gone")
+
+
+def test_a_replaced_file_is_read_again(tmp_path):
+    file = tmp_path / "a"
+    file.write_bytes(b"one")
+    before = contents([file])
+    file.write_bytes(b"other")
+
+    assert contents([file]) == [hashlib.sha256(b"other").hexdigest()] != before
+
+
+def test_a_replaced_file_is_another_input(card, data, cache, tmp_path):
+    first = run(card, data, tmp_path / "first")
+    Image.new("RGB", (40, 40), (90, 30, 200)).save(data / "green" / "a.jpg")
+
+    second = run(card, data, tmp_path / "second")
+
+    assert second.summary["skipped"] == 0
+    assert scores(second) != scores(first)
 
 
 def test_a_file_that_cannot_be_read_is_in_no_batch(card, data, cache, tmp_path, answered):

@@ -121,7 +121,7 @@ class Calibrator:
                 f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
                 f"{asked.samples}; set {asked.key} to a folder with more images"
             )
-        both = self._evaluates(chosen)
+        both = (shared and self.evaluated is None) or self._evaluates(chosen)
         if shared and both:
             warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
         elif both:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from backends.learned_codec.codec import opened
 from backends.ort.runtime import plainly
 from backends.pillow.pixels import PillowDecoder
 from simulator.contract import U8, Array, Decoder, Encoded, Options, SampleError, Unsupported
@@ -30,6 +29,8 @@ class LearnedDecoder(Decoder):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._base = PillowDecoder(options)
+        from backends.learned_codec.codec import opened
+
         self._session, self._stride = opened(options)
         self._input = self._session.get_inputs()[0].name
 

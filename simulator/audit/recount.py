@@ -40,7 +40,9 @@ ROUNDS = (
 """Figures of a pair's summary, and of its rounds, that are worked out of the records here."""
 ANSWERS = ("labelled", "flips", "delta", "train", "deploy", "tail")
 """Figures that take the model's task and the labels, too: a replay works them out."""
-STATED = ("conditions", "controls", "machine", "protocol", "seconds", "under", "workers")
+STATED = (
+    "conditions", "controls", "decided", "machine", "protocol", "seconds", "under", "workers",
+)  # fmt: skip
 """Numbers that a rule can name, and that no record contradicts: they are as somebody wrote them."""
 _ODD = (
     pa.ArrowException, ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError,

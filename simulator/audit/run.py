@@ -140,6 +140,7 @@ def run_all(
                 fail_on=[rule.text for rule in rules],
                 strict=False,
                 quick=True,
+                until_decided=False,
                 undecided="fail",
             )
             wanted.append(

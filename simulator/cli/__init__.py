@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from simulator.errors import UserError, shortened, unknown
@@ -85,6 +86,11 @@ def _going_on(notes: Sequence[str]) -> str:
     return f"to continue: {notes[-1]}" if notes else "no run was begun"
 
 
+def command_module(name: str) -> ModuleType:
+    """Import the module of a command."""
+    return importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
+
+
 def _run(arguments: list[str]) -> int:
     """Find the command, parse its arguments and run it."""
     for one in (*arguments, os.getcwd()):
@@ -94,7 +100,7 @@ def _run(arguments: list[str]) -> int:
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     from simulator.cli import common
 
-    command = importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
+    command = command_module(name)
     prog = "simulate" if name == "run" else f"simulate {name}"
     parser = argparse.ArgumentParser(
         prog=prog,

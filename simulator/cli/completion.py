@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -59,11 +58,11 @@ def _whole() -> argparse.ArgumentParser:
     """One parser with every command, as ``simulate`` itself never needs it."""
     parser = argparse.ArgumentParser(prog="simulate")
     cli.root(parser)
-    importlib.import_module("simulator.cli.run").arguments(parser)
+    cli.command_module("run").arguments(parser)
     commands = parser.add_subparsers(dest="command")
     for name, text in cli.COMMANDS.items():
         one = commands.add_parser(name, help=text, description=text)
-        importlib.import_module(f"simulator.cli.{name}").arguments(one)
+        cli.command_module(name).arguments(one)
     kinds = _kinds()
     for path, action in _actions(parser, ()):
         if found := _kind(path, action, kinds):

@@ -188,11 +188,11 @@ def test_every_mistake_in_a_profile_is_a_line(tmp_path, body, whats):
         (load_recording, "kind: output\nmatch: name\nfile: f\nmodel: m\ndevise: d",
          ["1: device: required, and not written",
           "4: kind: unknown value 'output'; did you mean 'outputs'? "
-          "(offered: outputs, predictions, tensors)",
+          "(offered: frames, outputs, predictions, tensors)",
           "3: summary: unknown key 'summary' "
-          "(offered: device, file, kind, latency, match, model, name, schema)",
+          "(offered: after, device, file, kind, latency, match, model, name, schema)",
           "8: devise: unknown key 'devise'; did you mean 'device'? "
-          "(offered: device, file, kind, latency, match, model, name, schema)"]),
+          "(offered: after, device, file, kind, latency, match, model, name, schema)"]),
     ],
 )  # fmt: skip
 def test_all_documents_are_told_of_in_the_same_way(tmp_path, read, text, lines):

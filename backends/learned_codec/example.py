@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
-from numpy import array, float32
-from onnx import TensorProto, helper, numpy_helper
+import numpy as np
 
 _STRIDE = 4
 
 
 def write_example(path: Path) -> None:
     """Write a codec whose integers are the pixels' own levels, a block of 4x4 in 48 channels."""
-    constants = [numpy_helper.from_array(array(255, float32), "levels")]
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    constants = [numpy_helper.from_array(np.array(255, np.float32), "levels")]
     nodes = [
         helper.make_node("Mul", ["pixels", "levels"], ["scaled"]),
         helper.make_node("SpaceToDepth", ["scaled"], ["blocks"], blocksize=_STRIDE),

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from backends.opsets import for_quantization
-from backends.ort.bias_correction import correct, with_biases
-from backends.ort.bias_correction import kept as kept_feeds
 from backends.ort.calibration import calibrate
 from backends.ort.library import quantization
 from simulator.contract import (
@@ -55,6 +53,9 @@ class OrtQuantizer(Quantizer):
         """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
         import onnx
         from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+        from backends.ort.bias_correction import correct, with_biases
+        from backends.ort.bias_correction import kept as kept_feeds
 
         options = self.options
         operators = list({**QLinearOpsRegistry, **QDQRegistry})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from backends.fake_quant.observed import ort
+from backends.learning.network_tuner import NetworkTuner
 from simulator.contract import (
     Admits,
     Array,
@@ -15,16 +15,12 @@ from simulator.contract import (
     Library,
     Offer,
     Stage,
-    Tuner,
 )
-
-if TYPE_CHECKING:
-    from backends.fake_quant.network import Network
 
 torch = Library("torch", distribution="torch", extra="quantize")
 
 
-class TorchTuner(Tuner):
+class TorchTuner(NetworkTuner):
     """SGD with momentum 0.9, a cosine schedule over the epochs, weight decay of 1e-4.
 
     It starts where the quantizer ``fake_quant`` ends, with LSQ's own first steps. The learning
@@ -33,8 +29,6 @@ class TorchTuner(Tuner):
     differ in their last bits.
     """
 
-    _network: Network
-
     def open(self, source: Path, calibration: Array) -> None:
         """Convert the file by onnx2torch; hold it against ONNX Runtime."""
         from backends.fake_quant.network import Network
@@ -42,26 +36,6 @@ class TorchTuner(Tuner):
         torch.set_num_threads(self.options["threads"])
         own = {"step": "initial"} if self.options["method"] == "lsq" else {}
         self._network = Network(source, calibration, {**self.options, **own})
-
-    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
-        """Learn from every example once."""
-        return self._network.epoch(number, inputs, labels, order)
-
-    def answers(self, inputs: Array) -> Array:
-        """Return the network's outputs."""
-        return self._network.answers(inputs)
-
-    def state(self) -> bytes:
-        """Return parameters and momentum."""
-        return self._network.state()
-
-    def restore(self, state: bytes) -> None:
-        """Take them back."""
-        self._network.restore(state)
-
-    def write(self, target: Path) -> None:
-        """Write the ONNX file."""
-        self._network.write(target)
 
 
 _OPTIONS: dict[str, Admits] = {

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from backends.fake_quant.observed import ort
-from simulator.contract import Array, AtLeast, Backend, Library, Offer, Stage, Tuner
-
-if TYPE_CHECKING:
-    from backends.learning.module import ModuleNetwork
-    from backends.learning.network import OnnxNetwork
+from backends.learning.network_tuner import NetworkTuner
+from simulator.contract import Array, AtLeast, Backend, Library, Offer, Stage
 
 torch = Library("torch", distribution="torch", extra="mitigation")
 
 
-class TorchFineTuner(Tuner):
+class TorchFineTuner(NetworkTuner):
     """SGD with momentum 0.9, a cosine schedule over the epochs, weight decay of 1e-4.
 
     Its source is an ONNX file, or a JSON file that names a module by its Python path. With
     ``statistics: keep``, normalizations of batches normalize by what the file has. ``threads`` is
     set for the process: sums of another number of threads differ in their last bits.
     """
-
-    _network: OnnxNetwork | ModuleNetwork
 
     def open(self, source: Path, calibration: Array) -> None:
         """Convert the file by onnx2torch and hold it against ONNX Runtime, or make the module."""
@@ -36,26 +30,6 @@ class TorchFineTuner(Tuner):
             from backends.learning.network import OnnxNetwork
 
             self._network = OnnxNetwork(source, calibration, self.options)
-
-    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
-        """Learn from every example once."""
-        return self._network.epoch(number, inputs, labels, order)
-
-    def answers(self, inputs: Array) -> Array:
-        """Return the network's outputs."""
-        return self._network.answers(inputs)
-
-    def state(self) -> bytes:
-        """Return parameters, statistics and momentum."""
-        return self._network.state()
-
-    def restore(self, state: bytes) -> None:
-        """Take them back."""
-        self._network.restore(state)
-
-    def write(self, target: Path) -> None:
-        """Write the ONNX file."""
-        self._network.write(target)
 
 
 BACKEND = Backend(

@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 
-from simulator import cli
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -51,8 +49,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def run(options: argparse.Namespace) -> int:
     """Fine-tune, and say how good the network is."""
-    from simulator.cli.progress import Bar
-    from simulator.cli.quantize import said
+    from simulator.cli.quantize import learned
     from simulator.mitigation.finetune import Settings, finetune
     from simulator.profile.suite import load_suite
 
@@ -60,15 +57,4 @@ def run(options: argparse.Namespace) -> int:
     given["option"] = tuple(options.option)
     if options.profile is None and options.mix is not None:
         given["profile"] = load_suite(options.mix).spec.train
-    settings = Settings(**{name: value for name, value in given.items() if value is not None})
-    with Bar() as bar:
-        summary = finetune(
-            options.model,
-            options.data,
-            options.out,
-            settings,
-            limit=options.limit,
-            progress=bar,
-        )
-    said(summary, options.out)
-    return cli.PASS
+    return learned(finetune, Settings, given, options)

@@ -9,6 +9,7 @@ again to go on after an interruption. What is no better than chance is marked NC
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -36,13 +37,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fine-tune, and say how good the network is."""
-    from simulator.cli.progress import Bar
     from simulator.experiments.quantize import Settings, quantize
 
     given = {one.name: getattr(options, one.name) for one in fields(Settings)}
-    settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    return learned(quantize, Settings, given, options)
+
+
+def learned(
+    job: Callable[..., dict[str, Any]],
+    kind: Callable[..., Any],
+    given: Mapping[str, Any],
+    options: argparse.Namespace,
+) -> int:
+    """Run a fine-tuning with the settings that were given, and say how good the network is."""
+    from simulator.cli.progress import Bar
+
+    settings = kind(**{name: value for name, value in given.items() if value is not None})
     with Bar() as bar:
-        summary = quantize(
+        summary = job(
             options.model,
             options.data,
             options.out,

@@ -92,15 +92,51 @@ class Search:
             return self._around(min(scores, key=lambda point: _behind(scores[point])))
         found: dict[Point, Score] = {}
         for starts in self._beginnings():
-            found |= self._from(starts)
+            found |= self._from(self._first(starts))
             best = min(found, key=lambda point: _behind(found[point]))
             if self._over or found[best].exact:
                 break
-        return self._around(best)
+        answer = self._around(best)
+        return answer if answer.exact or self._over else self._replaced(answer, found)
 
-    def _from(self, starts: Sequence[Point]) -> dict[Point, Score]:
+    def _replaced(self, answer: Found, found: Mapping[Point, Score]) -> Found:
+        """Try all combinations of what decides about places, from the nearest point of each way.
+
+        Nearest kernels, crops and odd sizes move pixels: one of them alone, if it is right, need
+        not be nearer than a wrong one.
+        """
+        axes = self._places()
+        if not axes:
+            return answer
+        self._say("geometry, kernel and odd sizes together")
+        ways = {self._way(answer.best): answer.best}
+        for point in sorted(found, key=lambda point: _behind(found[point])):
+            ways.setdefault(self._way(point), point)
+        points = [point for one in ways.values() for point in self._varied(one, axes)]
+        first = self._race(list(dict.fromkeys(points)), 1)
+        beam = self._best(self._race(self._alike(first, WIDER * BEAM), len(self._items)), BEAM)
+        scores = self._from(beam)
+        best = min(scores, key=lambda point: _behind(scores[point]))
+        return self._around(best) if _behind(scores[best]) < _behind(answer.score) else answer
+
+    def _alike(self, first: Mapping[Point, Score], count: int) -> list[Point]:
+        """Return the nearest points, and all that are as near as one of them."""
+        seen = {first[point] for point in self._best(first, count)}
+        return [point for point, score in first.items() if score in seen]
+
+    def _places(self) -> tuple[str, ...]:
+        """The axes that decide together where in the image a pixel comes from."""
+        if self._trials.target.kind in ("outputs", "predictions"):
+            return ()
+        odd = [
+            axis
+            for axis, options in self._axes.items()
+            if {key for option in options.values() for key in option} == {"color.odd_size"}
+        ]
+        return (*self._blocks.get("geometry", ()), *self._blocks.get("resize", ()), *odd)
+
+    def _from(self, beam: list[Point]) -> dict[Point, Score]:
         """Descend, and again with the worst images in front; the last points on all images."""
-        beam = self._first(starts)
         scores: dict[Point, Score] = {}
         for _ in range(RESTARTS):
             beam = self._descended(beam)

@@ -120,3 +120,29 @@ def test_the_recording_of_a_stack_that_cannot_read_some_images(card, narrow, ima
         found = load_recording(manifest)
         assert found.holds(item, ())
         assert not found.holds(more[-1], ())
+
+
+def test_places_that_only_fit_together(card, images, tmp_path):
+    """A nearest kernel after a squash of even rows: one axis alone, put right, is not nearer."""
+    picks = {axis: names[0] for axis, names in NARROW.items()} | {
+        "resize": "opencv interpolation=nearest antialias=false",
+        "geometry": "squash_crop 37 dali",
+        "encode": "sysnoise chroma_downsampling=average",
+        "convert": "itu matrix=bt601 range=limited chroma_upsampling=nearest",
+        "odd_size": "drop",
+        "format": "nv12",
+    }
+    free = {"resize": "opencv", "geometry": "squash", "odd_size": ""}
+    axes = {
+        axis: {name: option for name, option in options.items()
+               if (free[axis] in name if axis in free else name == picks.get(axis))}
+        for axis, options in space("pillow_fp32", Card(card)).axes.items() if axis in picks
+    }  # fmt: skip
+    whole = Space("pillow_fp32", axes)
+    with Session(card, images, None, 0, 1, None, None) as session:
+        manifest = hidden.record(session, whole.stack(picks), "tensors", tmp_path)
+        recorded_only(session, load_recording(manifest))
+
+        found, _, _ = searched(session, load_recording(manifest), whole)
+
+    assert found.exact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -12,6 +12,7 @@ from simulator.data.folder import Item
 from simulator.identify.composer import Composer, Point
 from simulator.identify.search import Found
 from simulator.identify.trials import Score, Trials
+from simulator.profile.document import changes
 from simulator.profile.load import find, name_of
 from simulator.results.identify import IdentifiedAxis, RunnerUp
 
@@ -85,28 +86,17 @@ def document(composer: Composer, point: Point, name: str, says: str, source: str
         says: its summary.
         source: what claims cite: which recording, and how well it is reproduced.
     """
-    changes = _changed(composer.values((None,) * len(point)), composer.values(point))
+    found = changes(composer.values((None,) * len(point)), composer.values(point))
+    found.pop("evidence", None)
     place = find(composer.base)
     spec = {
         "schema": 1,
         "name": name,
         "summary": says,
         "extends": name_of(place) or str(place.resolve()),
-        **changes,
+        **found,
     }
-    if changes:
+    if found:
         claim = {"kind": "assumed", "source": source}
-        spec["evidence"] = {section: dict(claim) for section in changes}
+        spec["evidence"] = {section: dict(claim) for section in found}
     return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
-
-
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of *new* that differ; those that it lacks are null."""
-    found: dict[str, Any] = {}
-    for key in [*new, *(key for key in old if key not in new)]:
-        mine, theirs = new.get(key), old.get(key)
-        if mine == theirs or key == "evidence":
-            continue
-        nested = isinstance(mine, Mapping) and isinstance(theirs, Mapping)
-        found[key] = _changed(theirs, mine) if nested else mine  # type: ignore[arg-type]
-    return found

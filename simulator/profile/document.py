@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,3 +177,23 @@ class _Walker:
                 what = f"a number with {found.bit_length()} bits; at most {_MAX_BITS} are allowed"
         self.problems.append(f"{self.path}:{line}: {what}")
         return None
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of one document that override another's, key by key.
+
+    Args:
+        before: the values of the document that is extended.
+        after: the values of the result.
+
+    Returns:
+        The keys whose values differ; None for those that *after* does not have.
+    """
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        nested = isinstance(old, Mapping) and isinstance(new, Mapping)
+        found[key] = changes(old, new) if nested else new  # type: ignore[arg-type]
+    return found

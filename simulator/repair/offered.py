@@ -11,7 +11,7 @@ from simulator.errors import MissingLibrary, ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.pipeline.stack import Chosen
-from simulator.profile import axes
+from simulator.profile import axes, document
 from simulator.profile.load import builtin_names
 from simulator.profile.suite import builtin_suites, load_suite, overrides
 from simulator.repair.document import MEASURED, CostSpec, OptionSpec, Repairs, RepairSpec
@@ -20,6 +20,8 @@ AS_TRAINED = "as_trained"
 """The name of the option that takes an axis from the training stack."""
 LISTED = 256
 """Options are added to every axis in turn, as long as there are no more combinations than these."""
+WORDS = {"schema_", "name", "summary", "evidence"}
+"""The fields of a profile that change nothing that is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,27 +178,14 @@ def _swapped(
     """The option that takes axes from another stack; none where the stack cannot run so."""
     try:
         mixed, _ = axes.swap(deploy[0], other[0], group)
-        option = _changes(deploy[0].spec.model_dump(by_alias=True, exclude_none=True),
-                          mixed.spec.model_dump(by_alias=True, exclude_none=True))  # fmt: skip
-        if option:
+        before, after = (
+            profile.spec.model_dump(by_alias=True, exclude_none=True, exclude=WORDS)
+            for profile in (deploy[0], mixed)
+        )
+        if option := document.changes(before, after):
             yield _Found(name, option, chosen(reference, [*changes, *overrides(option)]), why)
     except UserError:
         return
-
-
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What turns one mapping into another, section by section; None takes a field away."""
-    found: dict[str, Any] = {}
-    for key in dict.fromkeys([*before, *after]):
-        if key in ("evidence", "name", "summary", "schema"):
-            continue
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            if inner := _changes(old, new):
-                found[key] = inner
-        elif old != new:
-            found[key] = new
-    return found
 
 
 def _value(stack: Chosen, group: Sequence[str]) -> Any:

@@ -33,6 +33,7 @@ from simulator.pipeline.walk import Watch
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
+from simulator.spent import Work, spending
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
 
@@ -248,7 +249,8 @@ class Session(Closing):
             ModelError: the model does not fit the stack.
         """
         under = under or self.under
-        return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+        with spending(Work.PREPARING):
+            return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
 
     def require_truth(self) -> None:
         """Refuse samples without ground truth, before anything is run.

@@ -31,6 +31,7 @@ from simulator.profile.suite import overrides as flattened
 from simulator.report.verdict import concluded
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
+from simulator.spent import Work, spending
 from simulator.statistics.bootstrap import Resamples
 
 Key = tuple[str, str]
@@ -153,8 +154,10 @@ class _Sweep:
             card = self.session.card.spec.name
             found = answers(self.session.card.task, names, done)
             notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
+            with spending(Work.STATISTICS):
+                figures = table(found, kept, self.session.seed)
             summary = SweepSummary(
-                **table(found, kept, self.session.seed),
+                **figures,
                 suite=self.suite.spec.name,
                 model=card,
                 train=Profile(profile=self.base[0].name),

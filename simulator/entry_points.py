@@ -10,7 +10,7 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from simulator.errors import UserError, one_line, unknown
 
@@ -25,7 +25,7 @@ def of_group(group: str) -> importlib.metadata.EntryPoints:
 
 @lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
-    return importlib.metadata.entry_points()
+    return cast(importlib.metadata.EntryPoints, importlib.metadata.entry_points())
 
 
 class Table(Generic[T]):

@@ -21,8 +21,7 @@ class _Lazy(Mapping[str, type[Summary]]):
 
     def __getitem__(self, command: str) -> type[Summary]:
         module, _, name = self._places[command].partition(".")
-        found = getattr(import_module(f"simulator.results.{module}"), name)
-        assert issubclass(found, Summary)
+        found: type[Summary] = getattr(import_module(f"simulator.results.{module}"), name)
         return found
 
     def __iter__(self) -> Iterator[str]:

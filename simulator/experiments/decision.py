@@ -140,7 +140,7 @@ class Decision:
         return [
             RuleOutcome(
                 rule=f"{of}: {one.rule.text}", value=one.evidence.mean, limit=one.rule.limit,
-                unit="fraction", **{"reason": None} | self._outcome(one, undecided),
+                unit="fraction", **{"reason": None, **self._outcome(one, undecided)},
             )
             for one in self._tested
         ]  # fmt: skip

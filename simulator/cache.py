@@ -13,6 +13,7 @@ from pathlib import Path
 
 from simulator.errors import RunError
 from simulator.files import TEXT, hash_file, make_durable, read_file
+from simulator.spent import Work, spending
 
 VARIABLE = "PIPELINE_SIMULATOR_CACHE"
 DIGESTS = ".sha256.json"
@@ -69,7 +70,8 @@ def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> 
 def _fill(draft: Path, place: Path, make: Callable[[Path], None]) -> None:
     """Make an entry's files and their checksums, and wait until they are on the disk."""
     try:
-        make(draft)
+        with spending(Work.MAKING, whole=True):
+            make(draft)
         digests = {file.relative_to(draft).as_posix(): hash_file(file) for file in _files(draft)}
         (draft / DIGESTS).write_text(json.dumps(digests, indent=2), encoding="utf-8")
         for file in (*_files(draft), draft / DIGESTS, draft):

@@ -7,14 +7,25 @@ graph passes, executors, report sections. Our own are listed there like those of
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import Any, Generic, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, Generic, TypeVar, cast
 
 from simulator.errors import UserError, one_line, unknown
 
 T = TypeVar("T")
 OURS = "pipeline-simulator"
+
+
+def of_group(group: str) -> importlib.metadata.EntryPoints:
+    """Return the entry points of a group, of every installed package; they are read once."""
+    return _installed(tuple(sys.path)).select(group=group)
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
+    return cast(importlib.metadata.EntryPoints, importlib.metadata.entry_points())
 
 
 class Table(Generic[T]):
@@ -38,7 +49,7 @@ class Table(Generic[T]):
             UserError: two installed packages use the same name.
         """
         found: dict[str, importlib.metadata.EntryPoint] = {}
-        for point in importlib.metadata.entry_points(group=self.group):
+        for point in of_group(self.group):
             known = found.get(point.name)
             if known is not None and known.value != point.value:
                 raise UserError(

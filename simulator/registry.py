@@ -13,6 +13,7 @@ from typing import Any
 
 from simulator.contract import Backend, Offer, Options
 from simulator.contract.stage import STAGES
+from simulator.entry_points import of_group
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
@@ -28,7 +29,7 @@ def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
         UserError: two installed packages offer a backend of the same name.
     """
     found: dict[str, importlib.metadata.EntryPoint] = {}
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in of_group(GROUP):
         known = found.get(point.name)
         if known is not None and known.value != point.value:
             raise UserError(

@@ -26,7 +26,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help=f"a flat folder of JPEGs; default: {DATA}")
     parser.add_argument("--quick", action="store_true", help="at most 60 images, 2 rounds")
     parser.add_argument("--peak-of", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--loop-of", nargs=2, metavar=("FOLDER", "WORKERS"), help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.loop_of:
+        print(loop_of(Path(args.loop_of[0]), int(args.loop_of[1])))
+        return
     if args.peak_of:
         print(peak_of(args.peak_of))
         return
@@ -35,7 +39,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         few, many = (linked(Path(temporary) / str(n), files, n) for n in (count, 10 * count))
         # First, while this process is small: Linux counts it into the peak of its children.
-        rows = [memory(few, many), start_up(10)]
+        one = linked(Path(temporary) / "one", files, 1)
+        rows = [memory(few, many), start_up(10), *one_image(one, 3 if args.quick else 7)]
+        rows.append(processes(files, Path(temporary), 1 if args.quick else 3))
         rows = [*speed(few, rounds), *rows]
     show(rows, f"{count} images, {THREADS} threads, {rounds} rounds")
 
@@ -99,6 +105,90 @@ def start_up(runs: int) -> tuple[str, ...]:
             times[name].append(time.perf_counter() - start)
     note = f"median of {runs}; python -c pass: {median(times['python']):.3f} s"
     return row("(d) simulate --help, seconds", median(times["simulate"]), 0.3, note)
+
+
+BY_HAND = """
+import sys
+import numpy as np
+import onnxruntime
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options, ["CPUExecutionProvider"])
+session.run(None, {session.get_inputs()[0].name: np.zeros((1, 3, 224, 224), np.float32)})
+"""
+
+
+def one_image(folder: Path, runs: int) -> list[tuple[str, ...]]:
+    """Time the command on one image from a warm cache, and imports and one inference by hand."""
+    import resource
+
+    from simulator.data import example
+
+    model = str(example.model_card().parent / "model.onnx")
+    out = str(folder.with_name("one-run"))
+    commands = {
+        "simulate": [
+            sys.executable, "-m", "simulator.cli", "--train", "pillow_fp32", "--deploy",
+            "opencv_fp32", "--data", str(folder), "--out", out, "--overwrite",
+        ],
+        "by hand": [sys.executable, "-c", BY_HAND, model],
+    }  # fmt: skip
+    wall: dict[str, list[float]] = {name: [] for name in commands}
+    busy: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(runs + 1):
+        for name, command in commands.items():
+            start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            wall[name].append(time.perf_counter() - start)
+            busy[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    seconds, cpu = (
+        {name: median(times[1:]) for name, times in both.items()} for both in (wall, busy)
+    )  # the first fills the cache
+    note = (
+        f"median of {runs}; processors {cpu['simulate']:.2f} s; by hand {seconds['by hand']:.2f} s"
+    )
+    ratio = median(a / b for a, b in zip(busy["simulate"][1:], busy["by hand"][1:], strict=True))
+    return [
+        row("(e) simulate on one image, seconds", seconds["simulate"], 1.5, note),
+        row("(e) the same / imports and one inference by hand, processors", ratio, 0,
+            f"{cpu['simulate']:.2f} s against {cpu['by hand']:.2f} s"),
+    ]  # fmt: skip
+
+
+def processes(files: list[Path], home: Path, rounds: int) -> tuple[str, ...]:
+    """Race one process of THREADS threads against as many processes of one thread."""
+    half = len(files) // THREADS
+    parts = [linked(home / f"part{at}", files[at * half :], half) for at in range(THREADS)]
+    whole = linked(home / "whole", files, half * THREADS)
+    threads, alone = [], []
+    for _ in range(rounds):
+        threads.append(max(loops([whole], THREADS)))
+        alone.append(max(loops(parts, 1)))
+    ratio = median(a / b for a, b in zip(threads, alone, strict=True))
+    note = f"{median(threads):.2f} s against {median(alone):.2f} s, images alone, {half * THREADS}"
+    return row(f"(f) {THREADS} threads / {THREADS} processes", ratio, 0, note)
+
+
+def loops(folders: list[Path], workers: int) -> list[float]:
+    """Seconds of the executor's loop over each folder, each in a process of its own, at once."""
+    command = [sys.executable, __file__, "--loop-of"]
+    running = [
+        subprocess.Popen([*command, str(folder), str(workers)], stdout=subprocess.PIPE, text=True)
+        for folder in folders
+    ]
+    return [float(one.communicate()[0]) for one in running]
+
+
+def loop_of(folder: Path, workers: int) -> float:
+    from simulator import compare
+
+    with watched() as seen:
+        compare(
+            "pillow_fp32", "opencv_fp32", data=folder, out=folder.with_name(f"{folder.name}-run"),
+            workers=workers, overwrite=True, quick=True,
+        )  # fmt: skip
+    return seen["seconds"]
 
 
 def speed(folder: Path, rounds: int) -> list[tuple[str, ...]]:

@@ -82,6 +82,11 @@ def opened(folder: Path) -> Sweep:
     summary, manifest = run.summary, run.manifest
     if not isinstance(summary, SweepSummary) or not isinstance(manifest, RunManifest):
         raise RunError(f"{folder}: a run of simulate {run.command}; sweeps can be compared")
+    if summary.early is not None:
+        raise UserError(
+            f"{folder}: options were dropped early (--until-decided), so that they have different "
+            "samples; compare sweeps that ran in whole"
+        )
     assert manifest.request is not None
     asked = manifest.request.arguments
     with Session(

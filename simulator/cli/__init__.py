@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from simulator import spent
 from simulator.errors import UserError, shortened, unknown
 
 PASS, GATE_FAILED, USER_ERROR, BUG = 0, 1, 2, 3
@@ -93,6 +94,7 @@ def command_module(name: str) -> ModuleType:
 
 def _run(arguments: list[str]) -> int:
     """Find the command, parse its arguments and run it."""
+    begun = spent.command_began()
     for one in (*arguments, os.getcwd()):
         _refuse_unwritable(one)
     if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
@@ -115,7 +117,10 @@ def _run(arguments: list[str]) -> int:
     command.arguments(parser)
     options = parser.parse_args(arguments)
     common.exemplify(options)
-    return int(command.run(options))
+    code = int(command.run(options))
+    if getattr(options, "explain_time", False):
+        common.explain_time(begun)
+    return code
 
 
 def _refuse_unwritable(text: str) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simulator.experiments.job import Options, Result
     from simulator.experiments.session import Progress
     from simulator.results.shared import Summary
+    from simulator.spent import Mark
 
 S = TypeVar("S", bound="Summary")
 
@@ -186,6 +187,7 @@ def output(parser: argparse.ArgumentParser) -> None:
         help="memory for the samples that are processed at once; default 2048",
     )  # fmt: skip
     add("--explain-plan", action="store_true", help="print the plan before it is run")
+    add("--explain-time", action="store_true", help="print at the end where the time went")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
 
 
@@ -296,6 +298,17 @@ def print_json(value: Any) -> None:
     from simulator.results.json_text import json_text
 
     print(json_text(value), end="")
+
+
+def explain_time(begun: Mark) -> None:
+    """Print where the time of a command went, on standard error so that the output can be piped."""
+    from rich.console import Console
+
+    from simulator.report.time import render
+    from simulator.results.time_spent import time_spent
+    from simulator.spent import last_workers
+
+    render(time_spent(begun, last_workers()), Console(stderr=True, width=120, highlight=False))
 
 
 def console() -> Console:

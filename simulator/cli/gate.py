@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the figures, or what came of each rule; the exit code is the gate's."""
     from simulator.analysis import gate
     from simulator.analysis.figures import names
+    from simulator.notices import Kind
     from simulator.report import rules, terminal
     from simulator.results.read import read_summary
     from simulator.results.shared import STOPPED, Gate
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         if decided.samples < decided.of and any(_words(rule) not in known for rule in asked):
             notes = [STOPPED]
     figures = names(summary) if options.list or not asked else {}
+    if getattr(summary, "early", None) is not None:
+        notes = [str(one) for one in summary.get("warnings", ()) if one.kind is Kind.FEW_SAMPLES]
     if options.json:
         values = {name: value for name, (value, _) in figures.items()}
         common.print_json({"figures": values, "gate": outcome, "notes": notes})

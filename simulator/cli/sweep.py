@@ -34,6 +34,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.inputs(parser, model=False)
     common.output(parser)
+    common.gate(parser, "flip_rate > 2%%")
+    parser.add_argument(
+        "--until-decided", nargs="?", const="gate", choices=("gate", "worst-flips", "worst-drop"),
+        help="take the samples in a random order, and drop an option when it can no longer matter: "
+        "gate (the default): it passes or fails every --fail-on rule; worst-flips, worst-drop: it "
+        "is not the worst. Wrong in 5 %% of the runs at most",
+    )  # fmt: skip
     parser.add_argument(
         "--format",
         choices=("text", "markdown", "latex", "csv", "options"),
@@ -53,6 +60,9 @@ def run(options: argparse.Namespace) -> int:
             train=options.train,
             overrides=options.overrides,
             models=options.model or [None],
+            fail_on=options.fail_on,
+            undecided=options.undecided,
+            until_decided=options.until_decided,
             **common.shared(options, bar),
         )
     code = show(results, options.json, options.format)
@@ -95,4 +105,4 @@ def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "te
                 for note in (*left_out, *result.summary.warnings)
             ]
             print("\n".join([*notes, *lines]), file=sys.stderr)
-    return cli.PASS
+    return max((common.verdict(summary) for summary in summaries), default=cli.PASS)

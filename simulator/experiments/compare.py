@@ -34,6 +34,7 @@ from simulator.profile import axes
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.shared import STOPPED
 from simulator.results.store import RunWriter
+from simulator.spent import Work, spending
 
 
 @explicit()
@@ -153,20 +154,22 @@ def conclude(
         replace(one, outcomes=tuple(one.outcomes[arm] for arm in watch.arms if one.outcomes))
         for one in done
     ]
-    summary = summarize(
-        watch.stacks,
-        own,
-        session.card,
-        watch.effects.axes,
-        watch.effects.effects([one.axes for one in seen if one.axes is not None]),
-        controls.self_check(one.repeat for one in seen if one.repeat),
-        session.notes,
-        session.seed,
-    )
     items = [one.item for one in own if one.skipped is None]
     records = {one.item.name: one.outcomes[0].record for one in own if one.skipped is None}
-    summary["alone"] = watch.alone.figures(items, records, watch.records, session.seed)
-    watch.draw(summary, done, run)
+    with spending(Work.STATISTICS):
+        summary = summarize(
+            watch.stacks,
+            own,
+            session.card,
+            watch.effects.axes,
+            watch.effects.effects([one.axes for one in seen if one.axes is not None]),
+            controls.self_check(one.repeat for one in seen if one.repeat),
+            session.notes,
+            session.seed,
+        )
+        summary["alone"] = watch.alone.figures(items, records, watch.records, session.seed)
+    with spending(Work.PICTURES):
+        watch.draw(summary, done, run)
     return pair_summary(session.card.task.Flips).model_validate(summary)
 
 

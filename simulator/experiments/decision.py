@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from simulator.analysis.gate import Rule
 from simulator.errors import UserError
-from simulator.results.shared import Bound, Decided, Gate
+from simulator.results.shared import Bound, Decided, Gate, RuleOutcome
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
@@ -70,18 +70,19 @@ class Decision:
     Args:
         rules: at least one.
         task: of the model.
+        alpha: the probability of a wrong decision, at most.
 
     Raises:
         UserError: there is no rule, or one is on a figure that is no mean over samples.
     """
 
-    def __init__(self, rules: Sequence[Rule], task: Task) -> None:
+    def __init__(self, rules: Sequence[Rule], task: Task, alpha: float = ALPHA) -> None:
         if not rules:
             raise UserError(
                 "--until-decided needs a rule to decide; add --fail-on, for example "
                 "'flip_rate > 1%'"
             )
-        self._alpha = ALPHA / len(rules)
+        self._alpha = alpha / len(rules)
         self._tested = [_tested(rule, task) for rule in rules]
         self._seen = 0
 
@@ -128,6 +129,26 @@ class Decision:
             for one, outcome in zip(self._tested, judged.rules, strict=True)
         ]
         return Gate(passed=not any(one.failed for one in rules), rules=rules)
+
+    def outcomes(self, of: str, undecided: str) -> list[RuleOutcome]:
+        """Return what came of every rule.
+
+        Args:
+            of: what was judged; it stands before each rule.
+            undecided: see :meth:`gate`.
+        """
+        return [
+            RuleOutcome(
+                rule=f"{of}: {one.rule.text}", value=one.evidence.mean, limit=one.rule.limit,
+                unit="fraction", **{"reason": None, **self._outcome(one, undecided)},
+            )
+            for one in self._tested
+        ]  # fmt: skip
+
+    @property
+    def failing(self) -> list[str]:
+        """The rules that fail, so far."""
+        return [one.rule.text for one in self._tested if one.decision == "fails"]
 
     def _outcome(self, one: _Tested, undecided: str) -> Mapping[str, Any]:
         if one.decision is not None:

@@ -28,6 +28,8 @@ from simulator.results.read import read_run
 from simulator.results.shared import Gate, Summary
 from simulator.results.store import Report, RunWriter
 from simulator.results.taken import check_free
+from simulator.results.time_spent import time_spent
+from simulator.spent import Work, mark, spending
 
 
 class Options(TypedDict, total=False):
@@ -185,7 +187,7 @@ class Job:
         for name in options:
             if name not in Options.__annotations__:
                 raise TypeError(unknown("option", name, Options.__annotations__))
-        self._started = time.time()
+        self._started, self._begun = time.time(), mark()
         self.command, self._model, self._options = command, model, options
         self._seed = options.get("seed", 0)
         self._resume = options.get("resume", False)
@@ -225,7 +227,8 @@ class Job:
             UserError: one of them cannot be used.
         """
         given = self._options
-        return Session(
+        with spending(Work.PREPARING):
+            return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
             given.get("workers"), given.get("memory"), given.get("progress"), self._under,
             given.get("executor", "local"), given.get("isolate", "auto"),
@@ -285,8 +288,9 @@ class Job:
         """
         columns, report = session.card.task.columns, self.report if whole else None
         return RunWriter(
-            folder, start, columns, self._overwrite, self._resume, report, session.show.note
-        )
+            folder, start, columns, self._overwrite, self._resume, report, session.show.note,
+            (lambda: time_spent(self._begun, session.workers)) if whole else None,
+        )  # fmt: skip
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""

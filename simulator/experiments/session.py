@@ -33,6 +33,7 @@ from simulator.pipeline.walk import Watch
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
+from simulator.spent import Work, spending
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import Task
 
@@ -248,7 +249,8 @@ class Session(Closing):
             ModelError: the model does not fit the stack.
         """
         under = under or self.under
-        return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+        with spending(Work.PREPARING):
+            return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
 
     def require_truth(self) -> None:
         """Refuse samples without ground truth, before anything is run.
@@ -310,6 +312,7 @@ class Session(Closing):
         before: Sequence[Done] = (),
         watch: Watch | None = None,
         enough: Callable[[], bool] = lambda: False,
+        stop: int | None = None,
     ) -> list[Done]:
         """Run every sample through a plan, and return all results; see :meth:`stream`.
 
@@ -319,6 +322,7 @@ class Session(Closing):
             before: the results of the first samples, from an earlier attempt.
             watch: called for every new sample that was not skipped.
             enough: asked before each sample whether the run may stop there.
+            stop: run no sample from this one on; None: all.
 
         Returns:
             The results of the samples that were run, in order, without what *watch* returned:
@@ -328,7 +332,7 @@ class Session(Closing):
             DataError: every sample was skipped.
         """
         done = list(before)
-        with closing(self.stream(merged, len(done), watch)) as results:
+        with closing(self.stream(merged, len(done), watch, stop)) as results:
             while not enough() and (result := next(results, None)) is not None:
                 keep(result)
                 done.append(replace(result, seen=None))
@@ -337,7 +341,7 @@ class Session(Closing):
         return done
 
     def stream(
-        self, merged: Plan, start: int, watch: Watch | None = None
+        self, merged: Plan, start: int, watch: Watch | None = None, stop: int | None = None
     ) -> Generator[Done, None, None]:
         """Run samples through a plan; nothing of a result is kept here.
 
@@ -345,6 +349,7 @@ class Session(Closing):
             merged: the plan of all stacks.
             start: the first sample to run.
             watch: called for every sample that was not skipped.
+            stop: the first sample not to run; None: all are run.
 
         Yields:
             The results of the samples, in order.
@@ -352,7 +357,7 @@ class Session(Closing):
         items = self.dataset.items
         adapts = any(isinstance(node.recipe, Adapted) for node in merged.nodes)
         self.show.say("adapting to the samples, then running" if adapts else "running")
-        results = self.executor.run(merged, items[start:], watch)
+        results = self.executor.run(merged, items[start:stop], watch)
         try:
             for number, result in enumerate(results, start + 1):
                 yield result

@@ -8,7 +8,6 @@ import wave
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly
 
 from simulator.contract import U8, Array
 
@@ -80,6 +79,8 @@ def wav(samples: Array, rate: int, start: float) -> bytes:
     first = round(start * rate)
     part = np.asarray(samples[first : first + round(SECONDS * rate)], np.float64)
     if rate > RATE and part.size:
+        from scipy.signal import resample_poly  # takes longer than many a run
+
         common = math.gcd(RATE, rate)
         part, rate = resample_poly(part, RATE // common, rate // common), RATE
     whole = np.clip(np.rint(part * 32767), -32768, 32767).astype("<i2")

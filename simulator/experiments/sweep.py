@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from simulator.errors import ModelError, ProfileError, UserError, one_line
+from simulator.analysis.gate import Rule, parse
+from simulator.errors import ModelError, ProfileError, UserError, one_line, unknown
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -22,16 +23,20 @@ from simulator.experiments.common import (
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
 from simulator.experiments.keywords import explicit
+from simulator.experiments.race import QUESTIONS, Race, race
+from simulator.experiments.racing import STOPPED, Raced, per_option, run_race
 from simulator.experiments.session import Answers, Session, Silent, Variant, answers
-from simulator.notices import merged
-from simulator.pipeline.stack import Chosen, Pair
+from simulator.notices import Kind, Notice, merged
+from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
 from simulator.profile.suite import overrides as flattened
 from simulator.report.verdict import concluded
-from simulator.results.shared import Profile
+from simulator.results.shared import Gate, Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
+from simulator.spent import Work, spending
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.task import Task
 
 Key = tuple[str, str]
 """Column and option of a suite."""
@@ -44,6 +49,9 @@ def sweep(
     train: str | None = None,
     overrides: Sequence[str] = (),
     models: Sequence[str | Path | None] = (None,),
+    fail_on: Sequence[str] = (),
+    undecided: str = "fail",
+    until_decided: str | None = None,
     **options: Unpack[Options],
 ) -> list[Result[SweepSummary]]:
     """Run a suite for one or more models, each in one pass over the images.
@@ -54,6 +62,11 @@ def sweep(
         overrides: ``train.KEY=VALUE``, of the training stack and so of every option; options that
             cannot be run with them are left out.
         models: model cards; None is the built-in model.
+        fail_on: rules that each option is judged by, where *until_decided* is ``gate``.
+        undecided: ``pass`` or ``fail``, for a rule that the samples do not decide.
+        until_decided: the question that is asked, by which options are dropped early: ``gate``,
+            ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
+            option is run on every sample.
         options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
             folder per model, but with *resume* it is the run of one model.
 
@@ -68,6 +81,7 @@ def sweep(
         >>> list(result.summary.columns)
         ['resize', 'decode']
     """
+    rules = _rules(fail_on, until_decided)
     loaded = load_suite(suite)
     against = train or loaded.spec.train
     base = stacks_of({TRAIN: against}, overrides)[TRAIN]
@@ -88,11 +102,33 @@ def sweep(
             job.refuse_taken(folder)
             session.require_truth()
             asked = job.request(
-                suite=str(loaded.path.resolve()), train=train, overrides=list(overrides)
+                suite=str(loaded.path.resolve()), train=train, overrides=list(overrides),
+                **_asking(fail_on, undecided, until_decided),
+            )  # fmt: skip
+            one = _Sweep(
+                job, session, loaded, base, tried, refused, asked, until_decided, rules, undecided
             )
-            one = _Sweep(job, session, loaded, base, tried, refused, asked)
             results.append(one.run(folder))
     return results
+
+
+def _rules(fail_on: Sequence[str], question: str | None) -> list[Rule]:
+    """The rules of each option; refused before anything is loaded where nobody asks for them."""
+    if fail_on and question is None:
+        raise UserError(
+            "--fail-on judges each option of a sweep with --until-decided; or judge the finished "
+            "run: simulate gate RUN --fail-on RULE"
+        )
+    if question is not None and question not in QUESTIONS:
+        raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")
+    return [parse(rule) for rule in fail_on]
+
+
+def _asking(fail_on: Sequence[str], undecided: str, question: str | None) -> dict[str, Any]:
+    """The arguments of a question, as a run is asked for again."""
+    if question is None:
+        return {}
+    return {"fail_on": list(fail_on), "undecided": undecided, "until_decided": question}
 
 
 def _tried(
@@ -128,6 +164,9 @@ class _Sweep:
     options: Mapping[Key, Chosen]
     refused: Mapping[Key, str]
     asked: dict[str, Any]
+    question: str | None
+    rules: Sequence[Rule]
+    undecided: str
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
@@ -135,6 +174,8 @@ class _Sweep:
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
         kept: list[Key] = []
         for key, option in self.options.items():
+            if key == (COMBINED, COMBINED) and self.question in QUESTIONS[1:]:
+                left_out[key] = "a combination of options; the question is of one"
             if key in left_out:
                 continue
             try:
@@ -144,44 +185,89 @@ class _Sweep:
                 left_out[key] = str(error)
             else:
                 kept.append(key)
-        names = [stack.side for stack in stacks]
+        task, show = self.session.card.task, self.session.show
+        one_race = self._race(stacks[1:])
+        if one_race:
+            self.session.shuffle()
         whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
-            done = run_and_keep(self.session, whole, run, timed=False)
-            self.session.show.say("computing the figures")
+            raced = run_race(self.session, run, stacks, one_race) if one_race else None
+            done = [] if raced else run_and_keep(self.session, whole, run, timed=False)
+            show.say("computing the figures")
             card = self.session.card.spec.name
-            found = answers(self.session.card.task, names, done)
             notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
+            with spending(Work.STATISTICS):
+                if raced:
+                    figures = raced_table(raced, task, kept, self.session.seed)
+                else:
+                    found = answers(task, [stack.side for stack in stacks], done)
+                    figures = table(found, kept, self.session.seed)
+            ended = self._ended(one_race)
             summary = SweepSummary(
-                **table(found, kept, self.session.seed),
+                **figures,
                 suite=self.suite.spec.name,
                 model=card,
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in (*self.options, *self.refused))),
                 left_out={"/".join(key): why for key, why in left_out.items()},
-                warnings=[*notices, *self.session.notes],
+                warnings=[*notices, *self.session.notes, *ended.pop("warnings", [])],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
                 sample_unit=self.session.card.modality.unit,
+                **ended,
             )
             summary = concluded(summary)
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took)
         return Result(summary, folder)
 
+    def _race(self, options: Sequence[Stack]) -> Race | None:
+        if self.question is None:
+            return None
+        names = [stack.side for stack in options]
+        if not names:
+            raise UserError(f"no option of {self.suite.spec.name} applies to this model")
+        return race(self.question, names, self.rules, self.session.card.task)
+
+    def _ended(self, one: Race | None) -> dict[str, Any]:
+        """The fields of a summary that a race leaves; none without one."""
+        if one is None:
+            return {}
+        outcomes = one.outcomes(self.undecided)
+        return {
+            "early": one.early(len(self.session.dataset.items)),
+            "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),
+            "warnings": [Notice(Kind.FEW_SAMPLES, STOPPED)] if one.dropped else [],
+        }
+
     def _pair(self, option: Chosen) -> Pair:
         return {"train": self.base, "deploy": option}
 
 
-def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
+def raced_table(raced: Raced, task: Task, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
+    """Compute the figures of a sweep that dropped options; see :func:`table`.
+
+    Each option is held against the training stack on the samples that it was run on; what follows
+    from several options, which would be of different samples, is left out.
+    """
+    of = per_option(raced, task, ["/".join(key) for key in keys])
+    found = table(raced.answers(task, TRAIN), keys, seed, of)
+    return found | {"systematic": Systematic(mean_SR=None, SNI=None, std=None, ACC_of=TRAIN)}
+
+
+def table(
+    found: Answers, keys: Sequence[Key], seed: int = 0, of: Mapping[str, Answers] | None = None
+) -> dict[str, Any]:
     """Compute every figure of a sweep.
 
     Args:
         found: the records; the first stack is the training stack.
         keys: (column, option) of the other stacks, in order.
         seed: of the bootstrap, where the task needs one.
+        of: records of each option and of the training stack on the same samples, where options
+            have samples of their own; None: all are in *found*.
 
     Returns:
         ``metric``, the task's headline, and under its name the training stack's value; per
@@ -203,8 +289,15 @@ def table(found: Answers, keys: Sequence[tuple[str, str]], seed: int = 0) -> dic
         raise UserError(f"a sweep measures {metric}; give data with labels")
     for key in keys:
         column, option = key
-        compared = task.compare(train, found.score("/".join(key)), draws)
-        columns.setdefault(column, {})[option] = _entry(compared, metric)
+        name = "/".join(key)
+        if of is None:
+            entry = _entry(task.compare(train, found.score(name), draws), metric)
+        else:
+            own, count = of[name], len(of[name].items)
+            drawn = Resamples(count, seed, task.resamples)
+            compared = task.compare(own.score(TRAIN), own.score(name), drawn)
+            entry = _entry(compared, metric).model_copy(update={"samples": count})
+        columns.setdefault(column, {})[option] = entry
     return {
         "samples": len(found.items),
         "skipped": found.skipped,

@@ -20,6 +20,7 @@ from simulator.modalities.modality import Modality
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.spent import Work, phase, spending
 
 DEFAULT_MEMORY = 2**31
 """Bytes."""
@@ -103,7 +104,8 @@ class Executor(ABC):
             StageError: it cannot be read; the run goes on without it.
         """
         try:
-            source = self.modality.read(item.name, item.path)
+            with spending(Work.READING):
+                source = self.modality.read(item.name, item.path)
         except SampleError as error:
             raise StageError("read", error) from error
         return Context(item.name, source, item.truth, item)
@@ -117,7 +119,8 @@ class LocalExecutor(Executor):
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
         """Run every arm on every sample; at most twice as many samples as workers are queued."""
         budget, opened = Budget(self.memory), self.open(plan)
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="sample") as pool:
+        threads = ThreadPoolExecutor(self.workers, thread_name_prefix="sample")
+        with phase(self.workers), threads as pool:
             pending: deque[Future[Done]] = deque()
             try:
                 for item in items:
@@ -136,9 +139,10 @@ class LocalExecutor(Executor):
     def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
         """Run one sample; if a stage fails, the result says which stage and why."""
         try:
-            context = self.context(item)
-            with budget.take(self.need(opened.plan, context.source)):
-                return watched(opened, item, context, watch)
+            with spending(Work.OWN):
+                context = self.context(item)
+                with budget.take(self.need(opened.plan, context.source)):
+                    return watched(opened, item, context, watch)
         except StageError as error:
             return Done(item, (), str(error))
 
@@ -193,7 +197,7 @@ class Budget:
     def take(self, amount: int) -> Iterator[None]:
         """Wait until *amount* bytes are free, and reserve them while the context is open."""
         amount = min(amount, self._total)
-        with self._changed:
+        with spending(Work.WAITING), self._changed:
             self._changed.wait_for(lambda: self._used + amount <= self._total)
             self._used += amount
         try:

@@ -19,6 +19,7 @@ from simulator.model.artifact import Artifact, digest
 from simulator.model.onnxfile import load
 from simulator.pipeline.isolation import Isolation
 from simulator.profile.implementations import Choice
+from simulator.spent import Work, spending
 
 Lease = Callable[[], AbstractContextManager[Runtime]]
 NAMED_NODES = 3
@@ -102,7 +103,7 @@ class RuntimePool(Closing):
 
     @staticmethod
     def _opened(slot: _Slot, choice: Choice, artifact: Artifact) -> Runtime:
-        with slot.opening:
+        with spending(Work.OPENING), slot.opening:
             if slot.runtime is None:
                 try:
                     slot.runtime = choice.make(artifact.path)

@@ -18,6 +18,7 @@ from simulator.contract import Array, Frame, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError
 from simulator.pipeline.plan import Node, Path, Plan
+from simulator.spent import Row, Work, spending
 
 Say = Callable[[Recipe, Any], None]
 """Called with each recipe and its value, in the order of computation."""
@@ -39,6 +40,7 @@ class Opened:
         on_paths = {index for path in plan.paths for index in path}
         self._main = tuple(sorted(on_paths))
         self._kept = _kept(plan)
+        self.rows = _rows(plan)
         self.twins = Counter(node.twin for node in plan.nodes)
         for index in self._main:
             self.apply(index)
@@ -46,7 +48,8 @@ class Opened:
     def apply(self, index: int) -> Apply:
         """Return a node's function; nodes outside the arms are opened on first use."""
         if index not in self._applied:
-            self._applied[index] = self.plan.nodes[index].recipe.open(self._runtimes)
+            with spending(Work.OPENING):
+                self._applied[index] = self.plan.nodes[index].recipe.open(self._runtimes)
         return self._applied[index]
 
     def walk(self, context: Context, say: Say | None = None) -> Walk:
@@ -167,7 +170,8 @@ class Walk:
 
     def again(self) -> Walk:
         """Run every arm on the same sample once more, from the start."""
-        return self._opened.walk(self.context)
+        with spending(Work.REPEATS, whole=True):
+            return self._opened.walk(self.context)
 
     def _compute(self, index: int) -> None:
         node = self._opened.plan.nodes[index]
@@ -190,11 +194,11 @@ class Walk:
         apply = self._opened.apply(index)
         arrays = _arrays(given) if node.twin is not None else ()
         if node.twin is None or not arrays:
-            return self._timed(apply, given, context)
+            return self._timed(index, apply, given, context)
         key = node.twin, _sample(arrays)  # cheap; all is compared below
         known = self._twins.get(key)
         if known is None or not _equal(known.given, given):
-            value, ns = self._timed(apply, given, context)
+            value, ns = self._timed(index, apply, given, context)
             held = (*arrays, *_arrays(getattr(value, "outputs", value)))
             known = _Twin(given, value, ns, sum(array.nbytes for array in held))
             self._twins[key] = known
@@ -210,11 +214,13 @@ class Walk:
         while held > TWINS and len(self._twins) > 1:
             held -= self._twins.pop(next(iter(self._twins))).size
 
-    def _timed(self, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:
+    def _timed(self, index: int, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:
         """A step's value, and its nanoseconds without the time that the step excluded."""
-        excluded, start = clock.excluded(), time.perf_counter_ns()
-        value = apply(given, context)
-        ns = time.perf_counter_ns() - start - (clock.excluded() - excluded)
+        with spending(self._opened.rows[index]) as step:
+            excluded, start = clock.excluded(), time.perf_counter_ns()
+            value = apply(given, context)
+            step.left_out = clock.excluded() - excluded
+            ns = time.perf_counter_ns() - start - step.left_out
         self.spent += ns
         return value, ns
 
@@ -264,6 +270,25 @@ def _kept(plan: Plan) -> list[bool]:
         if shared:
             kept[shared[-1]] = True
     return kept
+
+
+def _rows(plan: Plan) -> list[Row]:
+    """For every node what its time is told as: its stage, and the stacks that it belongs to."""
+    stacks: list[set[str]] = [set() for _ in plan.nodes]
+    for arm, path in zip(plan.arms, plan.paths, strict=True):
+        for index in path:
+            stacks[index].add(arm.stack)
+    every = len({arm.stack for arm in plan.arms})
+
+    def of(names: set[str]) -> str:
+        if len(names) == 1:
+            return next(iter(names))
+        return ("all" if len(names) == every else f"{len(names)} stacks") if names else "aside"
+
+    return [
+        Row(Work.STEPS, node.recipe.stage, of(names))
+        for node, names in zip(plan.nodes, stacks, strict=True)
+    ]
 
 
 Watch = Callable[[Walk, Sequence[Any]], Any]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from pathlib import Path
 
+from simulator.entry_points import of_group
 from simulator.errors import UserError
 
 GROUP = "simulator.profiles"
@@ -21,7 +21,7 @@ def folders() -> dict[str, Path]:
         UserError: two installed packages use the same name.
     """
     found: dict[str, str] = {}
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in of_group(GROUP):
         known = found.setdefault(point.name, point.value)
         if known != point.value:
             raise UserError(

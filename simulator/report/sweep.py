@@ -112,6 +112,9 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
             )
         for option, why in summary.left_out.items():
             console.print(f"[yellow]note[/] {name}: {escape(f'{option}: {why}')}", highlight=False)
+        for one in summary.early.dropped if summary.early else ():
+            told = f"{one.option}: dropped after {one.samples:,} {summary.sample_unit}s: {one.why}"
+            console.print(f"{name}: {escape(told)}", highlight=False)
         for warning in summary.warnings:
             console.print(f"[yellow]note[/] {name}: {escape(str(warning))}", highlight=False)
 
@@ -140,6 +143,7 @@ def options(summaries: Sequence[SweepSummary]) -> str:
             "flips",
             *kinds.values(),
             "p",
+            *(["n"] if summary.early else []),
         ]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
@@ -157,6 +161,7 @@ def options(summaries: Sequence[SweepSummary]) -> str:
                         f"{entry.flips} ({entry.flip_rate * 100:.1f} %)",
                         *(str(entry[kind]) for kind in kinds),
                         f"{entry.p:.2g}",
+                        *([str(entry.samples)] if summary.early else []),
                     ]
                 )
         name = cells.markdown(summary.model)
@@ -178,13 +183,16 @@ def as_csv(summaries: Sequence[SweepSummary]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     metric = summaries[0].metric
     figures = [metric, "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
-    writer.writerow(["model", "column", "option", *figures])
+    counted = ["samples"] if any(summary.early for summary in summaries) else []
+    writer.writerow(["model", "column", "option", *figures, *counted])
     for summary in summaries:
         model = cells.spreadsheet(summary.model)
-        writer.writerow([model, "train", "train", summary[metric], 0, 0, 0, 0, 0])
+        whole = [summary.samples] if counted else []
+        writer.writerow([model, "train", "train", summary[metric], 0, 0, 0, 0, 0, *whole])
         for name, column in summary.columns.items():
             for option, entry in column.options.items():
                 names = [model, cells.spreadsheet(name), cells.spreadsheet(option)]
                 values = [entry[metric], entry.drop, *entry.drop_ci95]
-                writer.writerow([*names, *values, entry.flips, entry.flip_rate])
+                own = [entry.samples or summary.samples] if counted else []
+                writer.writerow([*names, *values, entry.flips, entry.flip_rate, *own])
     return out.getvalue()

@@ -14,6 +14,7 @@ from simulator.report.words import (
     chance,
     count,
     decided,
+    early,
     given_deadlines,
     interval,
     is_significant,
@@ -164,6 +165,8 @@ def _sweep(summary: SweepSummary) -> _Told:
         for column, found in summary.columns.items()
         for option, figures in found.options.items()
     }
+    if summary.early is not None:
+        return _Told([*early(summary.early, summary.sample_unit), trained])
     if not options:
         return _Told([trained])
     worst = max(options, key=lambda one: options[one].drop)

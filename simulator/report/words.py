@@ -7,7 +7,7 @@ from math import isfinite, isnan
 
 from simulator.results.pair import AxisEffect
 from simulator.results.shared import ConditionDescription, Decided, ModelSummary, Profile
-from simulator.results.suites import AdjustedEffect, Effect
+from simulator.results.suites import AdjustedEffect, Early, Effect
 from simulator.results.timed import Better, TailSummary
 from simulator.tasks.figures import Delta
 from simulator.tasks.task import TASKS
@@ -101,6 +101,27 @@ def decided(found: Decided, unit: str) -> str:
         f"Decided after {found.samples:,} of {found.of:,} {unit}s; that is wrong in "
         f"{found.alpha:.0%} of such runs at most."
     )
+
+
+def early(found: Early, unit: str) -> list[str]:
+    """Return the answer to the question of a sweep that dropped options, and what it cost."""
+    names, left = ", ".join(found.answer), len(found.answer)
+    if found.question == "gate":
+        answer = f"{left:,} options pass{f': {names}' if names else ''}."
+    else:
+        by = "changes most answers" if found.question == "worst-flips" else "loses most"
+        answer = f"{names} {by}." if left == 1 else f"One of {left:,} {by}: {names}."
+    share = found.runs / max(found.all_runs, 1)
+    when = (
+        f"Answered after {found.samples:,} of {found.of:,} {unit}s"
+        if found.decided
+        else f"All {found.samples:,} {unit}s did not answer it in whole"
+    )
+    return [
+        answer,
+        f"{when}, with {share:.0%} of the work on options; wrong in {found.alpha:.0%} of such runs "
+        "at most.",
+    ]
 
 
 def is_significant(effect: AdjustedEffect) -> bool:

@@ -100,6 +100,28 @@ class StackDescription(Typed):
     )
 
 
+class Spent(Typed):
+    """What one kind of work took."""
+
+    work: str = Field(description="libraries, reading, waiting, start-up, ...")
+    stage: str | None = Field(default=None, description="of a library's step")
+    stacks: str | None = Field(
+        default=None,
+        description="of a library's step: the stack, all, a number of stacks, or aside",
+    )
+    seconds: float = Field(description="wall time; on several threads their share of it")
+
+
+class TimeSpent(Typed):
+    """Where the time of a call went; the rows sum to the wall time."""
+
+    seconds: float = Field(description="wall time, from the start of the program or of the call")
+    cpu_seconds: float = Field(description="of processors, this process and those that it started")
+    workers: int = Field(description="samples in flight")
+    libraries: float = Field(description="share of the libraries' own work, each step once")
+    spent: list[Spent]
+
+
 class RunManifest(Typed):
     """Of every run that has records."""
 
@@ -143,6 +165,9 @@ class RunManifest(Typed):
     )
     seconds: float | None = Field(default=None, description="that the run took")
     workers: int | None = Field(default=None, description="samples in flight")
+    time: TimeSpent | None = Field(
+        default=None, description="where the time went; None: a part of another run, or an old one"
+    )
 
 
 class DocumentDescription(Typed):

@@ -23,12 +23,14 @@ from simulator.files import make_durable
 from simulator.results.json_text import write_json
 from simulator.results.layout import MANIFEST, PARTS, RECORDS, ROUNDS, SUMMARY
 from simulator.results.lock import Lock, tell_resume
-from simulator.results.manifest import RunManifest, Status
+from simulator.results.manifest import RunManifest, Status, TimeSpent
 from simulator.results.parts import ROWS_PER_GROUP, Parts, Rows, write_part
 from simulator.results.read import read_manifest, read_table
 from simulator.results.shared import Summary
 from simulator.results.taken import check_empty, check_free, check_same, clear
 from simulator.results.times import MAP
+from simulator.spent import Work, spending
+from simulator.typed import plain
 
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
@@ -73,6 +75,7 @@ class RunWriter:
         resume: go on after what is already there; the manifest must be that of the same run.
         report: writes the report before the run is marked complete; None: there is none.
         note: told what the user should know, for example that a dead process was replaced.
+        time: tells at the end where the time went; None: it is told elsewhere.
 
     Raises:
         RunError: another process writes into the folder, or it holds a run already, or another
@@ -88,9 +91,10 @@ class RunWriter:
         resume: bool = False,
         report: Report | None = None,
         note: Callable[[str], None] = lambda what: None,
+        time: Callable[[], TimeSpent] | None = None,
     ) -> None:
         self.folder = folder
-        self._report = report
+        self._report, self._time = report, time
         self._status: Status = "running"
         self._schema = schema(columns)
         self._manifest = {**manifest, "run": uuid.uuid4().hex[:12]}
@@ -150,11 +154,15 @@ class RunWriter:
         self._flush()
         self._manifest |= manifest
         try:
-            _write_table(self._table(), self.folder / RECORDS)
-            write_json(self.folder / SUMMARY, summary)
+            with spending(Work.WRITING):
+                _write_table(self._table(), self.folder / RECORDS)
+                write_json(self.folder / SUMMARY, summary)
             if self._report:
                 self._write_manifest("reporting")
-                self._report(self.folder)
+                with spending(Work.REPORT):
+                    self._report(self.folder)
+            if self._time:
+                self._manifest["time"] = plain(self._time())
             self._write_manifest("complete")
             _clean(self.folder)
             self._lock.close()
@@ -199,15 +207,17 @@ class RunWriter:
         if not self._buffer:
             return
         try:
-            self._parts().write(self._buffer, self._written)
+            with spending(Work.WRITING):
+                self._parts().write(self._buffer, self._written)
         except OSError as error:
             raise self._cannot(error) from error
         self._written += len(self._buffer)
         self._buffer = []
 
     def _write_manifest(self, status: Status) -> None:
-        whole = RunManifest.model_validate({"status": status, **self._manifest})
-        write_json(self.folder / MANIFEST, whole)
+        with spending(Work.WRITING):
+            whole = RunManifest.model_validate({"status": status, **self._manifest})
+            write_json(self.folder / MANIFEST, whole)
         self._status = status
 
     def _cannot(self, error: OSError) -> RunError:

@@ -65,6 +65,28 @@ class ExplainSummary(ModelSummary):
     unique_steps: int = Field(description="unique computations in the plan")
 
 
+class Dropped(Typed):
+    """An option that could no longer matter."""
+
+    option: str = Field(description="COLUMN/OPTION")
+    samples: int = Field(description="that it was run on")
+    why: str
+
+
+class Early(Typed):
+    """A sweep that dropped options as soon as they could no longer matter for its question."""
+
+    question: Literal["gate", "worst-flips", "worst-drop"]
+    alpha: float = Field(description="the probability of a wrong answer, at most")
+    samples: int = Field(description="that were looked at, in a random order")
+    of: int = Field(description="that there were")
+    decided: bool = Field(description="false: all samples did not answer it")
+    answer: list[str] = Field(description="options that pass; or that may be the worst")
+    dropped: list[Dropped] = Field(description="in this order")
+    runs: int = Field(description="options times samples that were run")
+    all_runs: int = Field(description="that a sweep in whole would have run")
+
+
 class OptionFigures(Typed):
     """One option of a suite against the training stack.
 
@@ -74,6 +96,9 @@ class OptionFigures(Typed):
     model_config = ConfigDict(extra="allow")
     OPEN_FOR: ClassVar[str] = "option"
 
+    samples: int | None = Field(
+        default=None, description="that the figures are of; None: all that the sweep has"
+    )
     drop: float = Field(description="of the headline metric: trained less option")
     drop_ci95: Interval = Field(description="95 % interval of the drop")
     p: float | None
@@ -129,6 +154,9 @@ class SweepSummary(_Headline):
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
     )
     unique_steps: int = Field(description="unique computations in the plan")
+    early: Early | None = Field(
+        default=None, description="which options were dropped early; None: every sample was to run"
+    )
 
 
 class PathStep(Typed):

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError
 
 from simulator.errors import RunError
-from simulator.results.audits import AuditSummary, ReplaySummary
-from simulator.results.faults import FaultsSummary
-from simulator.results.identify import IdentifySummary
 from simulator.results.json_text import parse_json
-from simulator.results.pair import PairSummary
-from simulator.results.repair import RepairSummary
-from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import SCHEMA, Summary
-from simulator.results.suites import ExplainSummary, StepSummary, SweepSummary, WorstSummary
-from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
-SUMMARIES: Mapping[str, type[Summary]] = {
-    "run": PairSummary,
-    "explain": ExplainSummary,
-    "sweep": SweepSummary,
-    "worst": WorstSummary,
-    "step": StepSummary,
-    "latency": LatencySummary,
-    "load": LoadSummary,
-    "tail": TailSummary,
-    "robustness": RobustnessSummary,
-    "faults": FaultsSummary,
-    "repair": RepairSummary,
-    "identify": IdentifySummary,
-    "audit": AuditSummary,
-    "replay": ReplaySummary,
-}
+
+class _Lazy(Mapping[str, type[Summary]]):
+    """Imports the model of a command when it is asked for: building all of them takes long."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def __getitem__(self, command: str) -> type[Summary]:
+        module, _, name = self._places[command].partition(".")
+        found: type[Summary] = getattr(import_module(f"simulator.results.{module}"), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+SUMMARIES: Mapping[str, type[Summary]] = _Lazy(
+    {
+        "run": "pair.PairSummary",
+        "explain": "suites.ExplainSummary",
+        "sweep": "suites.SweepSummary",
+        "worst": "suites.WorstSummary",
+        "step": "suites.StepSummary",
+        "latency": "timed.LatencySummary",
+        "load": "timed.LoadSummary",
+        "tail": "timed.TailSummary",
+        "robustness": "robustness.RobustnessSummary",
+        "faults": "faults.FaultsSummary",
+        "repair": "repair.RepairSummary",
+        "identify": "identify.IdentifySummary",
+        "audit": "audits.AuditSummary",
+        "replay": "audits.ReplaySummary",
+    }
+)
 """By command; ``load`` is ``latency`` under LoadGen's load, ``step`` a part of ``worst``."""
 
 

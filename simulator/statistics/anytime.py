@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 ALTERNATIVES = 1024
 _LEAST = 1e-9
@@ -146,6 +146,7 @@ class Evidence:
 
     def _crossing(self, needed: float, far: float, *, above: bool) -> float:
         """Where a bettor has what he needs, between an end of the range and the mean."""
+        from scipy import optimize  # takes longer than many a run
 
         def short(at: float) -> float:
             return min(self._capital(at, above=above), 1e9) - needed

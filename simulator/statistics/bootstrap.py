@@ -13,6 +13,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.spent import Work, spending
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Figure = Callable[[Counts], Floats]
@@ -54,8 +56,9 @@ class Resamples:
     def of_each(self, figures: Sequence[Figure]) -> list[Floats]:
         """Return each figure on all images and on each resample, (1 + R,); drawn once for all."""
         whole = np.ones((1, self.images), np.int64)
-        parts = [[figure(counts) for figure in figures] for counts in chain([whole], self)]
-        return [np.concatenate(one) for one in zip(*parts, strict=True)]
+        with spending(Work.STATISTICS):
+            parts = [[figure(counts) for figure in figures] for counts in chain([whole], self)]
+            return [np.concatenate(one) for one in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,12 @@ def test_help_has_every_option_with_a_word_on_it(capsys, command):
     given -= {"options", "progress", "resume", "report"}
     flags = {"profiles": "profile", "overrides": "set", "deadlines_ms": "deadline-ms"}
     wanted = {f"--{flags.get(name, name).replace('_', '-')}" for name in given}
-    assert {flag for flag, _ in blocks} == wanted | {"--example", "--explain-plan", "--json"}
+    assert {flag for flag, _ in blocks} == wanted | {
+        "--example",
+        "--explain-plan",
+        "--explain-time",
+        "--json",
+    }
     for flag, said in blocks:
         assert re.search(r"[a-z]{3,} [a-z]+", said), f"{flag} is not explained"
 

@@ -50,17 +50,24 @@ def options(run: Run) -> Section | None:
         [
             name, share(one[summary.metric], 2), f"{100 * one.drop:.2f}",
             _between(one.drop_ci95), f"{one.flips:,} of {one.units:,}",
-            share(one.flip_rate, 2),
+            share(one.flip_rate, 2), *([f"{one.samples:,}"] if one.samples is not None else []),
         ]
         for name, one in rows
     ]  # fmt: skip
     head = ["option", metric, "lost, points", "95 % interval", "flips", "flip rate"]
+    head += ["n"] if any(one.samples is not None for _, one in rows) else []
+    early = summary.early.dropped if summary.early else []
+    dropped = [f"{one.option}: dropped after {one.samples:,}: {one.why}" for one in early]
     return Section(
         "options",
         f"Options: {metric} lost, points",
         "What does each option cost by itself?",
         panels=[Panel(drawn)] if rows else [],
-        notes=[*_NOTES, *(f"{name}: {why}" for name, why in summary.left_out.items())],
+        notes=[
+            *_NOTES,
+            *(f"{name}: {why}" for name, why in summary.left_out.items()),
+            *dropped,
+        ],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )
 

@@ -1,0 +1,235 @@
+"""Options that are dropped as soon as they can no longer matter for the question asked of a sweep.
+
+A question is about all options at once, and its answer is wrong in :data:`ALPHA` of the runs at
+most, however often the samples are looked at; see :mod:`simulator.statistics.anytime`.
+
+``gate``: which options pass the rules? Each of K options is tested at ``ALPHA / K``, and is dropped
+when its own gate is decided.
+
+``worst-flips``, ``worst-drop``: which option is the worst? Option *i* is dropped when a bettor on
+"*i* is better than *j*", sample by sample on the same samples, has ``(K - 1) / ALPHA`` times his
+capital, *j* being the worst so far. The true worst is dropped only if one of K - 1 such bettors
+wins although he is wrong: hence K - 1, and not the number of all pairs. Of several that are equally
+bad each is an answer.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from simulator.analysis.gate import Rule
+from simulator.errors import UserError, unknown
+from simulator.experiments.decision import ALPHA, LEAST, Decision
+from simulator.results.shared import RuleOutcome
+from simulator.results.suites import Dropped, Early
+from simulator.statistics.anytime import Evidence, Range
+from simulator.tasks.score import Record
+from simulator.tasks.task import Task
+
+Question = Literal["gate", "worst-flips", "worst-drop"]
+QUESTIONS: tuple[Question, ...] = ("gate", "worst-flips", "worst-drop")
+_GROWTH = 1.1
+"""Options are dropped whenever the samples have grown by this."""
+
+
+def rounds(samples: int) -> Iterator[tuple[int, int]]:
+    """Yield where each round begins and ends; the same for every run, so that one can be resumed.
+
+    Args:
+        samples: that there are.
+    """
+    start, stop = 0, min(LEAST, samples)
+    while start < samples:
+        yield start, stop
+        start, stop = stop, min(max(stop + 8, math.ceil(stop * _GROWTH)), samples)
+
+
+class Race(ABC):
+    """One question, and the options that still matter for it.
+
+    Args:
+        question: its name.
+        options: names of stacks.
+    """
+
+    def __init__(self, question: Question, options: Sequence[str]) -> None:
+        self._question = question
+        self.alive = list(options)
+        self.dropped: list[Dropped] = []
+        self._options = tuple(options)
+        self._seen = self._runs = 0
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether the question is answered."""
+
+    @abstractmethod
+    def answer(self) -> list[str]:
+        """Return the options that pass, or that may be the worst."""
+
+    @abstractmethod
+    def outcomes(self, undecided: str) -> list[RuleOutcome]:
+        """Return what came of the rules of each option; nothing without rules."""
+
+    @abstractmethod
+    def _add(self, train: Record, options: Mapping[str, Record]) -> None: ...
+
+    @abstractmethod
+    def _settled(self) -> dict[str, str]:
+        """The options that no longer matter, and why."""
+
+    def add(self, train: Record, options: Mapping[str, Record]) -> None:
+        """Take the records of one sample, of the training stack and of the options alive."""
+        self._seen += 1
+        self._runs += len(options)
+        self._add(train, options)
+
+    def skip(self) -> None:
+        """Take a sample that went through no stack."""
+        self._seen += 1
+        self._runs += len(self.alive)
+
+    def judge(self) -> None:
+        """Drop the options that no longer matter; called after every round."""
+        for option, why in self._settled().items():
+            self.alive.remove(option)
+            self.dropped.append(Dropped(option=option, samples=self._seen, why=why))
+
+    def early(self, of: int) -> Early:
+        """Return when which option was dropped.
+
+        Args:
+            of: how many samples there were to run.
+        """
+        return Early(
+            question=self._question,
+            alpha=ALPHA,
+            samples=self._seen,
+            of=of,
+            decided=self.done,
+            answer=self.answer(),
+            dropped=self.dropped,
+            runs=self._runs,
+            all_runs=of * len(self._options),
+        )
+
+
+class Gates(Race):
+    """Which options pass the rules."""
+
+    def __init__(self, options: Sequence[str], rules: Sequence[Rule], task: Task) -> None:
+        super().__init__("gate", options)
+        self._gates = {one: Decision(rules, task, ALPHA / len(options)) for one in options}
+
+    @property
+    def done(self) -> bool:
+        """Whether every option is decided."""
+        return all(gate.done for gate in self._gates.values())
+
+    def answer(self) -> list[str]:
+        """Return the options that pass."""
+        return [one for one, gate in self._gates.items() if gate.done and not gate.failing]
+
+    def outcomes(self, undecided: str) -> list[RuleOutcome]:
+        """Return what came of every rule for every option."""
+        found = (gate.outcomes(one, undecided) for one, gate in self._gates.items())
+        return [outcome for outcomes in found for outcome in outcomes]
+
+    def _add(self, train: Record, options: Mapping[str, Record]) -> None:
+        for name, record in options.items():
+            self._gates[name].add(train, record)
+
+    def _settled(self) -> dict[str, str]:
+        return {one: self._why(one) for one in self.alive if self._gates[one].done}
+
+    def _why(self, option: str) -> str:
+        failing = self._gates[option].failing
+        return f"it fails: {', '.join(failing)}" if failing else "it passes every rule"
+
+
+class Worst(Race):
+    """Which option is the worst.
+
+    Args:
+        question: ``worst-flips``: that changes most answers; ``worst-drop``: whose metric is the
+            lowest.
+        options: names of stacks.
+        task: of the model.
+
+    Raises:
+        UserError: the task's metric, or its flips, are no means over samples.
+    """
+
+    def __init__(self, question: Question, options: Sequence[str], task: Task) -> None:
+        super().__init__(question, options)
+        columns = task.means()
+        if not columns or task.headline not in columns:
+            raise UserError(
+                f"--until-decided {question}: of {task.name} a sample has several {task.unit}s, "
+                "so that no option can be dropped early; leave it out"
+            )
+        flips = question == "worst-flips"
+        self._column, self._sign = ("changed", 1) if flips else (columns[task.headline], -1)
+        self._words = "changes fewer answers than" if flips else "loses less than"
+        self._values: dict[str, list[float]] = {one: [] for one in options}
+        self._needed = math.log(max(len(options) - 1, 1) / ALPHA)
+
+    @property
+    def done(self) -> bool:
+        """Whether one option is left, and was looked at."""
+        return len(self.alive) == 1 and self._seen >= LEAST
+
+    def answer(self) -> list[str]:
+        """Return the options that may be the worst, the worst so far first."""
+        return sorted(self.alive, key=lambda one: -sum(self._values[one]))
+
+    def outcomes(self, undecided: str) -> list[RuleOutcome]:
+        """Return nothing: it has no rules."""
+        return []
+
+    def _add(self, train: Record, options: Mapping[str, Record]) -> None:
+        found = {name: record[self._column] for name, record in options.items()}
+        if None not in found.values():
+            for name, value in found.items():
+                self._values[name].append(self._sign * float(value))
+
+    def _settled(self) -> dict[str, str]:
+        worst, *others = self.answer()
+        if self._seen < LEAST:
+            return {}
+        return {one: self._why(one, worst) for one in others if self._is_better(one, worst)}
+
+    def _is_better(self, one: str, other: str) -> bool:
+        pairs = zip(self._values[one], self._values[other], strict=True)
+        _, below = Evidence(Range(-1.0, 1.0), (a - b for a, b in pairs)).against(0.0)
+        return below >= self._needed
+
+    def _why(self, one: str, worst: str) -> str:
+        less = abs(sum(self._values[worst]) - sum(self._values[one])) / len(self._values[one])
+        return f"it {self._words} {worst}, by {100 * less:.2f} points of the samples so far"
+
+
+def race(question: str, options: Sequence[str], rules: Sequence[Rule], task: Task) -> Race:
+    """Return the race for a question.
+
+    Args:
+        question: one of :data:`QUESTIONS`.
+        options: names of stacks, at least one.
+        rules: of the gate.
+        task: of the model.
+
+    Raises:
+        UserError: there is no such question, or the rules or the task do not fit it.
+    """
+    if question == "gate":
+        return Gates(options, rules, task)
+    if rules:
+        raise UserError(f"--until-decided {question} has no rules; leave out --fail-on")
+    for known in QUESTIONS[1:]:
+        if question == known:
+            return Worst(known, options, task)
+    raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")

@@ -1,0 +1,236 @@
+"""Sweeps that drop options early: what is dropped, when, and that the answer is seldom wrong."""
+
+import csv
+import io
+import json
+from collections import Counter
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tiny
+import tiny_tasks
+import yaml
+from scipy import stats
+
+from simulator import cli
+from simulator.checkpoints.compare import checkpoints
+from simulator.errors import UserError
+from simulator.experiments.race import Worst, rounds
+from simulator.experiments.session import Silent
+from simulator.experiments.sweep import sweep
+from simulator.report import sweep as tables
+from simulator.tasks.task import TASKS, Network
+
+BGR, NEAREST, BOX = "order/bgr", "resize/nearest", "resize/box"
+SUITE = {
+    "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
+    "columns": {
+        "order": {"bgr": {"color.order": "bgr"}},
+        "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
+    },
+    "combined": {"color.order": "bgr", "resize": "opencv-nearest"},
+}  # fmt: skip
+
+
+class StopsAt(Silent):
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, done, total):
+        if done == self.count:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(SUITE, sort_keys=False))
+    return str(path)
+
+
+@pytest.fixture
+def many(tmp_path):
+    """90 images, 30 of each color; BGR makes red blue and blue red."""
+    return tiny.data(tmp_path / "many", each=30)
+
+
+@pytest.fixture
+def raced(suite, card, many, cache, tmp_path):
+    def run(question, name="runs", **options):
+        (result,) = sweep(
+            suite, models=[card], data=many, out=tmp_path / name, until_decided=question, **options
+        )
+        return result
+
+    return run
+
+
+def test_rounds_on_paper():
+    """30 first, then 8 more or a tenth more, rounded up: 86 is 78 + 8, 95 is 86 times 1.1."""
+    ends = [stop for _, stop in rounds(100)]
+
+    assert ends == [30, 38, 46, 54, 62, 70, 78, 86, 95, 100]
+    assert [*rounds(7)] == [(0, 7)]
+    assert [*rounds(0)] == []
+
+
+def test_the_worst_is_found_and_the_rest_is_not_run(raced):
+    """Two thirds of BGR's answers change and none of the others': 30 images are enough."""
+    result = raced("worst-flips")
+    early, rows = result.summary.early, pq.read_table(result.folder / "records.parquet")
+
+    assert (early.answer, early.decided, early.samples, early.of) == ([BGR], True, 30, 90)
+    assert [(one.option, one.samples) for one in early.dropped] == [(NEAREST, 30), (BOX, 30)]
+    assert all(f"changes fewer answers than {BGR}" in one.why for one in early.dropped)
+    assert (early.runs, early.all_runs) == (90, 270)
+    assert rows.num_rows == 30 * 4
+    assert result.summary.left_out == {
+        "combined/combined": "a combination of options; the question is of one"
+    }
+    assert result.summary.verdict.lost[0] == f"{BGR} changes most answers."
+    assert "Answered after 30 of 90 images, with 33% of the work" in result.summary.verdict.lost[1]
+
+
+def test_the_worst_by_its_metric(raced):
+    result = raced("worst-drop")
+
+    assert (result.summary.early.answer, result.summary.early.samples) == ([BGR], 30)
+
+
+def test_options_have_figures_of_their_own_images(raced):
+    """Nothing changed in 90 images does not yet say "at most 2 %": only 0.98^n below 0.05 / 4 does,
+    beyond 217 images. BGR and the combination fail after the first look."""
+    result = raced("gate", fail_on=["flip_rate > 2%"])
+    summary, early = result.summary, result.summary.early
+    rows = pq.read_table(result.folder / "records.parquet").to_pylist()
+    counts = Counter(row["side"] for row in rows)
+
+    assert counts == {"train": 90, BGR: 30, "combined/combined": 30, NEAREST: 90, BOX: 90}
+    assert [(one.option, one.samples, one.why) for one in early.dropped] == [
+        (BGR, 30, "it fails: flip_rate > 2%"),
+        ("combined/combined", 30, "it fails: flip_rate > 2%"),
+    ]
+    assert (early.decided, early.answer, early.runs) == (False, [], 240)
+    changed = sum(row["changed"] for row in rows if row["side"] == BGR)
+    bgr = summary.columns["order"].options["bgr"]
+    assert (bgr.samples, bgr.flips, bgr.units) == (30, changed, 30)
+    assert summary.columns["resize"].options["box"].samples == 90
+    assert (summary.samples, summary.systematic.std) == (90, None)
+    assert any("dropped as soon as" in str(one) for one in summary.warnings)
+    outcomes = {one.rule: (one.failed, one.undecided) for one in summary.gate.rules}
+    assert outcomes == {
+        f"{BGR}: flip_rate > 2%": (True, False),
+        "combined/combined: flip_rate > 2%": (True, False),
+        f"{NEAREST}: flip_rate > 2%": (True, True),
+        f"{BOX}: flip_rate > 2%": (True, True),
+    }
+
+
+def test_what_the_samples_do_not_decide_may_pass(raced):
+    summary = raced("gate", fail_on=["flip_rate > 2%"], undecided="pass").summary
+
+    failed = {one.rule.partition(":")[0] for one in summary.gate.rules if one.failed}
+    assert failed == {BGR, "combined/combined"}
+
+
+@pytest.mark.parametrize("question", ["worst-flips", "gate"])
+@pytest.mark.parametrize("stop", [1, 30, 33, 64])
+def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
+    rules = {"fail_on": ["flip_rate > 2%"]} if question == "gate" else {}
+    whole = raced(question, "whole", **rules)
+    if stop >= whole.summary.early.samples:
+        pytest.skip("it was answered before")
+    with pytest.raises(KeyboardInterrupt):
+        raced(question, "stopped", progress=StopsAt(stop), **rules)
+    folder = tmp_path / "stopped" / "colors"
+
+    assert cli.main(["resume", str(folder)]) == (1 if rules else 0)
+
+    assert records(folder) == records(whole.folder)
+    one, other = (json.loads((at / "summary.json").read_text()) for at in (folder, whole.folder))
+    assert {**one, "seconds": 0} == {**other, "seconds": 0}
+
+
+def records(folder):
+    return (folder / "records.parquet").read_bytes()
+
+
+def test_on_the_command_line(suite, card, many, cache, tmp_path, capsys):
+    asked = ["sweep", "--suite", suite, "--model", str(card), "--data", str(many)]
+    rule = ["--fail-on", "flip_rate > 40%"]
+
+    code = cli.main(
+        [*asked, *rule, "--until-decided", "--out", str(tmp_path / "a"), "--limit", "60"]
+    )
+
+    printed = capsys.readouterr().out
+    assert code == cli.GATE_FAILED
+    assert printed.startswith("NOT OK: 2 options pass: resize/nearest, resize/box.")
+    assert "order/bgr: dropped after 30 images: it fails: flip_rate > 40%" in " ".join(
+        printed.split()
+    )
+    assert cli.main([*asked, *rule]) == cli.USER_ERROR
+    assert "--fail-on judges each option of a sweep with --until-decided" in capsys.readouterr().err
+
+
+def test_tables_and_the_report_show_how_many_images(raced):
+    result = raced("gate", fail_on=["flip_rate > 2%"])
+
+    rows = [*csv.DictReader(io.StringIO(tables.as_csv([result.summary])))]
+    assert {row["option"]: row["samples"] for row in rows} == {
+        "train": "90", "bgr": "30", "nearest": "90", "box": "90", "combined": "30",
+    }  # fmt: skip
+    head = tables.options([result.summary]).splitlines()[2]
+    assert head.rstrip("| ").endswith("n")
+    page = result.report.read_text()
+    assert "order/bgr: dropped after 30: it fails: flip_rate &gt; 2%" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fail_on": ["flip_rate > 2%"]}, "with --until-decided"),
+        ({"until_decided": "gate"}, "needs a rule to decide"),
+        ({"until_decided": "worst-flips", "fail_on": ["flip_rate > 2%"]}, "leave out --fail-on"),
+        ({"until_decided": "worst"}, "unknown question 'worst'"),
+        ({"until_decided": "gate", "fail_on": ["seconds > 2"]}, "no mean over samples"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(suite, card, many, cache, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        sweep(suite, models=[card], data=many, out=tmp_path / "runs", **options)
+
+    assert not (tmp_path / "runs").exists()
+
+
+def test_boxes_are_no_means_over_images(suite, cache, tmp_path):
+    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+
+    with pytest.raises(UserError, match="no option can be dropped early"):
+        sweep(suite, models=[model], data=data, out=tmp_path / "o", until_decided="worst-drop")
+
+
+def test_models_are_compared_by_whole_sweeps_only(raced, tmp_path):
+    folder = raced("worst-flips").folder
+
+    with pytest.raises(UserError, match="dropped early"):
+        checkpoints([folder, folder], out=tmp_path / "compared")
+
+
+@pytest.mark.parametrize("rates", [(0.2, 0.2, 0.2, 0.2), (0.2, 0.19, 0.1, 0.05)])
+def test_the_true_worst_is_seldom_dropped(rates):
+    """In at most 5 % of the runs; more than 5 % of 300 by chance has a probability of 1e-4."""
+    random, options, runs = np.random.default_rng(0), list("abcd"), 300
+    dropped = 0
+    for _ in range(runs):
+        one = Worst("worst-flips", options, TASKS["classification"](None, Network()))
+        shared, flips = random.random(400), random.random((4, 400)) < np.array(rates)[:, None]
+        flips[:, shared < 0.05] = True
+        for start, stop in rounds(400):
+            for at in range(start, stop):
+                now = {name: {"changed": int(flips[options.index(name), at])} for name in one.alive}
+                one.add({}, now)
+            one.judge()
+        dropped += "a" not in one.alive
+    assert dropped <= stats.binom.isf(1e-4, runs, 0.05)

@@ -53,6 +53,7 @@ class OpenVinoRuntime(Runtime):
     thread has its own infer request.
     """
 
+    batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
     also_takes: ClassVar[str | None] = "openvino_ir"
 
     @classmethod

@@ -194,6 +194,9 @@ ADAPT = StageSpec(
         ),
     ),
 )
+BATCH = StageSpec(
+    "batch", "samples are put together", 798, section=("runtime", "batch"), axis="batch"
+)
 RUNTIME = StageSpec(
     Stage.RUNTIME,
     "the network runs",
@@ -204,7 +207,7 @@ RUNTIME = StageSpec(
     base=Runtime,
     calls=("run",),
     shared=(_STORAGE, _COMPUTE),
-    own=("exporter", "adaptation"),
+    own=("exporter", "adaptation", "batch"),
     work=f"{_WORK}:Running",
     checks=checks(
         *_of(

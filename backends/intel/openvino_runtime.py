@@ -54,6 +54,7 @@ class OpenVinoRuntime(Runtime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
+    bit_stable: ClassVar[bool] = True
     also_takes: ClassVar[str | None] = "openvino_ir"
 
     @classmethod

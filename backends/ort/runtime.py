@@ -65,6 +65,7 @@ class OrtRuntime(Runtime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
+    bit_stable: ClassVar[bool] = True
 
     @classmethod
     def injector(cls) -> type[Injector]:

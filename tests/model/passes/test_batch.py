@@ -86,7 +86,7 @@ def test_sizes_of_a_resize_get_the_batch_and_cannot_be_free():
     [
         ([helper.make_node("Softmax", ["x"], ["z"], name="s", axis=0)], "Softmax 's' works along"),
         ([helper.make_node("Softmax", ["x"], ["z"], name="s", axis=-4)], "Softmax 's' works along"),
-        ([helper.make_node("Concat", ["x", "x"], ["z"], name="c", axis=0)], "Concat 'c' works along"),
+        ([helper.make_node("Concat", ["x", "x"], ["z"], name="c", axis=0)], "Concat 'c' works"),
         ([helper.make_node("Einsum", ["x"], ["z"], name="e", equation="abcd->abcd")], "Einsum 'e'"),
         (
             [helper.make_node("ReduceMean", ["x"], ["m"], name="mean", axes=[0]),
@@ -111,5 +111,5 @@ def test_a_reshape_without_the_batch_is_refused_by_its_name():
         helper.make_node("Reshape", ["r", "to2"], ["z"], name="back"),
         to=np.array([3, 32, 32]), to2=np.array([1, 3, 32, 32]),
     )  # fmt: skip
-    with pytest.raises(ModelError, match="node .back"):
+    with pytest.raises(ModelError, match=r"node .back"):
         with_batch(model, 4)

@@ -54,7 +54,7 @@ class OpenVinoRuntime(Runtime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
-    bit_stable: ClassVar[bool] = True
+    bit_stable: ClassVar[tuple[str, ...]] = ("fp32", "int8")
     also_takes: ClassVar[str | None] = "openvino_ir"
 
     @classmethod

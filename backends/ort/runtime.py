@@ -65,7 +65,7 @@ class OrtRuntime(Runtime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
-    bit_stable: ClassVar[bool] = True
+    bit_stable: ClassVar[tuple[str, ...]] = ("fp32",)
 
     @classmethod
     def injector(cls) -> type[Injector]:

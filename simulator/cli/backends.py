@@ -128,9 +128,11 @@ def _batches(backend: Any) -> str | None:
     if not offers:
         return None
     taken = dict.fromkeys(kind for offer in offers for kind in batches_of(offer))
-    stable = all(getattr(offer.make, "bit_stable", False) for offer in offers)
-    bits = "the bits of single samples" if stable else "maybe other bits than single samples"
-    return f"{' and '.join(taken)}, {bits}" if taken else "single samples only"
+    if not taken:
+        return "single samples only"
+    stable = dict.fromkeys(kind for offer in offers for kind in offer.make.bit_stable)
+    bits = f"the bits of single samples in {' and '.join(stable)}" if stable else "maybe other bits"
+    return f"{' and '.join(taken)}; {bits}"
 
 
 def _row(name: str) -> dict[str, Any]:

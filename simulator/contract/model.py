@@ -92,8 +92,8 @@ class Runtime(ABC):
             dimension has that size, and ``dynamic``, of one whose batch dimension is free.
         resizes: whether it gives the model's batch dimension another size itself; else it opens a
             file that has it.
-        bit_stable: whether a sample's outputs have the same bits in batches of 1, 4 and 16; the
-            conformance suite holds it against that.
+        bit_stable: the kinds of ``compute`` in which a sample's outputs have the same bits in
+            batches of 1, 4 and 16; the conformance suite holds it against that.
     """
 
     takes: ClassVar[str] = "onnx"
@@ -102,7 +102,7 @@ class Runtime(ABC):
     compiled_by: ClassVar[tuple[str, ...] | None] = None
     batches: ClassVar[tuple[str, ...]] = ()
     resizes: ClassVar[bool] = False
-    bit_stable: ClassVar[bool] = False
+    bit_stable: ClassVar[tuple[str, ...]] = ()
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 

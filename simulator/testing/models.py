@@ -181,13 +181,14 @@ def shape(name: str) -> tuple[int, ...]:
 def inputs(name: str) -> list[Array]:
     """Four inputs in [-2, 2], the same every time; of ``batch`` the four of ``conv`` at once.
 
-    Those of ``rows4`` and ``rows16`` are one batch, which begins with the same samples.
+    Those of ``rows1``, ``rows4`` and ``rows16`` are copies of one sample, for the same reason.
 
     They are shifted copies of one input, so that all quantizers find equal ranges, however they
     weight samples.
     """
     if name.startswith("rows"):
-        return [np.random.default_rng(5).uniform(-2, 2, shape(name)).astype(np.float32)]
+        one = np.random.default_rng(5).uniform(-2, 2, SHAPE).astype(np.float32)
+        return [np.repeat(one, shape(name)[0], axis=0)]
     if name == "batch":
         return [np.concatenate(inputs("conv"))]
     drawn = np.random.default_rng(4).uniform(-2, 2, shape(name)).astype(np.float32)

@@ -30,6 +30,13 @@ _TORCH = {
 }  # fmt: skip
 _GONE = {"graph_optimization_level": None}
 _FP32 = {"storage": "fp32", "compute": "fp32"}
+_DYNAMIC = {
+    "storage": "int8", "compute": "int8",
+    "quantizer": {
+        "backend": "onnxruntime", "weights": "per_channel", "activations": "dynamic",
+        "reduce_range": False,
+    },
+}  # fmt: skip
 
 
 def _plain(backend: str, **more: object) -> list[str]:
@@ -43,6 +50,7 @@ STACKS = {
         "pillow_fp32", ["runtime.graph_optimization_level=disable_all"],
     ),
     "onnxruntime INT8 (QDQ)": ("ort_int8", []),
+    "onnxruntime INT8, dynamic": ("pillow_fp32", [f"precision={json.dumps(_DYNAMIC)}"]),
     "openvino FP32": ("pillow_fp32", _plain("openvino")),
     "openvino INT8 (QDQ)": ("openvino_int8", []),
     "pytorch FP32, eager": ("pillow_fp32", [f"runtime={json.dumps(_TORCH)}"]),

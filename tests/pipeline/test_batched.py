@@ -262,3 +262,55 @@ def test_an_error_of_one_thread_ends_all(monkeypatch):
         one.join(30)
 
     assert said == ["no"] * 4
+
+
+def test_offline_measures_each_batch(card, data, cache, tmp_path, fed):
+    pytest.importorskip("mlperf_loadgen")
+
+    summary = latency(
+        ["pillow_fp32"], scenario="Offline", batch=[1, 4], queries=10, workers=1,
+        model=card, data=data, out=tmp_path / "run",
+    ).summary  # fmt: skip
+
+    assert {side: one.batch for side, one in summary.served.items()} == {
+        "deploy-batch1": 1,
+        "deploy-batch4": 4,
+    }
+    assert all(one.valid and not one.failed for one in summary.served.values())
+    assert {len(one) for one in fed} == {4}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch": [4]}, "--batch is for Offline"),
+        ({"batch": [4, 4], "scenario": "Offline"}, "different numbers from 1 up expected"),
+        ({"batch": [0], "scenario": "Offline"}, "different numbers from 1 up expected"),
+    ],
+)
+def test_batches_of_a_load_are_checked(card, data, cache, tmp_path, options, said):
+    with pytest.raises(UserError, match=said):
+        latency(["pillow_fp32"], model=card, data=data, out=tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize(
+    ("stack", "batch"),
+    [
+        ({"backend": "openvino"}, 4),
+        ({"backend": "openvino"}, {"dynamic": 4}),
+        ({"backend": "onnx_reference"}, {"dynamic": 4}),
+    ],
+)
+def test_other_runtimes_answer_batches(card, data, cache, tmp_path, stack, batch):
+    section = {"device": "cpu", "threads": 1, "graph_optimization_level": None, **stack}
+    section["batch"] = batch
+
+    result = run(card, data, tmp_path / "run", f"deploy.runtime={json.dumps(section)}")
+
+    own = scores(result)
+    assert own == pytest.approx(scores(result, "train"), abs=1e-5)
+
+
+def scores(result, side="deploy"):
+    rows = result.records().to_pylist()
+    return {row["sample"]: row["score"] for row in rows if row["side"] == side}

@@ -20,8 +20,10 @@ _TRIED = 7
 """The size of the batch for which shapes are compared; no likely size of anything else."""
 _SHAPES = ("Shape", "Size")
 """What follows from these depends on the size of the batch, not on what is in it."""
-_NEVER = ("If", "Loop", "Scan", "SequenceMap", "Einsum", "RNN", "LSTM", "GRU", "NonMaxSuppression")
-"""Operators whose rows cannot be told apart by their shapes."""
+_NEVER = ("If", "Loop", "Scan", "SequenceMap", "Einsum", "RNN", "LSTM", "GRU", "NonMaxSuppression",
+          "DynamicQuantizeLinear")  # fmt: skip
+"""Operators that put samples together (the last one takes one range from the whole batch), or
+whose rows cannot be told apart by their shapes."""
 _ALONG = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "LayerNormalization": -1, "TopK": -1,
           "Gather": 0, "GatherElements": 0, "ScatterElements": 0, "ReverseSequence": None,
           "ArgMax": 0, "ArgMin": 0, "Concat": None, "Split": 0}  # fmt: skip
@@ -42,6 +44,7 @@ def with_batch(model: onnx.ModelProto, size: int | None) -> onnx.ModelProto:
         ModelError: samples do not stay in rows of their own, or that cannot be seen; the message
             names the node.
     """
+    _refuse_together(model)
     single, tried = _sized(model, 1), _sized(model, _TRIED)
     before, after = _shapes(single), _shapes(tried)
     fed = {value.name for value in edit.inputs_of(model)}
@@ -58,11 +61,19 @@ def with_batch(model: onnx.ModelProto, size: int | None) -> onnx.ModelProto:
     return tried if size == _TRIED else _sized(model, size)
 
 
+def _refuse_together(model: onnx.ModelProto) -> None:
+    """Refuse operators that may put samples together, whatever their shapes."""
+    fed = {value.name for value in edit.inputs_of(model)}
+    for node in model.graph.node:
+        if node.op_type not in _SHAPES and fed.intersection(edit.uses(node)):
+            if node.op_type in _NEVER:
+                raise ModelError(f"{edit.label(node)} may put samples together")
+            fed |= {name for name in node.output if name}
+
+
 def _refuse_mixing(node: onnx.NodeProto, fed: set[str], shapes: Mapping[str, list[int]]) -> None:
     """Refuse a node that may compute a row from other rows."""
     what = edit.attributes(node)
-    if node.op_type in _NEVER:
-        raise ModelError(f"{edit.label(node)} may put samples together")
     if node.op_type in _ALONG or "axis" in what:
         rank = len(shapes.get(node.input[0], ())) or None
         axis = what.get("axis", what.get("batch_axis", _ALONG.get(node.op_type)))

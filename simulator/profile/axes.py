@@ -27,8 +27,8 @@ ABSENT = "absent"
 def axis_of(key: str, modality: str = "image") -> str:
     """Return the axis that a dotted key of a profile belongs to; its section if it has no axis."""
     written = tuple(key.split("."))
-    known = places(modality).items()
-    return next((axis for axis, place in known if written[: len(place)] == place), written[0])
+    known = [(len(p), axis) for axis, p in places(modality).items() if written[: len(p)] == p]
+    return max(known, key=lambda one: one[0])[1] if known else written[0]
 
 
 def is_of_front_end(axis: str, profile: Profile) -> bool:

@@ -54,6 +54,7 @@ class MnnRuntime(Runtime):
         https://mnn-docs.readthedocs.io/en/latest/tools/convert.html
     """
 
+    batches: ClassVar[tuple[str, ...]] = ("fixed",)
     compiled_by: ClassVar[tuple[str, ...]] = ("weight_storage",)
 
     @classmethod

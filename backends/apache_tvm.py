@@ -42,6 +42,7 @@ class TvmRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    batches: ClassVar[tuple[str, ...]] = ("fixed",)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         model = read_onnx(artifact)

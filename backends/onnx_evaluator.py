@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from backends.onnx_ports import name_nodes, ports, read_onnx
 from simulator.contract import (
@@ -38,6 +38,8 @@ class OnnxReferenceRuntime(Runtime):
     Source:
         https://onnx.ai/onnx/api/reference.html
     """
+
+    batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         model = read_onnx(artifact)

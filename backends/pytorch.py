@@ -43,6 +43,7 @@ class TorchRuntime(Runtime):
     """
 
     takes: ClassVar[str] = "torch_export"
+    batches: ClassVar[tuple[str, ...]] = ("fixed",)
     _together: ClassVar[weakref.WeakSet[TorchRuntime]] = weakref.WeakSet()
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

@@ -29,6 +29,8 @@ class Kind(StrEnum):
     """The model card says that the network has learned nothing (NC)."""
     ADAPTED = "adapted"
     """The network changes with the samples that it answers."""
+    BATCHED = "batched"
+    """An inference has several samples; a sample's time is its share."""
     RECORDED = "recorded"
     """Answers were recorded on a device; nothing of the stack was run here."""
     DATA = "data"

@@ -53,6 +53,8 @@ class OpenVinoRuntime(Runtime):
     thread has its own infer request.
     """
 
+    batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
+    bit_stable: ClassVar[tuple[str, ...]] = ("fp32", "int8")
     also_takes: ClassVar[str | None] = "openvino_ir"
 
     @classmethod

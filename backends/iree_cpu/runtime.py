@@ -39,6 +39,7 @@ class IreeRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    batches: ClassVar[tuple[str, ...]] = ("fixed",)
     compiled_by: ClassVar[tuple[str, ...]] = ()
     _workers: ClassVar[int | None] = None
     _making: ClassVar[threading.Lock] = threading.Lock()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class HalfRuntime(InterpreterRuntime):
     The interpreter has no such switch: it computes a file with FP16 weights in FP32. The library
     does not report its precision. Free dimensions are set to 1.
     """
+
+    batches: ClassVar[tuple[str, ...]] = ()
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         super()._open(artifact)

@@ -49,6 +49,8 @@ class InterpreterRuntime(Runtime):
     """
 
     takes: ClassVar[str] = "tflite"
+    batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
+    resizes: ClassVar[bool] = True
 
     @property
     def _library(self) -> Library:
@@ -64,8 +66,8 @@ class InterpreterRuntime(Runtime):
         self._local = threading.local()
         with quiet():
             first = self._session()
-        self._takes = [Tensor.of(detail) for detail in first.get_input_details()]
-        self._gives = [Tensor.of(detail) for detail in first.get_output_details()]
+        self._takes = [Tensor.of(detail).batched() for detail in first.get_input_details()]
+        self._gives = [Tensor.of(detail).batched() for detail in first.get_output_details()]
         return self._ports()
 
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -89,9 +91,10 @@ class InterpreterRuntime(Runtime):
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         session = self._session()
+        shapes = {one["index"]: tuple(one["shape"]) for one in session.get_input_details()}
         for tensor in self._takes:
             value = tensor.store(feeds[tensor.name])
-            if None in tensor.shape:
+            if shapes[tensor.index] != value.shape:
                 session.resize_tensor_input(tensor.index, value.shape)
                 session.allocate_tensors()
             session.set_tensor(tensor.index, value)

@@ -49,6 +49,10 @@ class Tensor:
         """Return the port outside, which is float32."""
         return Port(self.name, np.dtype(np.float32), self.shape, either_layout=True)
 
+    def batched(self) -> Tensor:
+        """Return the tensor with a free batch: the interpreter resizes it."""
+        return replace(self, shape=(None, *self.shape[1:])) if self.shape[:1] == (1,) else self
+
     def fixed(self) -> Tensor:
         """Return the tensor with every free dimension set to 1."""
         return replace(self, shape=sizes(self.shape))

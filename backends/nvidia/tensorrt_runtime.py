@@ -38,6 +38,7 @@ class TensorRtRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    batches: ClassVar[tuple[str, ...]] = ("fixed",)
     compiled_by: ClassVar[tuple[str, ...] | None] = ("tf32",)
 
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,9 @@ class OrtRuntime(Runtime):
     ONNX Runtime runs nodes that the provider does not support on the CPU. It is an error if no
     convolution or matrix product runs on the requested provider.
     """
+
+    batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
+    bit_stable: ClassVar[tuple[str, ...]] = ("fp32",)
 
     @classmethod
     def injector(cls) -> type[Injector]:

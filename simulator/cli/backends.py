@@ -56,6 +56,8 @@ def _list(options: argparse.Namespace) -> int:
         where = escape(row["device"] or "") or f"[yellow]{escape(row['problem'])}[/]"
         head = "; ".join(filter(None, (escape(library), where, ", ".join(row["evidence"]))))
         offers = [escape(f"{stage}: {what}") for stage, what in row["offers"].items()]
+        if row["batches"]:
+            offers.append(escape(f"batches: {row['batches']}"))
         table.add_row(f"[bold]{escape(row['name'])}[/]", "\n".join([head, *offers]))
     common.console().print(table, highlight=False)
     return cli.PASS
@@ -117,6 +119,22 @@ def _remove(options: argparse.Namespace) -> int:
     return cli.PASS
 
 
+def _batches(backend: Any) -> str | None:
+    """What its runtimes say of batches; None where it has no runtime."""
+    from simulator.contract import Stage
+    from simulator.profile.implementations import batches_of
+
+    offers = backend.of(Stage.RUNTIME)
+    if not offers:
+        return None
+    taken = dict.fromkeys(kind for offer in offers for kind in batches_of(offer))
+    if not taken:
+        return "single samples only"
+    stable = dict.fromkeys(kind for offer in offers for kind in offer.make.bit_stable)
+    bits = f"the bits of single samples in {' and '.join(stable)}" if stable else "maybe other bits"
+    return f"{' and '.join(taken)}; {bits}"
+
+
 def _row(name: str) -> dict[str, Any]:
     from simulator import registry
     from simulator.errors import UserError
@@ -124,7 +142,7 @@ def _row(name: str) -> dict[str, Any]:
     try:
         backend = registry.backend(name)
     except UserError as error:
-        row: dict[str, Any] = dict.fromkeys(("summary", "library", "version", "device"))
+        row: dict[str, Any] = dict.fromkeys(("summary", "library", "version", "device", "batches"))
         return {**row, "name": name, "offers": {}, "evidence": [], "problem": str(error)}
     versions = registry.versions(backend)
     offers: dict[str, dict[str, list[str]]] = {}
@@ -144,6 +162,7 @@ def _row(name: str) -> dict[str, Any]:
             or "yes"
             for stage, fields in offers.items()
         },
+        "batches": _batches(backend),
         "device": device,
         "problem": problem,
         "evidence": sorted({str(offer.evidence) for offer in backend.offers}),

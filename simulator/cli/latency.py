@@ -6,6 +6,7 @@ MLPerf's LoadGen:
 simulate latency --profile openvino_int8 --profile ort_int8 --data val/
 simulate latency --profile openvino_int8 --queries 6636 --fail-on "deploy.latency.p99 > 20ms"
 simulate latency --profile openvino_int8 --scenario Server --qps 50 --deadline-ms 30
+simulate latency --profile openvino_int8 --scenario Offline --batch 1,4,16,64
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="Server: arrivals per second; Offline: the expected rate",
     )  # fmt: skip
     add("--deadline-ms", type=float, metavar="MS", help="Server: the limit of the p99")
+    add(
+        "--batch", type=_numbers, default=(), metavar="N,...",
+        help="Offline: measure every stack with each of these batches",
+    )  # fmt: skip
     common.output(parser)
     common.gate(parser, "deploy.latency.p99 > 20ms")
 
@@ -63,11 +68,21 @@ def run(options: argparse.Namespace) -> int:
             seconds=options.seconds,
             qps=options.qps,
             deadline_ms=options.deadline_ms,
+            batch=options.batch,
             fail_on=options.fail_on,
             undecided=options.undecided,
             **common.shared(options, bar),
         )
     return show(result, options.json)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(one) for one in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"whole numbers with commas between them expected, got {text!r}"
+        ) from None
 
 
 def show(result: Result[LatencySummary] | Result[LoadSummary], as_json: bool) -> int:

@@ -88,12 +88,21 @@ class Runtime(ABC):
         fixed_shapes: whether all dimensions of the model must be fixed.
         compiled_by: the options that the compiled form depends on; the runtime then opens the
             folder that ``compile`` wrote. None if it opens the model file directly.
+        batches: which batches of several samples it takes: ``fixed``, of a model whose batch
+            dimension has that size, and ``dynamic``, of one whose batch dimension is free.
+        resizes: whether it gives the model's batch dimension another size itself; else it opens a
+            file that has it.
+        bit_stable: the kinds of ``compute`` in which a sample's outputs have the same bits in
+            batches of 1, 4 and 16; the conformance suite holds it against that.
     """
 
     takes: ClassVar[str] = "onnx"
     also_takes: ClassVar[str | None] = None
     fixed_shapes: ClassVar[bool] = False
     compiled_by: ClassVar[tuple[str, ...] | None] = None
+    batches: ClassVar[tuple[str, ...]] = ()
+    resizes: ClassVar[bool] = False
+    bit_stable: ClassVar[tuple[str, ...]] = ()
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 

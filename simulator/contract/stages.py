@@ -194,6 +194,9 @@ ADAPT = StageSpec(
         ),
     ),
 )
+BATCH = StageSpec(
+    "batch", "samples are put together", 798, section=("runtime", "batch"), axis="batch"
+)
 RUNTIME = StageSpec(
     Stage.RUNTIME,
     "the network runs",
@@ -204,7 +207,7 @@ RUNTIME = StageSpec(
     base=Runtime,
     calls=("run",),
     shared=(_STORAGE, _COMPUTE),
-    own=("exporter", "adaptation"),
+    own=("exporter", "adaptation", "batch"),
     work=f"{_WORK}:Running",
     checks=checks(
         *_of(
@@ -213,6 +216,7 @@ RUNTIME = StageSpec(
             "agrees_with_onnx_reference",
             "outputs_fit_their_ports",
             "a_batch_is_its_singles",
+            "a_batch_keeps_its_bits",
             "what_does_not_fit_is_refused",
             "closes_twice_and_then_refuses",
             "bad_models_are_refused",

@@ -224,7 +224,7 @@ def manifest(
             "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
         },
         "seed": session.seed,
-        "batch": 1,
+        "batch": max((one.profile.spec.runtime.samples for one in stacks), default=1),
         "limit": session.limit,
         "isolate": session.builder.runtimes.isolation.when,
         "under": session.condition and plain(session.condition),

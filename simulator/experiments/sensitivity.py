@@ -161,6 +161,8 @@ def refuse_fitted(profile: Profile) -> None:
             )
     if profile.spec.runtime.adaptation is not None:
         raise UserError(f"{profile.name}: runtime.adaptation changes the network: leave it out")
+    if profile.spec.runtime.samples > 1:
+        raise UserError(f"{profile.name}: runtime.batch: one sample runs at a time: leave it out")
 
 
 def _claim(home: Path, session: Session, settings: Settings, base: Chosen) -> None:

@@ -24,7 +24,7 @@ from simulator.errors import DataError, SampleError, UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
-from simulator.pipeline.adapted import Adapted, refuse_adapting
+from simulator.pipeline.adapted import Adapted, refuse_together
 from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
@@ -228,7 +228,7 @@ class Session(Closing):
         for choice in one[1].values():
             registry.require(choice.backend)
         refuse_recorded(profile, one, under)
-        refuse_adapting(profile, one[1], f"{under.condition.name} asks")
+        refuse_together(profile, *one, f"{under.condition.name} asks")
         stack = self.builder.stack(profile, one, {"train": one, "deploy": one})
         (infer,) = (step for step in stack.chain.recipes if step.gives is Boundary.OUTPUTS)
         return replace(under, condition=under.condition.asking(infer))

@@ -30,7 +30,7 @@ from simulator.faults.on_stack import OnStack
 from simulator.faults.pictures import with_pictures
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
-from simulator.pipeline.adapted import refuse_adapting
+from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.faults import FaultsSummary
 
@@ -82,8 +82,8 @@ def faults(
     if until is not None:
         _check_until(until, loaded)
     sides = load_stacks(profiles, train, deploy, overrides)
-    for side, (_, choices) in sides.items():
-        refuse_adapting(side, choices, "a campaign of faults needs")
+    for side, one in sides.items():
+        refuse_together(side, *one, "a campaign of faults needs")
     rules = [gate.parse(rule) for rule in fail_on]
     refuse_missing(sides.values())
     job = Job("faults", model, options)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import Stage
+from simulator.contract import Scenario, Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, SampleError
@@ -25,6 +25,7 @@ from simulator.latency.single_stream import Round, SingleStream
 from simulator.latency.summary import Timed, in_rounds, vocabulary
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
+from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.store import RunWriter
 from simulator.results.timed import LatencySummary
@@ -50,12 +51,14 @@ class InRounds:
         self._policy, self._tables = policy, tables
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse a recorded stack without latencies.
+        """Refuse batches, and a recorded stack without latencies.
 
         Raises:
+            UserError: a stack has batches.
             DataError: saying how to give them.
         """
         for side, chosen in sides.items():
+            refuse_together(side, *chosen, f"{Scenario.SINGLE_STREAM} sends")
             replayed = recorded.recording(*chosen, Stage.RUNTIME)
             if replayed is None or replayed.stages or side in (self._tables or {}):
                 continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -16,6 +17,8 @@ from simulator.latency import job as timing
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import FixedRounds
 from simulator.latency.under_load import UnderLoad
+from simulator.pipeline.stack import Chosen
+from simulator.profile.implementations import choose
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.statistics.percentiles import MS
 
@@ -38,6 +41,7 @@ def latency(
     seconds: float = 0.0,
     qps: float | None = None,
     deadline_ms: float | None = None,
+    batch: Sequence[int] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
     **options: Unpack[Options],
@@ -57,6 +61,8 @@ def latency(
         seconds: Offline and Server: the load lasts at least this long.
         qps: Server: arrivals per second. Offline: the expected rate, needed with *seconds*.
         deadline_ms: Server: the limit that LoadGen checks the p99 against.
+        batch: Offline: measure every stack with each of these batches; a stack's name then ends in
+            ``-batch4``.
         fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         options: see :class:`simulator.Options`.
@@ -81,18 +87,45 @@ def latency(
         raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
     load = None if single else _load(Scenario(scenario), queries, seconds, qps, deadline_ms)
     under_load = None if load is None else UnderLoad(load)
+    if batch and scenario != Scenario.OFFLINE:
+        raise UserError("--batch is for Offline: the others send one sample at a time")
     sides = load_stacks(profiles, train, deploy, overrides)
+    if batch:
+        sides = _in_batches(sides, batch)
     if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
         options["limit"] = max(1, queries // ROUNDS)
     job = Job("latency", model, options)
     own = {
         "profiles": list(profiles), "train": train, "deploy": deploy, "scenario": scenario,
         "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
+        "batch": list(batch),
     }  # fmt: skip
     if under_load is not None:
         return timing.timed_job(job, sides, overrides, fail_on, undecided, under_load, own)
     rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
     return timing.timed_job(job, sides, overrides, fail_on, undecided, rounds, own)
+
+
+def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str, Chosen]:
+    """Return every stack with each of several batches.
+
+    Raises:
+        UserError: a batch is no positive number, comes twice, or is not for the stack's runtime.
+    """
+    if min(batches) < 1 or len(set(batches)) < len(batches):
+        raise UserError(f"--batch: different numbers from 1 up expected, got {_words(batches)}")
+    found = {}
+    for side, (profile, _) in sides.items():
+        for size in batches:
+            runtime = profile.spec.runtime.model_copy(update={"batch": size})
+            spec = profile.spec.model_copy(update={"runtime": runtime})
+            made = replace(profile, spec=spec)
+            found[f"{side}-batch{size}"] = made, choose(made)
+    return found
+
+
+def _words(batches: Sequence[int]) -> str:
+    return ",".join(map(str, batches))
 
 
 def _load(

@@ -50,13 +50,13 @@ def served(summary: LoadSummary, folder: str, console: Console) -> None:
     keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
     heading("Under LoadGen's load", console)
     shown = table(
-        "", "answers a second", "answered", "failed",
+        "", "batch", "answers a second", "answered", "failed",
         *(f"{key} ms" for key in keys), "LoadGen's verdict", right=1,
     )  # fmt: skip
     for side, one in summary.served.items():
         times = summary.latency_ms[side]["total"]
         shown.add_row(
-            escape(side), f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
+            escape(side), f"{one.batch}", f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
             *(milliseconds(times[key]) for key in keys),
             "[green]VALID[/]" if one.valid else "[red]INVALID[/]",
         )  # fmt: skip

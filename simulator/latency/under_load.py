@@ -14,11 +14,13 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
+from simulator.latency.batcher import Batcher
 from simulator.latency.single_stream import SingleStream
 from simulator.latency.summary import described, head, in_process, vocabulary
 from simulator.latency.times import TOTAL
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline import recorded
+from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Chosen, Stack
@@ -75,12 +77,14 @@ class UnderLoad:
         self._generator = _generator()
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
-        """Refuse a recorded stack, which cannot be put under load.
+        """Refuse a recorded stack, which cannot be put under load, and batches in Server.
 
         Raises:
             UserError: naming the stack.
         """
         for side, chosen in sides.items():
+            if self._load.scenario is not Scenario.OFFLINE:
+                refuse_together(side, *chosen, f"{self._load.scenario} sends")
             if recorded.recording(*chosen, Stage.RUNTIME):
                 raise UserError(f"{side}: {self._load.scenario} needs a stack that runs here")
 
@@ -130,14 +134,23 @@ class UnderLoad:
         SingleStream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
         load = replace(self._load, samples=len(items), seed=session.seed)
-        opened = session.executor.open(plan({Arm(stack.side): chain}), timed=True)
-        answering = Answering(session.executor, opened, items, [])
+        failed: list[str] = []
+        size = stack.profile.spec.runtime.samples
+        if size > 1:
+            batcher = Batcher(session.executor, chain, items, failed)
+        else:
+            opened = session.executor.open(plan({Arm(stack.side): chain}), timed=True)
+            answering = Answering(session.executor, opened, items, failed)
         asked = 0
         with ThreadPoolExecutor(session.workers, thread_name_prefix="answer") as pool:
 
             def submit(index: int, finish: Callable[[], None]) -> None:
                 nonlocal asked
                 asked += 1
+                if size > 1:
+                    batcher.add(index, finish)
+                    pool.submit(batcher.serve)
+                    return
                 pool.submit(answering, index).add_done_callback(lambda _: finish())
 
             try:
@@ -148,9 +161,10 @@ class UnderLoad:
         served = Served(
             valid=found.valid,
             why=list(found.why),
-            failed=len(answering.failed),
-            first_failed=answering.failed[0] if answering.failed else None,
+            failed=len(failed),
+            first_failed=failed[0] if failed else None,
             workers=session.workers,
+            batch=size,
             queries=asked,
             qps=next(found.figures[key] for key in RATES if key in found.figures),
             figures=dict(found.figures),

@@ -20,6 +20,7 @@ from simulator.files import hash_file, hash_folder
 from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, dims, load, shape_words
+from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.passes.rewrite import rewrite, rewrites, wanted
@@ -27,6 +28,7 @@ from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
+from simulator.profile.schema import Runtime
 
 __all__ = [
     "Artifact", "Feeds", "before_export", "build", "digest", "finish", "graph_difference", "pinned",
@@ -95,6 +97,9 @@ def prepare(
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
         made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
+    runtime = profile.spec.runtime
+    if exporter and not choices[Stage.RUNTIME].offer.make.resizes:
+        made = _batched(card, made, runtime)
     if exporter:
         made = _step(
             card, made, exporter, exporter.offer.make.gives, lambda e, s, t: e.export(s, t)
@@ -114,7 +119,9 @@ def prepare(
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
             feeds.remarks if feeds else {},
         )  # fmt: skip
-    return made
+    if exporter or choices[Stage.RUNTIME].offer.make.resizes:
+        return made
+    return _batched(card, made, runtime)
 
 
 def _none() -> Iterator[Mapping[str, Array]]:
@@ -266,6 +273,29 @@ def _step(
     kept = path.parent / NOTES
     told = json.loads(kept.read_text()) if kept.exists() else []
     return Artifact(path, key, format, (*given.notes, *told))
+
+
+def _batched(card: Card, given: Artifact, runtime: Runtime) -> Artifact:
+    """Return the model with the batch that a profile asks for.
+
+    Raises:
+        ModelError: the samples of a batch would not stay apart; the message names the node.
+    """
+    if runtime.samples == 1:
+        return given
+    what = f"runtime.batch: {card.path} cannot take {runtime.samples} samples at once"
+    if given.format != "onnx":
+        raise ModelError(f"{what}: its {given.format} file has a batch of its own")
+    size = None if runtime.is_dynamic else runtime.samples
+
+    def make(target: Path) -> None:
+        try:
+            onnx.save(with_batch(pinned(card, given.path), size), str(target))
+        except ModelError as error:
+            raise ModelError(f"{what}: {error}") from error
+
+    key = digest([given.key, "batch", size, _shapes(card), makers()])
+    return replace(given, path=_cached(card, key, "model.onnx", make), key=key)
 
 
 def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:

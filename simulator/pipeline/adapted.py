@@ -21,15 +21,17 @@ from simulator.contract import Adapter, Array, Stage, clock
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.digests import sha256
-from simulator.errors import ModelError, SampleError, UserError
+from simulator.errors import UserError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Artifact, digest
 from simulator.model.store import makers
+from simulator.pipeline.batched import given
 from simulator.pipeline.batches import Given, answers
 from simulator.pipeline.inference import Inferred, inferred
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.walk import Opened
 from simulator.profile.implementations import Choice, Choices
+from simulator.profile.load import Profile
 
 _one_at_a_time = threading.Lock()
 
@@ -127,15 +129,9 @@ class Adapted(Recipe):
         """Yield the inputs of the samples from one on; samples that fail are left out."""
         opened = Opened(plan({Arm("adapt"): Chain(self.before)}), runtimes)
         for at, item in enumerate(self.items[start:], start):
-            try:
-                source = self.modality.read(item.name, item.path)
-                context = Context(item.name, source, item.truth, item)
-                (value,) = opened.walk(context).answers()
-            except SampleError:
-                continue
-            if not isinstance(value, np.ndarray):
-                raise ModelError("adaptation is for networks with one input, one for each sample")
-            yield Given(item.name, value, at + 1)
+            one = given(opened, self.modality, item, at + 1)
+            if one is not None:
+                yield one
 
 
 def contents(paths: Sequence[Path]) -> list[str | None]:
@@ -184,3 +180,20 @@ def refuse_adapting(side: str, choices: Choices, what: str) -> None:
         raise UserError(
             f"{side}: {what} a network that stays as it is; leave out runtime.adaptation"
         )
+
+
+def refuse_together(side: str, profile: Profile, choices: Choices, what: str) -> None:
+    """Refuse a stack whose network adapts, or answers several samples at once.
+
+    Args:
+        side: the name of the stack.
+        profile: the stack.
+        choices: its implementations.
+        what: needs each sample on its own; the subject of the sentence.
+
+    Raises:
+        UserError: it does.
+    """
+    refuse_adapting(side, choices, what)
+    if profile.spec.runtime.samples > 1:
+        raise UserError(f"{side}: {what} one sample at a time; leave out runtime.batch")

@@ -165,7 +165,7 @@ def _answer(
     samples = given(done[-1]["following"] if done else 0)
     adapter: Adapter | None = None
     while batch := list(islice(samples, size)):
-        values = _joined(batch)
+        values = joined(batch)
         if adapter is None:
             adapter = opened(values)
             if done:
@@ -205,7 +205,12 @@ def _keep(
     (work / f"{number - 1:05}.state").unlink(missing_ok=True)
 
 
-def _joined(batch: Sequence[Given]) -> Array:
+def joined(batch: Sequence[Given]) -> Array:
+    """Return the inputs of a batch as one array.
+
+    Raises:
+        ModelError: they are not of one shape.
+    """
     shapes = {one.value.shape for one in batch}
     if len(shapes) > 1:
         several = " and ".join(str(shape) for shape in sorted(shapes)[:2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,14 @@ from simulator.model.onnxfile import ModelFile, shape_words
 from simulator.model.passes.rewrite import wanted
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded
-from simulator.pipeline.adapted import Adapted, Entropy, ordered, refuse_adapting
+from simulator.pipeline.adapted import (
+    Adapted,
+    Entropy,
+    ordered,
+    refuse_adapting,
+    refuse_together,
+)
+from simulator.pipeline.batched import Batched, refuse_mixing
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
 from simulator.pipeline.float_runtime import in_fp32
@@ -121,6 +128,7 @@ class StackBuilder:
             refuse_recorded(side, chosen, under)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, chosen, found)
+        self._sized(profile.spec.runtime.samples)
         before = self._before(profile, choices)
         notices: list[Notice] = []
         feeds = None
@@ -135,8 +143,9 @@ class StackBuilder:
         artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
+        size = profile.spec.runtime.samples
         with self.runtimes.of(choice, artifact)() as runtime:
-            inputs, effective = self._probed(choice, artifact, runtime)
+            inputs, effective = self._probed(choice, artifact, runtime, size)
             outputs = self._names(artifact, runtime)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
@@ -148,6 +157,12 @@ class StackBuilder:
         infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
         network: tuple[Recipe, ...] = (infer, *others)
+        if size > 1:
+            if others:
+                refuse_together(side, profile, choices, "what follows from an answer needs")
+            dynamic = profile.spec.runtime.is_dynamic
+            network = (Batched(infer, size, dynamic, self.card.modality, self.dataset.items),)
+            notices.append(Notice(Kind.BATCHED, _together(profile)))
         if Stage.ADAPT in choices:
             if others or after:
                 refuse_adapting(side, choices, "what follows or changes a network needs")
@@ -223,28 +238,45 @@ class StackBuilder:
         return Stack(side, *chosen, chain, artifact, effective, notices)
 
     def _probed(
-        self, choice: Choice, artifact: Artifact, runtime: Runtime
+        self, choice: Choice, artifact: Artifact, runtime: Runtime, size: int
     ) -> tuple[dict[str, str], Effective]:
         """The runtime's name of each input, and what is in force; read once per runtime."""
-        inputs = self._inputs(artifact, runtime)
-        key = key_of(choice, artifact)
+        feeds = self._sized(size)
+        inputs = self._inputs(artifact, runtime, feeds)
+        key = f"{key_of(choice, artifact)} {size}"
         if key not in self._effective:
-            feeds = self.card.modality.feeds(self.card.spec)
             probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
             try:
                 effective = runtime.effective(probes)
+                if size > 1:
+                    refuse_mixing(runtime, probes)
             except MissingLibrary:
                 raise
             except Exception as error:  # a runtime may raise anything
+                several = f" with batches of {size}" if size > 1 else ""
                 raise ModelError(
-                    f"{choice.backend.name} cannot run {artifact.path}: {one_line(error)}"
+                    f"{choice.backend.name} cannot run {artifact.path}{several}: {one_line(error)}"
                 ) from error
             self._effective[key] = in_force.probed(choice, effective)
         return inputs, self._effective[key]
 
-    def _inputs(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
-        """The runtime's name of each of the card's inputs; by position where names were lost."""
+    def _sized(self, size: int) -> list[Feed]:
+        """The card's inputs, as a batch has them."""
         feeds = self.card.modality.feeds(self.card.spec)
+        if size == 1:
+            return list(feeds)
+        if len(feeds) > 1 or any(feed.shape[0] != 1 or None in feed.shape for feed in feeds):
+            made = " and ".join(shape_words(feed.shape) for feed in feeds)
+            raise ModelError(
+                f"runtime.batch: {self.card.path} takes {made}; a batch needs one input, with one "
+                "row and one size for every sample: leave it out"
+            )
+        return [replace(feed, shape=(size, *feed.shape[1:])) for feed in feeds]
+
+    def _inputs(
+        self, artifact: Artifact, runtime: Runtime, feeds: Sequence[Feed]
+    ) -> dict[str, str]:
+        """The runtime's name of each of the card's inputs; by position where names were lost."""
         ports = {port.name: port for port in runtime.inputs}
         if len(feeds) == len(ports):
             known = all(feed.name in ports for feed in feeds)
@@ -359,6 +391,20 @@ def _adapting(choice: Choice) -> str:
         f"its network adapts ({options['method']}, batches of {options['batch']}{reset}), so that "
         "an answer depends on other samples and their order; its time is that of a batch, divided "
         "by the samples of the batch, without the wait for them"
+    )
+
+
+def _together(profile: Profile) -> str:
+    """What a person should know of a stack that runs batches."""
+    runtime = profile.spec.runtime
+    last = (
+        "the last one has what is left"
+        if runtime.is_dynamic
+        else ("one with fewer is filled up with copies of its last sample")
+    )
+    return (
+        f"batches of {runtime.samples} in the order of the run; {last}; a sample's time is that of "
+        "its batch, divided by the samples of the batch, without the wait for them"
     )
 
 

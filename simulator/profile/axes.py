@@ -12,7 +12,7 @@ from simulator.errors import ProfileError
 from simulator.profile.document import Key
 from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.load import Profile
-from simulator.profile.modality import at, axes_of, filled, front_axes, places
+from simulator.profile.modality import apart, at, axes_of, filled, front_axes, places
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.schema import Claim
 
@@ -27,8 +27,8 @@ ABSENT = "absent"
 def axis_of(key: str, modality: str = "image") -> str:
     """Return the axis that a dotted key of a profile belongs to; its section if it has no axis."""
     written = tuple(key.split("."))
-    known = places(modality).items()
-    return next((axis for axis, place in known if written[: len(place)] == place), written[0])
+    known = [(len(p), axis) for axis, p in places(modality).items() if written[: len(p)] == p]
+    return max(known, key=lambda one: one[0])[1] if known else written[0]
 
 
 def is_of_front_end(axis: str, profile: Profile) -> bool:
@@ -42,6 +42,8 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
     for part in place:
         found = found.get(part, ABSENT)
+    if fields := apart(profile.spec.modality).get(axis):
+        found = {name: one for name, one in found.items() if name not in fields}
     facts: dict[str, Any] = {}
     for spec, choice in _made(profile, choices, axis):
         prefix = "".join(f"{part}." for part in spec.section[len(place) :])
@@ -212,6 +214,9 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
         if inner:
             kept = update.get(section, getattr(base.spec, section))
             taken = kept.model_copy(update={inner[0]: getattr(taken, inner[0])})
+        elif fields := apart(base.spec.modality).get(axis):
+            kept = update.get(section, getattr(base.spec, section))
+            taken = taken.model_copy(update={name: getattr(kept, name) for name in fields})
         update[section] = taken
     name = f"{base.name}+{'+'.join(axes)}"
     mixed = Profile(name, base.spec.model_copy(update=update).settled(), {})

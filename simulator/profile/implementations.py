@@ -117,6 +117,7 @@ def choose(profile: Profile) -> Choices:
     problems += _formats(profile, choices)
     problems += _calibration(profile, choices)
     problems += _adaptation(profile, choices)
+    problems += _batch(profile, choices)
     if problems:
         raise ProfileError(problems)
     return choices
@@ -298,6 +299,33 @@ def _adaptation(profile: Profile, choices: Choices) -> list[str]:
     else:
         return []
     return [f"{profile.where(('runtime', key))}: runtime.{key}: {what}"]
+
+
+def _batch(profile: Profile, choices: Choices) -> list[str]:
+    """Check that the runtime takes the batches that a profile asks for."""
+    asked, runtime = profile.spec.runtime, choices.get(Stage.RUNTIME)
+    if asked.samples == 1 or runtime is None:
+        return []
+    name, where = runtime.backend.name, f"{profile.where(('runtime', 'batch'))}: runtime.batch: "
+    if Stage.ADAPT in choices:
+        return [f"{where}a network that adapts has its own, runtime.adaptation.batch"]
+    kind = "dynamic" if asked.is_dynamic else "fixed"
+    takes = batches_of(runtime.offer)
+    if kind in takes:
+        return []
+    able = [
+        backend.name
+        for backend in registry.backends()
+        if any(kind in batches_of(offer) for offer in backend.of(Stage.RUNTIME))
+    ]
+    lacks = f"a {kind} batch" if takes else "several samples at once"
+    return [f"{where}{name} does not take {lacks} here; these do: {', '.join(able)}"]
+
+
+def batches_of(offer: Offer) -> tuple[str, ...]:
+    """Return the batches that a runtime takes; a recording takes none."""
+    found: tuple[str, ...] = getattr(offer.make, "batches", ())
+    return found
 
 
 def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:

@@ -139,8 +139,21 @@ def places(modality: str) -> dict[str, Key]:
             inner = Hint(fields[section].annotation).keys
             found |= {name: (section, name) for name in inner}
         elif spec.axis is not None:
-            found.setdefault(spec.axis, spec.section[:1])
+            whole = spec.section if spec.base is None else spec.section[:1]
+            found.setdefault(spec.axis, whole)
     return found
+
+
+@cache
+def apart(modality: str) -> dict[str, tuple[str, ...]]:
+    """Return the fields of sections that are axes of their own, by the axis of the section."""
+    known = places(modality)
+    return {
+        axis: fields
+        for axis, place in known.items()
+        if len(place) == 1
+        and (fields := tuple(str(key[1]) for key in known.values() if key[:-1] == place))
+    }
 
 
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
@@ -182,7 +195,7 @@ def forget() -> None:
     stage.forget()
     SCHEMAS.forget()
     PASSES.forget()
-    for known in (schema_of, graph_schema, sections, filled, extra_specs, places):
+    for known in (schema_of, graph_schema, sections, filled, extra_specs, places, apart):
         known.cache_clear()
 
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from simulator.profile.graph import Graph
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.precision import Precision
-from simulator.profile.section import OpenSection, Section, Threads
+from simulator.profile.section import OpenSection, Positive, Section, Threads
 
 if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
@@ -31,13 +31,32 @@ class Adaptation(OpenSection):
     """How the network changes with the samples that it answers."""
 
 
+class Dynamic(Section):
+    """Batches of a model whose batch dimension is free."""
+
+    dynamic: int = Field(ge=2, description="samples of a batch; the last one has what is left")
+
+
 class Runtime(OpenSection):
     """The runtime of the network and its options; a runtime may add fields of its own."""
 
     device: str
     threads: Threads
+    batch: Positive | Dynamic = Field(
+        1, description="samples of an inference; the last one is filled up, unless it is dynamic"
+    )
     exporter: Exporter | None = None
     adaptation: Adaptation | None = None
+
+    @property
+    def samples(self) -> int:
+        """How many samples an inference has; the last one may have fewer."""
+        return self.batch if isinstance(self.batch, int) else self.batch.dynamic
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the batch dimension of the model is free."""
+        return not isinstance(self.batch, int)
 
 
 class Claim(Section):

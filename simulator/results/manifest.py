@@ -136,7 +136,7 @@ class RunManifest(Typed):
         default=None, description="by which its parts are named; None: of an earlier version"
     )
     seed: int
-    batch: int
+    batch: int = Field(description="samples of an inference: the most of any stack")
     limit: int | None = Field(description="random subset of so many images; None: all")
     isolate: Literal["auto", "always", "never"] | None = Field(
         default=None,

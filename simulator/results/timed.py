@@ -300,6 +300,7 @@ class Served(Typed):
     failed: int
     first_failed: str | None
     workers: int = Field(description="threads that answered")
+    batch: int = Field(default=1, description="samples of an inference")
     queries: int = Field(description="samples that were asked for")
     qps: float = Field(description="answers a second")
     figures: dict[str, Any] = Field(description="LoadGen's own figures by their names")

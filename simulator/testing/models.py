@@ -118,6 +118,21 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
         SHAPE,
     ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
+    **{
+        f"rows{count}": (
+            (
+                [
+                    ("Conv", "x w b", "c", {"pads": [1] * 4}),
+                    ("GlobalAveragePool", "c", "p", {}),
+                    ("Flatten", "p", "f", {}),
+                    ("Gemm", "f v", "y", {"transB": 1}),
+                ],
+                {"w": _normal(64, 4, 3, 3), "b": _normal(64), "v": _normal(50, 64)},
+            ),
+            (count, *SHAPE[1:]),
+        )
+        for count in (1, 4, 16)
+    },
     "normalized": (
         (
             [
@@ -166,9 +181,14 @@ def shape(name: str) -> tuple[int, ...]:
 def inputs(name: str) -> list[Array]:
     """Four inputs in [-2, 2], the same every time; of ``batch`` the four of ``conv`` at once.
 
+    Those of ``rows1``, ``rows4`` and ``rows16`` are copies of one sample, for the same reason.
+
     They are shifted copies of one input, so that all quantizers find equal ranges, however they
     weight samples.
     """
+    if name.startswith("rows"):
+        one = np.random.default_rng(5).uniform(-2, 2, SHAPE).astype(np.float32)
+        return [np.repeat(one, shape(name)[0], axis=0)]
     if name == "batch":
         return [np.concatenate(inputs("conv"))]
     drawn = np.random.default_rng(4).uniform(-2, 2, shape(name)).astype(np.float32)

@@ -102,6 +102,32 @@ def a_batch_is_its_singles(subject: Subject) -> str | None:
     return None
 
 
+def a_batch_keeps_its_bits(subject: Subject) -> str | None:
+    """Whether samples have the same bits alone and in batches of 4 and 16 is as declared.
+
+    A batch that the runtime says it takes is not refused.
+    """
+    make, found = subject.offer.make, []
+    drawn = np.random.default_rng(6).uniform(-2, 2, (16, *models.SHAPE)).astype(np.float32)
+    singles = list(drawn)
+    with opened(subject, "rows1") as runtime:
+        want = np.concatenate([run(runtime, x) for x in singles])
+    for count in (4, 16):
+        try:
+            with opened(subject, f"rows{count}") as runtime:
+                got = run(runtime, np.concatenate(singles[:count]))
+        except UserError as error:
+            expect(not make.batches, f"it says that it takes batches, but refuses one: {error}")
+            return f"no batch: {error}"
+        if got.shape != want[:count].shape or not np.array_equal(got, want[:count]):
+            found.append(str(count))
+    expect(
+        not found or subject.options.get("compute", "fp32") not in make.bit_stable,
+        f"the bits of single samples expected in batches of {' and '.join(found)}, got others",
+    )
+    return f"other bits in batches of {' and '.join(found)}" if found else None
+
+
 def what_does_not_fit_is_refused(subject: Subject) -> None:
     """Another dtype, shape, rank or name, a missing input and one too many are refused."""
     with opened(subject, "hand") as runtime:

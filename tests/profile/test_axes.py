@@ -133,3 +133,9 @@ def test_flat_names_every_leaf():
         "a.b": 1, "a.c.d": [2], "e": None,
     }  # fmt: skip
     assert axes.flat("keep") == {"value": "keep"}
+
+
+def test_a_field_that_is_an_axis_belongs_to_it_and_its_section_to_another():
+    keys = ("runtime.batch", "runtime.batch.dynamic", "runtime.threads", "runtime")
+
+    assert [axes.axis_of(key) for key in keys] == ["batch", "batch", "runtime", "runtime"]

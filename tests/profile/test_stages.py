@@ -58,7 +58,7 @@ def test_the_axes_of_images_are_these():
     assert list(places("image")) == [
         "decoder", "color", "resize", "geometry", "normalize",
         "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
-        "precision", "runtime",
+        "precision", "runtime", "batch",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",
         "logits_upsample", "argmax", "output_stride", "mask_resize",
     ]  # fmt: skip

@@ -212,6 +212,19 @@ class GivesDoubles(NumpyRuntime):
         return {name: out.astype(np.float64) for name, out in super()._run(feeds).items()}
 
 
+class LosesABit(NumpyRuntime):
+    """Batches have other last bits, and it says that they have not."""
+
+    batches, bit_stable = ("fixed",), ("fp32",)
+
+    def _run(self, feeds):
+        count = len(feeds["x"])
+        return {
+            name: array * np.float32(1 + 1e-6 * (count > 1))
+            for name, array in super()._run(feeds).items()
+        }
+
+
 class RepeatsTheFirst(NumpyRuntime):
     def _run(self, feeds):
         return {name: np.repeat(out[:1], len(out), 0) for name, out in super()._run(feeds).items()}
@@ -329,6 +342,7 @@ OWN = {
         "agrees_with_onnx_reference": ForgetsTheBias,
         "outputs_fit_their_ports": GivesDoubles,
         "a_batch_is_its_singles": RepeatsTheFirst,
+        "a_batch_keeps_its_bits": LosesABit,
         "what_does_not_fit_is_refused": TakesAnyInput,
         "closes_twice_and_then_refuses": NeverCloses,
         "bad_models_are_refused": OpensAnything,

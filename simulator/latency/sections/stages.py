@@ -76,7 +76,7 @@ def served(run: Run) -> Section | None:
     load, latency = summary.load, summary.latency_ms
     rows: list[list[Cell]] = [
         [
-            side, f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
+            side, f"{one.batch}", f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
             *(_ms(latency[side][TOTAL][key]) for key in ("p50", "p90", "p99", "max")),
             Badge("VALID", "good") if one.valid else Badge("INVALID", "bad"),
         ]
@@ -84,6 +84,7 @@ def served(run: Run) -> Section | None:
     ]  # fmt: skip
     head = [
         "stack",
+        "batch",
         "answers a second",
         "answered",
         "failed",

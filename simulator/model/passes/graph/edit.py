@@ -290,7 +290,7 @@ def splice(model: onnx.ModelProto, made: Mapping[str, Sequence[onnx.NodeProto]])
     count = -1
     while count != len(nodes):
         count = len(nodes)
-        used = outputs | {name for node in nodes for name in _uses(node)}
+        used = outputs | {name for node in nodes for name in uses(node)}
         nodes = [node for node in nodes if used.intersection(node.output)]
     tensors = [tensor for tensor in graph.initializer if tensor.name in used]
     dropped = {tensor.name for tensor in graph.initializer} - used
@@ -300,11 +300,11 @@ def splice(model: onnx.ModelProto, made: Mapping[str, Sequence[onnx.NodeProto]])
         target.extend(kept)
 
 
-def _uses(node: onnx.NodeProto) -> Iterator[str]:
+def uses(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the tensors that a node reads, also inside the bodies of If and Loop."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             for inner in graph.node:
-                yield from _uses(inner)
+                yield from uses(inner)
             yield from (value.name for value in graph.output)

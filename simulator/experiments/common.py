@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -302,24 +303,49 @@ def run_and_keep(
     for one in before:
         see(one)
     enough = (lambda: decision.done) if decision else (lambda: False)
-    return session.run(merged, keep, before, watching(merged, watches), enough)
+    return session.run(merged, keep, before, watching(watches), enough)
 
 
 class Watcher(Protocol):
     """Collects data about samples while they are processed."""
 
-    def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
+    @property
+    def collector(self) -> Watch:
+        """What does the same in another process; plain data that can be pickled."""
+
+    def see(self, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
         """Return data about a sample; may be called from several threads at once."""
 
     def keep(self, done: Done, seen: Any) -> None:
         """Store what :meth:`see` returned for a sample; called in the order of the samples."""
 
 
-def watching(merged: Plan, watches: Sequence[Watcher]) -> Watch | None:
+def watching(watches: Sequence[Watcher]) -> Watch | None:
     """Return one watch function that calls :meth:`Watcher.see` of all *watches*."""
-    if not watches:
-        return None
-    return lambda walk, outcomes: [one.see(merged, walk, outcomes) for one in watches]
+    return _Watching(watches) if watches else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """Calls the watchers in this process; pickled, it becomes their collectors."""
+
+    watches: Sequence[Watcher]
+
+    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+        return [one.see(walk, outcomes) for one in self.watches]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Collecting, (tuple(one.collector for one in self.watches),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Collecting:
+    """Calls collectors, in the process that runs the samples."""
+
+    collectors: tuple[Watch, ...]
+
+    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+        return [one(walk, outcomes) for one in self.collectors]
 
 
 def notify(done: Done, watches: Sequence[Watcher]) -> None:

@@ -222,7 +222,7 @@ def _run_samples(
                 writer.add(rows_of(_part(done, watches[number].arms), names, timed=True))
         found.append(replace(done, seen=None))
 
-    session.run(merged, keep, list(found), watching(merged, watches))
+    session.run(merged, keep, list(found), watching(watches))
     return found
 
 

@@ -165,6 +165,11 @@ class Walk:
                 times[recipe.stage] = times.get(recipe.stage, 0) + self._ns[index]
         return times
 
+    @property
+    def plan(self) -> Plan:
+        """The plan that is walked."""
+        return self._opened.plan
+
     def again(self) -> Walk:
         """Run every arm on the same sample once more, from the start."""
         return self._opened.walk(self.context)
@@ -267,4 +272,6 @@ def _kept(plan: Plan) -> list[bool]:
 
 
 Watch = Callable[[Walk, Sequence[Any]], Any]
-"""Called with a sample's walk after every arm has run, and its outcomes; may return any value."""
+"""Called with a sample's walk after every arm has run, and its outcomes; may return any value.
+
+It can be pickled: an executor may send it to another process, and what it returns comes back."""

@@ -89,14 +89,14 @@ def a_broken_sample_costs_itself(subject: Subject) -> None:
 
 
 def every_sample_is_watched(subject: Subject) -> None:
-    """Who watches sees each sample that went through, and finds in the result what it returned."""
-
-    def watch(walk: Walk, outcomes: Sequence[Any]) -> str:
-        return walk.context.sample
-
-    for one in subject.run(watch=watch):
+    """Who watches sees each sample that went through, wherever; the result has what it returned."""
+    for one in subject.run(watch=_name_of):
         wanted = one.item.name if one.outcomes else None
         expect(one.seen == wanted, f"{one.item.name}: {wanted!r} seen expected, got {one.seen!r}")
+
+
+def _name_of(walk: Walk, outcomes: Sequence[Any]) -> str:
+    return walk.context.sample
 
 
 def _made(done: Done) -> list[Any]:

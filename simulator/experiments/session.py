@@ -25,7 +25,8 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import Adapted, refuse_adapting
-from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
+from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor
+from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder, refuse_recorded
@@ -141,7 +142,7 @@ class Session(Closing):
         memory: MiB that these samples may need together; 2048 by default.
         progress: called as the run goes on.
         under: the condition that is applied to every stack.
-        executor: the name of the executor.
+        executor: the name of the executor, or ``NAME:PLACE``.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
 
     Raises:
@@ -184,7 +185,8 @@ class Session(Closing):
             self.card, self.source, self.dataset, seed, self.show.say, isolate
         )
         self.under = self._asking(under) if under else None
-        self.executor: Executor = EXECUTORS[executor](
+        self.executor: Executor = executor_of(
+            executor,
             self.card.modality,
             self.builder.runtimes,
             workers,
@@ -377,6 +379,7 @@ class Session(Closing):
     def close(self) -> None:
         """Stop hashing, and close every runtime."""
         self.digests.close()
+        self.executor.close()
         self.builder.close()
 
 

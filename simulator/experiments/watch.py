@@ -137,11 +137,11 @@ class PairWatch:
         These are samples that an earlier attempt had finished, samples that replace skipped ones,
         and the worst flips where other processes ran the samples; else there are none.
         """
-        opened = None
+        walked = None
         for item, parts in self._lacking(done):
-            opened = opened or self.session.executor.open(plan)
+            walked = walked or self.session.executor.walks(plan)
             try:
-                walk = opened.walk(self.session.executor.context(item))
+                walk = walked(item)
                 pair = [outcomes_of(plan, walk)[arm] for arm in self.arms]
                 found = self.collector.collect(walk, pair, parts) or Seen()
             except SampleError as error:  # the file is gone or changed since the earlier attempt

@@ -57,7 +57,10 @@ class Subject:
     def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[Done]:
         with RuntimePool() as runtimes:
             executor = kind(self.way.modality, runtimes, workers)
-            return list(executor.run(self.plan, self.items, watch))
+            try:
+                return list(executor.run(self.plan, self.items, watch))
+            finally:
+                executor.close()
 
 
 def answers_are_the_local_ones(subject: Subject) -> None:

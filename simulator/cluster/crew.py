@@ -244,7 +244,7 @@ class Crew:
 
     def _ended(self, member: Member, chunk: Chunk, value: Any) -> None:
         """Take in a chunk's results; where the worker cannot read a file, send it."""
-        if isinstance(value, list):
+        if isinstance(value, Lacking):
             member.blind = True
             self.chunks.again(chunk)
             return

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 import socket
-import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import simulator.errors
@@ -22,12 +18,14 @@ from simulator.cluster.parcel import Content, Parcel, missing, store, unpack
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
+from simulator.files import LARGE
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import outcomes_of
 from simulator.pipeline.inference import Answered
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.places import InMemory, Place, Where, size_of
 
 WALKS = 4
 """Samples whose values are kept, for those who ask for more of them."""
@@ -58,13 +56,13 @@ class Sample:
 
     Attributes:
         item: the sample.
-        size: bytes of its file where it was listed; None: it could not be read there.
-        data: these bytes, where the worker cannot read the file; else None.
+        size: bytes of its file; 0 if it is no file of its own; None: the driver cannot read it.
+        data: its bytes, where the worker cannot read them; else None.
     """
 
     item: Item
     size: int | None
-    data: bytes | None = None
+    data: InMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +160,19 @@ class Hand(Closing):
             return Failed(type(error).__name__, str(error))
         return None
 
-    def run(self, samples: Sequence[Sample]) -> tuple[bytes, float] | list[int] | Failed:
+    def run(self, samples: Sequence[Sample]) -> tuple[bytes, float] | Lacking | Failed:
         """Take samples down the plan.
 
         Returns:
             Pickled, for each sample a :class:`Stopped`; or a :class:`Raw`; or the outcomes and what
-            the watch returned; and the seconds. Or the positions of samples whose files this worker
-            cannot read.
+            the watch returned; and the seconds. Or that a sample is not to be seen from here.
         """
         start = time.perf_counter()
-        lacking = [at for at, one in enumerate(samples) if one.data is None and not _is_here(one)]
-        if lacking:
-            return lacking
+        places = [_where(sample) for sample in samples]
+        if None in places:
+            return Lacking()
         try:
-            found = [self._one(sample) for sample in samples]
+            found = [self._one(one, place) for one, place in zip(samples, places, strict=True)]
         except UserError as error:
             return Failed(type(error).__name__, str(error))
         data = pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
@@ -183,22 +180,24 @@ class Hand(Closing):
 
     def again(self, sample: Sample) -> Any:
         """Take one sample down the plan; see :meth:`run` for what is returned."""
-        if sample.data is None and not _is_here(sample):
+        place = _where(sample)
+        if place is None:
             return Lacking()
         try:
-            return self._one(sample)
+            return self._one(sample, place)
         except UserError as error:
             return Failed(type(error).__name__, str(error))
 
     def aside(self, sample: Sample, name: str) -> Any:
         """Return the value at the end of one of the plan's asides."""
-        if sample.data is None and not _is_here(sample):
+        place = _where(sample)
+        if place is None:
             return Lacking()
         assert self._opened is not None
         try:
             walk = self._walks.get(sample.item.name)
             if walk is None:
-                walk = Walk(self._opened, self._context(sample))
+                walk = Walk(self._opened, self._context(sample.item, place))
                 self._walks[sample.item.name] = walk
                 if len(self._walks) > WALKS:
                     self._walks.popitem(last=False)
@@ -212,11 +211,11 @@ class Hand(Closing):
         """Close every runtime."""
         self._runtimes.close()
 
-    def _one(self, sample: Sample) -> Any:
+    def _one(self, sample: Sample, place: Where | None) -> Any:
         work, opened = self._work, self._opened
-        assert work is not None and opened is not None
+        assert work is not None and opened is not None and place is not None
         try:
-            walk = opened.walk(self._context(sample))
+            walk = opened.walk(self._context(sample.item, place))
             if work.apart:
                 times = tuple(walk.times(path) for path in work.plan.paths)
                 return Raw(tuple(walk.answers()), times)
@@ -225,45 +224,26 @@ class Hand(Closing):
         except StageError as error:
             return Stopped(error.stage, error.reason)
 
-    def _context(self, sample: Sample) -> Context:
+    def _context(self, item: Item, place: Where) -> Context:
         assert self._work is not None
-        item, modality = sample.item, self._work.modality
         try:
-            if sample.data is None:
-                source = modality.read(item.name, item.path)
-            else:
-                with _Sent(sample) as path:
-                    source = modality.read(item.name, path)
+            source = self._work.modality.read(item.name, place)
         except SampleError as error:
             raise StageError("read", error) from error
         return Context(item.name, source, item.truth, item)
 
 
-class _Sent:
-    """The file of a sample that was sent, while it is read."""
-
-    def __init__(self, sample: Sample) -> None:
-        self._sample = sample
-
-    def __enter__(self) -> Path:
-        assert self._sample.data is not None
-        self._folder = tempfile.mkdtemp(prefix="simulate-sample-")
-        path = Path(self._folder) / self._sample.item.path.name
-        path.write_bytes(self._sample.data)
-        return path
-
-    def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _is_here(sample: Sample) -> bool:
-    """Whether a file is on this machine as it was listed; one that nobody can read is not sent."""
-    if sample.size is None:
-        return True
+def _where(sample: Sample) -> Where | None:
+    """Where this worker reads a sample; None if it cannot. One that nobody can read is not sent."""
+    place = sample.item.path
+    if sample.data is not None or sample.size is None:
+        return sample.data or place
     try:
-        return os.stat(sample.item.path).st_size == sample.size
+        if isinstance(place, Place):
+            return InMemory.of(place, LARGE)
+        return place if place.stat().st_size == sample.size else None
     except OSError:
-        return False
+        return None
 
 
 def _refuse_versions(wanted: Mapping[str, Mapping[str, str | None]]) -> None:
@@ -283,16 +263,14 @@ def _refuse_versions(wanted: Mapping[str, Mapping[str, str | None]]) -> None:
 
 
 def sample_of(item: Item) -> Sample:
-    """Return a sample that is taken from shared storage."""
-    try:
-        return Sample(item, os.stat(item.path).st_size)
-    except OSError:
-        return Sample(item, None)
+    """Return a sample that the worker reads where it is."""
+    place = item.path
+    return Sample(item, 0 if isinstance(place, Place) else size_of(place))
 
 
 def with_data(sample: Sample) -> Sample:
-    """Return a sample with the bytes of its file."""
+    """Return a sample with its bytes."""
     try:
-        return replace(sample, data=sample.item.path.read_bytes())
+        return replace(sample, data=InMemory.of(sample.item.path, LARGE))
     except OSError:  # the worker says why it cannot be read
         return replace(sample, size=None)

@@ -204,7 +204,7 @@ RUNTIME = StageSpec(
     base=Runtime,
     calls=("run",),
     shared=(_STORAGE, _COMPUTE),
-    own=("exporter", "adaptation"),
+    own=("exporter", "adaptation", "resources"),
     work=f"{_WORK}:Running",
     checks=checks(
         *_of(

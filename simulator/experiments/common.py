@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from simulator import checkout, machine, registry
 from simulator.contract import Stage
+from simulator.data.address import absolute
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.decision import Decision
@@ -220,7 +221,7 @@ def manifest(
             "labels": card.labels.names if card.labels else None,
         },
         "data": {
-            "root": str(dataset.root.resolve()),
+            "root": absolute(dataset.root),
             "images": {item.name: session.digests[item.path] for item in dataset.items},
             "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
         },

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from simulator.analysis import gate
 from simulator.conditions.condition import under
+from simulator.data.address import Root, absolute, root_of
 from simulator.errors import unknown
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Progress, Session
@@ -245,15 +246,15 @@ class Job:
             "seed": self._seed,
         }
         arguments |= self.circumstances()
-        places: dict[str, Callable[[str], Path]] = {
+        places: dict[str, Callable[[str], Root]] = {
             "train": find,
             "deploy": find,
             "model": Path,
-            "data": Path,
+            "data": root_of,
         }
         for name, place in places.items():
             if arguments.get(name) is not None:
-                arguments[name] = str(place(str(arguments[name])).resolve())
+                arguments[name] = absolute(place(str(arguments[name])))
         if "profiles" in arguments:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}

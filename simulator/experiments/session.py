@@ -18,6 +18,7 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Boundary, Chain, generator
 from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
+from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
@@ -172,7 +173,7 @@ class Session(Closing):
         self.source = check(self.card)
         under = self._fitted(under) if under else None
         task, self.files = self.card.task, Files.of(self.card.modality)
-        whole = task.load(Path(data), self.files) if data else task.example()
+        whole = task.load(root_of(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         if not self.card.spec.converged:
             self.notes.append(Notice(Kind.NOT_CONVERGED, NC))

@@ -145,7 +145,8 @@ class StackBuilder:
         remarks = self.card.modality.remarks(answer.placing, files)
         notices += [Notice(Kind.DATA, line) for line in remarks]
         sequel = answer.task.sequel(answer.settings)
-        infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
+        needs = profile.spec.runtime.needs
+        infer = Infer(choice, artifact, inputs, outputs, sequel is not None, needs)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
         network: tuple[Recipe, ...] = (infer, *others)
         if Stage.ADAPT in choices:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.data.folder import Dataset, Item
+from simulator.files import IMAGE
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.model.onnxfile import check
@@ -19,6 +20,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import StackBuilder
 from simulator.pipeline.walk import Walk, Watch
+from simulator.places import InMemory
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing.places import Way, way
@@ -144,8 +146,10 @@ def _items(found: Way, folder: Path) -> list[Item]:
         source = found.specimen.files[number % len(found.specimen.files)]
         path = folder / f"{number:02}{source.suffix}"
         shutil.copy(source, path)
-        items.append(Item(path.name, path, number % 3))
-    items[BAD].path.write_bytes(b"")
+        if number == BAD:
+            path.write_bytes(b"")
+        place = InMemory.of(path, IMAGE) if number % 3 == 1 else path
+        items.append(Item(path.name, place, number % 3))
     return items
 
 

@@ -147,6 +147,13 @@ def _alone() -> None:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 
 
+def leave() -> None:
+    """Disconnect this process; a cluster of its own ends."""
+    for cluster in _joined:
+        cluster.ray.shutdown()
+    _joined.clear()
+
+
 def _end(ray: Any, temporary: str) -> None:
     ray.shutdown()
     shutil.rmtree(temporary, ignore_errors=True)

@@ -132,7 +132,7 @@ class Crew:
             if member.queue and member.queue[0][0] == ref:
                 self._arrived(member)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Make sure that there are nodes for the workers, where none has come for long.
 
         Raises:
@@ -145,6 +145,30 @@ class Crew:
             if not self._cluster.capacity(self._needs):
                 raise self._cluster.lacking(self._who, self._needs)
             _log.warning("note: waiting for a free node for %s", self._who)
+
+    def look(self, parcel: Parcel) -> Any:
+        """Return what a worker says of a runtime that it opens.
+
+        Raises:
+            UserError: the worker refuses it, or dies of it.
+        """
+        for _ in range(DEATHS):
+            if not self._members:
+                self._hire()
+            member = self._members[0]
+            try:
+                self._settle(member)
+                units = {unit.digest: unit for unit in parcel.units}
+                lacking = self.ray.get(member.actor.missing.remote(parcel))
+                sent = {digest: content(units[digest]) for digest in lacking}
+                found = self.ray.get(member.actor.look.remote(parcel, sent))
+            except self.ray.exceptions.RayActorError:
+                self._bury(member)
+                continue
+            if isinstance(found, Failed):
+                raise found.error(self._place(member))
+            return found
+        raise UserError(f"{self._who}: killed its worker {DEATHS} times while it was opened")
 
     def aside(self, item: Item, name: str) -> Any:
         """Return the value at the end of an aside for a sample.
@@ -193,13 +217,28 @@ class Crew:
             self.ray.kill(member.actor)
         self._members = []
 
+    def _settle(self, member: Member) -> None:
+        """Wait until a worker has started.
+
+        Raises:
+            UserError: there is no node for it.
+        """
+        while member.node is None and member.queue:
+            ref = member.queue[0][0]
+            if self.ray.wait([ref], timeout=SLOW)[0]:
+                member.node = self.ray.get(ref)
+                member.queue.popleft()
+            else:
+                self.check()
+
     def _hire(self) -> None:
         options = self._cluster.options(self._needs)
         made = self.ray.remote(concurrency_groups={"aside": 1})(Hand).options(**options)
         member = Member(made.remote(self._isolate))
         self._members.append(member)
         self._call(member, "where", member.actor.where)
-        self._open(member)
+        if self._parcel is not None:
+            self._open(member)
 
     def _open(self, member: Member) -> None:
         self._call(member, "missing", member.actor.missing, self._put)
@@ -319,4 +358,4 @@ def turn(crews: Sequence[Crew], seconds: float = 5.0) -> None:
         for crew in crews:
             crew.take(ref)
     for crew in crews:
-        crew.look()
+        crew.check()

@@ -14,12 +14,15 @@ from simulator.cluster.hand import Node, Stopped, Work
 from simulator.cluster.parcel import pack
 from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.modalities.modality import Modality
+from simulator.modalities.modality import Feed, Modality
+from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor, outcomes_of
+from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.walk import StageError, Walk, Watch
+from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.profile.implementations import Choice
 
 
 class RayExecutor(Executor):
@@ -39,6 +42,7 @@ class RayExecutor(Executor):
 
     name: ClassVar[str] = "ray"
     placed: ClassVar[bool] = True
+    finds: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -84,6 +88,34 @@ class RayExecutor(Executor):
 
         return Far(plan, groups, self._begun(groups, (), None), self.context).walk
 
+    def open(self, plan: Plan, timed: bool = False) -> Opened:
+        """Open a plan's recipes in this process.
+
+        Raises:
+            UserError: a stack of it needs the resources of another machine.
+        """
+        needing = [group for group in groups_of(plan) if group.needs]
+        if needing:
+            raise UserError(
+                f"{needing[0].who} needs {dict(needing[0].needs)}: runtime.resources; this command "
+                "runs stacks in its own process: start it on that machine, with --executor local"
+            )
+        return super().open(plan, timed)
+
+    def look(
+        self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs
+    ) -> Looked:
+        """Open a runtime on a node that has what it needs.
+
+        Raises:
+            UserError: no node has it, or the runtime cannot be opened there.
+        """
+        if not needs:
+            return super().look(choice, artifact, feeds, needs)
+        crew = self._crew(needs, f"runtime {choice.backend.name}")
+        found: Looked = crew.look(pack((choice, artifact, tuple(feeds))))
+        return found
+
     def close(self) -> None:
         """End the workers; the connection stays until the process ends."""
         for crew in self._crews.values():
@@ -104,20 +136,23 @@ class RayExecutor(Executor):
         self, groups: Sequence[Group], items: Sequence[Item], watch: Watch | None
     ) -> list[Crew]:
         """The crews of some arms, with their plan and the samples."""
-        return [self._crew(group, items, watch, _is_apart(groups)) for group in groups]
+        return [self._begin(group, items, watch, _is_apart(groups)) for group in groups]
 
-    def _crew(self, group: Group, items: Sequence[Item], watch: Watch | None, apart: bool) -> Crew:
+    def _crew(self, needs: Needs, who: str) -> Crew:
+        """The workers with some resources."""
+        if needs not in self._crews:
+            isolate = self.runtimes.isolation.when
+            self._crews[needs] = Crew(self._cluster, who, needs, self.workers, isolate)
+        return self._crews[needs]
+
+    def _begin(self, group: Group, items: Sequence[Item], watch: Watch | None, apart: bool) -> Crew:
         for node in group.plan.nodes:
             if isinstance(node.recipe, Adapted):
                 raise UserError(
                     f"--executor ray: {group.who}: the network adapts to the samples in their "
                     "order, which needs one process; use --executor local"
                 )
-        crew = self._crews.get(group.needs)
-        if crew is None:
-            crew = self._crews[group.needs] = Crew(
-                self._cluster, group.who, group.needs, self.workers, self.runtimes.isolation.when
-            )
+        crew = self._crew(group.needs, group.who)
         stacks = tuple(dict.fromkeys(arm.stack for arm in group.plan.arms))
         crew.ran = lambda node: [self._ran[stack].setdefault(node) for stack in stacks]
         work = Work(group.plan, self.modality, watch, apart, _versions(group.plan))

@@ -22,6 +22,7 @@ from simulator.files import LARGE
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import outcomes_of
 from simulator.pipeline.inference import Answered
+from simulator.pipeline.look import look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
@@ -137,6 +138,15 @@ class Hand(Closing):
         node = RAY.get_runtime_context().get_node_id()
         return Node(socket.gethostname(), node, str(machine.processor()["model"]))
 
+    def look(self, parcel: Parcel, sent: Mapping[str, Content]) -> Any:
+        """Open a runtime: a parcel of its choice, its artifact and the card's inputs."""
+        try:
+            _store(parcel, sent)
+            choice, artifact, feeds = unpack(parcel)
+            return look(self._runtimes, choice, artifact, feeds)
+        except UserError as error:
+            return Failed(type(error).__name__, str(error))
+
     def missing(self, parcel: Parcel) -> list[str]:
         """Return the files of a parcel that this machine lacks."""
         return missing(parcel)
@@ -149,9 +159,7 @@ class Hand(Closing):
             sent: the content of the files that this machine lacks, by digest.
         """
         try:
-            for unit in parcel.units:
-                if unit.digest in sent:
-                    store(unit, sent[unit.digest])
+            _store(parcel, sent)
             work: Work = unpack(parcel)
             _refuse_versions(work.versions)
             self._walks.clear()
@@ -244,6 +252,12 @@ def _where(sample: Sample) -> Where | None:
         return place if place.stat().st_size == sample.size else None
     except OSError:
         return None
+
+
+def _store(parcel: Parcel, sent: Mapping[str, Content]) -> None:
+    for unit in parcel.units:
+        if unit.digest in sent:
+            store(unit, sent[unit.digest])
 
 
 def _refuse_versions(wanted: Mapping[str, Mapping[str, str | None]]) -> None:

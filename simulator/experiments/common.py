@@ -177,13 +177,18 @@ def chosen(reference: str, changes: Sequence[str]) -> Chosen:
 
 
 def refuse_missing(stacks: Iterable[Chosen]) -> None:
-    """Make sure that every backend can run.
+    """Make sure that every backend can run; a runtime on another machine is asked later.
 
     Raises:
         MissingLibrary: with a line for each backend that cannot.
     """
     problems = []
-    backends = {c.backend.name: c.backend for _, choices in stacks for c in choices.values()}
+    backends = {
+        choice.backend.name: choice.backend
+        for profile, choices in stacks
+        for stage, choice in choices.items()
+        if stage != Stage.RUNTIME or not profile.spec.runtime.resources
+    }
     for backend in backends.values():
         try:
             registry.require(backend)
@@ -228,6 +233,7 @@ def manifest(
         "seed": session.seed,
         "batch": 1,
         "limit": session.limit,
+        "executor": session.executor.described(),
         "isolate": session.builder.runtimes.isolation.when,
         "under": session.condition and plain(session.condition),
         "overrides": list(overrides),

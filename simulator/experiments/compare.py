@@ -126,7 +126,7 @@ def compare(
             if decision:
                 last["decided"] = decision.decided(len(session.dataset.items))
             summary = judged(found, rules, last, undecided, decision)
-            run.finish(summary, took)
+            run.finish(summary, took | session.ran())
     return Result(summary, folder)
 
 

@@ -48,7 +48,8 @@ class Options(TypedDict, total=False):
         progress: called as the run goes on.
         under: a condition that is applied to every stack, ``NAME:PARAMETERS``; none by default.
         trial: which random draw of the condition, from 0; 0 by default.
-        executor: the name of the executor; ``local`` (threads of this process) by default.
+        executor: the name of the executor; ``local`` (threads of this process) by default;
+            ``ray`` (processes of a cluster on this machine), ``ray:HOST:PORT`` (of that cluster).
         isolate: which files are decoded in a worker process, so that a decoder that dies skips the
             sample and does not end the run: ``auto`` (the default) those of a format that the
             decoder was seen to die of, ``always`` all, ``never`` none.

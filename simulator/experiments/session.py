@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,7 +185,6 @@ class Session(Closing):
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, isolate
         )
-        self.under = self._asking(under) if under else None
         self.executor: Executor = executor_of(
             executor,
             self.card.modality,
@@ -193,6 +192,8 @@ class Session(Closing):
             workers,
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
+        self.builder.look = self.executor.look
+        self.under = self._asking(under) if under else None
         self.digests = Digests([item.path for item in self.dataset.items], workers)
 
     @property
@@ -251,7 +252,16 @@ class Session(Closing):
             ModelError: the model does not fit the stack.
         """
         under = under or self.under
-        return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+        stack = self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+        needs = variant.chosen[0].spec.runtime.needs
+        if not needs or self.executor.finds:
+            return stack
+        asked = ", ".join(f"{name}: {amount:g}" for name, amount in needs)
+        words = (
+            f"runtime.resources {{{asked}}} were not looked for: --executor {self.executor.name} "
+            "runs every stack on this machine; --executor ray finds machines"
+        )
+        return replace(stack, notices=(*stack.notices, Notice(Kind.ELSEWHERE, words)))
 
     def require_truth(self) -> None:
         """Refuse samples without ground truth, before anything is run.
@@ -376,6 +386,10 @@ class Session(Closing):
         items = self.dataset.items
         order = generator("order", self.seed).permutation(len(items))
         self.dataset = replace(self.dataset, items=tuple(items[at] for at in order), film=False)
+
+    def ran(self) -> dict[str, Any]:
+        """Return what a finished manifest says of where the samples ran."""
+        return {"executor": self.executor.described()}
 
     def close(self) -> None:
         """Stop hashing, and close every runtime."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,13 @@ from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.entry_points import Table
 from simulator.errors import SampleError, UserError
-from simulator.modalities.modality import Modality
+from simulator.modalities.modality import Feed, Modality
+from simulator.model.artifact import Artifact
+from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.profile.implementations import Choice
 
 DEFAULT_MEMORY = 2**31
 """Bytes."""
@@ -75,6 +78,8 @@ class Executor(ABC):
     name: ClassVar[str] = ""
     placed: ClassVar[bool] = False
     """Whether it can be told where to run."""
+    finds: ClassVar[bool] = False
+    """Whether it finds machines with the resources that a stack needs."""
 
     def __init__(
         self,
@@ -108,6 +113,23 @@ class Executor(ABC):
         """
         opened = self.open(plan)
         return lambda item: opened.walk(self.context(item))
+
+    def look(
+        self,
+        choice: Choice,
+        artifact: Artifact,
+        feeds: Sequence[Feed],
+        needs: tuple[tuple[str, float], ...],
+    ) -> Looked:
+        """Open a runtime where it will run; see :func:`simulator.pipeline.look.look`.
+
+        Args:
+            choice: the runtime.
+            artifact: the file that it opens.
+            feeds: the inputs that the model card gives.
+            needs: the resources that it needs; only an executor that :attr:`finds` looks for them.
+        """
+        return look(self.runtimes, choice, artifact, feeds)
 
     def close(self) -> None:
         """End what it has started; a run that was not finished is lost."""

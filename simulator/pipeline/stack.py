@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from simulator import registry
 from simulator.conditions.condition import Under
-from simulator.contract import Array, Effective, Port, Runtime, Stage
+from simulator.contract import Effective, Stage
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
-from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
+from simulator.errors import DataError, ModelError, UserError
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, before_export, build
 from simulator.model.card import Card
@@ -27,6 +25,7 @@ from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
+from simulator.pipeline.look import Looked, look, probe
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
@@ -36,6 +35,9 @@ Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
 """A profile with the implementation of each of its stages."""
 Pair = Mapping[str, Chosen]
+Needs = tuple[tuple[str, float], ...]
+"""The resources of a machine, by name."""
+Look = Callable[[Choice, Artifact, Sequence[Feed], Needs], Looked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class StackBuilder:
         seed: of the random choice of calibration samples.
         report: called with a line of text when a slow step begins.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
+
+    Attributes:
+        look: opens a runtime where it will run; in this process, unless an executor replaces it.
     """
 
     def __init__(
@@ -99,7 +104,8 @@ class StackBuilder:
         self.seed, self.report = seed, report
         self.evaluated: Sequence[Item] | None = None
         self.runtimes = RuntimePool(isolate=isolate)
-        self._effective: dict[str, Effective] = {}
+        self._known: dict[tuple[str, Needs], Looked] = {}
+        self.look: Look = self._here
         self._adapting: set[Adapted] = set()
 
     def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
@@ -135,9 +141,9 @@ class StackBuilder:
         artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
-        with self.runtimes.of(choice, artifact)() as runtime:
-            inputs, effective = self._probed(choice, artifact, runtime)
-            outputs = self._names(artifact, runtime)
+        needs = profile.spec.runtime.needs
+        looked = self._looked(choice, artifact, needs)
+        effective, outputs = looked.effective, self._names(artifact, looked.outputs)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         answer = answering(profile, self.card)
@@ -145,8 +151,7 @@ class StackBuilder:
         remarks = self.card.modality.remarks(answer.placing, files)
         notices += [Notice(Kind.DATA, line) for line in remarks]
         sequel = answer.task.sequel(answer.settings)
-        needs = profile.spec.runtime.needs
-        infer = Infer(choice, artifact, inputs, outputs, sequel is not None, needs)
+        infer = Infer(choice, artifact, looked.inputs, outputs, sequel is not None, needs)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
         network: tuple[Recipe, ...] = (infer, *others)
         if Stage.ADAPT in choices:
@@ -206,7 +211,7 @@ class StackBuilder:
             ordered(choices[Stage.ADAPT], self.dataset.items),
         )
         if step not in self._adapting:
-            step.opened(_probe(feeds[0]))
+            step.opened(probe(feeds[0]))
             self._adapting.add(step)
         return step
 
@@ -223,43 +228,23 @@ class StackBuilder:
         chain = Chain(tuple(recorded.answers(found, chosen[0], self.card, tuple(wanted))))
         return Stack(side, *chosen, chain, artifact, effective, notices)
 
-    def _probed(
-        self, choice: Choice, artifact: Artifact, runtime: Runtime
-    ) -> tuple[dict[str, str], Effective]:
-        """The runtime's name of each input, and what is in force; read once per runtime."""
-        inputs = self._inputs(artifact, runtime)
-        key = key_of(choice, artifact)
-        if key not in self._effective:
+    def _here(
+        self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs
+    ) -> Looked:
+        return look(self.runtimes, choice, artifact, feeds)
+
+    def _looked(self, choice: Choice, artifact: Artifact, needs: Needs) -> Looked:
+        """What a runtime says; it is asked once."""
+        key = key_of(choice, artifact), needs
+        if key not in self._known:
             feeds = self.card.modality.feeds(self.card.spec)
-            probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
-            try:
-                effective = runtime.effective(probes)
-            except MissingLibrary:
-                raise
-            except Exception as error:  # a runtime may raise anything
-                raise ModelError(
-                    f"{choice.backend.name} cannot run {artifact.path}: {one_line(error)}"
-                ) from error
-            self._effective[key] = in_force.probed(choice, effective)
-        return inputs, self._effective[key]
+            self._known[key] = self.look(choice, artifact, feeds, needs)
+        return self._known[key]
 
-    def _inputs(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
-        """The runtime's name of each of the card's inputs; by position where names were lost."""
-        feeds = self.card.modality.feeds(self.card.spec)
-        ports = {port.name: port for port in runtime.inputs}
-        if len(feeds) == len(ports):
-            known = all(feed.name in ports for feed in feeds)
-            names = [feed.name if known else name for feed, name in zip(feeds, ports, strict=True)]
-            pairs = [(feed, ports[str(name)]) for feed, name in zip(feeds, names, strict=True)]
-            if all(_takes(port, feed) for feed, port in pairs):
-                return {feed.name or "": port.name for feed, port in pairs}
-        takes = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
-        made = ", ".join(f"{feed.dtype} {feed.shape}" for feed in feeds)
-        raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")
-
-    def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
+    def _names(
+        self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
+    ) -> dict[str, str]:
         """The runtime's name of each output of the card; by position where names were lost."""
-        ports = {port.name: port.shape for port in runtime.outputs}
         if self.source.format != "onnx":
             return self._given(artifact, ports)
         wanted = self.source.wanted(self.card)
@@ -375,16 +360,6 @@ def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
                 f"--under {under.condition.text}: {side} was recorded on a device, so the "
                 "condition cannot act on it; leave out --under, or use a stack that runs here"
             )
-
-
-def _probe(feed: Feed) -> Array:
-    """An input of the right shape; a dimension that differs between samples is 1."""
-    shape = [1 if side is None else side for side in feed.shape]
-    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
-
-
-def _takes(port: Port, feed: Feed) -> bool:
-    return port.accepts(_probe(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

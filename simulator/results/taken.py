@@ -25,7 +25,9 @@ from simulator.results.layout import (
 from simulator.results.lock import LOCK, refuse_held
 from simulator.results.read import read_manifest
 
-_PASSING = ("status", "created", "commit", "isolate", "request", "run", "seconds", "workers")
+_PASSING = (
+    "status", "created", "commit", "executor", "isolate", "request", "run", "seconds", "workers",
+)  # fmt: skip
 """What may differ between a run and its resumption."""
 
 

@@ -11,7 +11,7 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.contract.library import Library
@@ -35,10 +35,12 @@ class Cluster:
     Attributes:
         ray: the library.
         place: the address, as it was given; empty for a cluster of our own on this machine.
+        idle: workers of an own cluster that wait for the next run, by what they were started with.
     """
 
     ray: Any
     place: str
+    idle: dict[Any, list[Any]] = field(default_factory=dict)
 
     def nodes(self) -> dict[str, Mapping[str, float]]:
         """Return the resources of every node that is alive, by its name."""

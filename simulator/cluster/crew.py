@@ -212,9 +212,13 @@ class Crew:
         raise KILLED.error()
 
     def close(self) -> None:
-        """End every worker."""
+        """End every worker; idle ones of an own cluster wait for the next run."""
         for member in self._members:
-            self.ray.kill(member.actor)
+            if self._cluster.place or member.queue:
+                self.ray.kill(member.actor)
+            else:
+                member.actor.rest.remote()
+                self._cluster.idle.setdefault((self._needs, self._isolate), []).append(member.actor)
         self._members = []
 
     def _settle(self, member: Member) -> None:
@@ -232,9 +236,10 @@ class Crew:
                 self.check()
 
     def _hire(self) -> None:
+        idle = self._cluster.idle.get((self._needs, self._isolate))
         options = self._cluster.options(self._needs)
         made = self.ray.remote(concurrency_groups={"aside": 1})(Hand).options(**options)
-        member = Member(made.remote(self._isolate))
+        member = Member(idle.pop() if idle else made.remote(self._isolate))
         self._members.append(member)
         self._call(member, "where", member.actor.where)
         if self._parcel is not None:

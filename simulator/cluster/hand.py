@@ -12,12 +12,11 @@ from typing import Any
 
 import simulator.errors
 from simulator import machine, registry
-from simulator.closing import Closing
 from simulator.cluster.connection import RAY
 from simulator.cluster.parcel import Content, Parcel, missing, store, unpack
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
-from simulator.errors import SampleError, UserError
+from simulator.errors import MissingLibrary, SampleError, UserError, one_line
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import outcomes_of
@@ -120,7 +119,7 @@ class Lacking:
     """The worker cannot read the file of a sample."""
 
 
-class Hand(Closing):
+class Hand:
     """One worker; each of its calls returns a :class:`Failed` in place of a user's error.
 
     Args:
@@ -128,6 +127,7 @@ class Hand(Closing):
     """
 
     def __init__(self, isolate: str) -> None:
+        self._isolate = isolate
         self._runtimes = RuntimePool(isolate=isolate)
         self._work: Work | None = None
         self._opened: Opened | None = None
@@ -166,6 +166,9 @@ class Hand(Closing):
             self._work, self._opened = work, Opened(work.plan, self._runtimes)
         except UserError as error:
             return Failed(type(error).__name__, str(error))
+        except ModuleNotFoundError as error:
+            words = f"{one_line(error)}; install the same packages on every node"
+            return Failed(MissingLibrary.__name__, words)
         return None
 
     def run(self, samples: Sequence[Sample]) -> tuple[bytes, float] | Lacking | Failed:
@@ -215,9 +218,12 @@ class Hand(Closing):
         except UserError as error:
             return Failed(type(error).__name__, str(error))
 
-    def close(self) -> None:
-        """Close every runtime."""
+    def rest(self) -> None:
+        """Forget the plan, and close every runtime."""
+        self._work = self._opened = None
+        self._walks.clear()
         self._runtimes.close()
+        self._runtimes = RuntimePool(isolate=self._isolate)
 
     def _one(self, sample: Sample, place: Where | None) -> Any:
         work, opened = self._work, self._opened

@@ -107,9 +107,14 @@ def _executor(folder: Path, manifest: dict[str, Any]) -> str:
 
     Raises:
         RunError: it was a cluster elsewhere.
+        UserError: there is no such executor here.
     """
-    known = manifest.get("executor") or {}
+    from simulator.pipeline.executor import EXECUTORS
+
+    known = manifest.get("executor")
+    known = known if isinstance(known, dict) else {}
     name, place = str(known.get("name", "local")), str(known.get("place", ""))
+    EXECUTORS.require(name)
     if place:
         raise RunError(
             f"{folder}: ran on the cluster at {shortened(place)}; resume it there with "

@@ -17,7 +17,7 @@ import pyarrow as pa
 from simulator.analysis import gate
 from simulator.conditions.condition import under
 from simulator.data.address import Root, absolute, root_of
-from simulator.errors import unknown
+from simulator.errors import UserError, unknown
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.isolation import Isolate
@@ -79,6 +79,8 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
     "executor": "local",
     "isolate": "auto",
 }
+IN_PROCESS = ("latency", "tail", "faults")
+"""Commands whose samples no executor runs: what is measured is this process."""
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
@@ -224,9 +226,16 @@ class Job:
         """Open the model and the images.
 
         Raises:
-            UserError: one of them cannot be used.
+            UserError: one of them cannot be used; or another executor is asked for, and this
+                command runs its stacks in its own process.
         """
         given = self._options
+        if self.command in IN_PROCESS and given.get("executor", "local") != "local":
+            raise UserError(
+                f"{self.command}: runs its stacks in its own process, so --executor "
+                f"{given['executor']} would change nothing; leave it out, and start it on the "
+                "machine that it is about"
+            )
         return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
             given.get("workers"), given.get("memory"), given.get("progress"), self._under,

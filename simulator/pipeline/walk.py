@@ -275,3 +275,8 @@ Watch = Callable[[Walk, Sequence[Any]], Any]
 """Called with a sample's walk after every arm has run, and its outcomes; may return any value.
 
 It can be pickled: an executor may send it to another process, and what it returns comes back."""
+
+
+def spent(walk: Walk, outcomes: Sequence[Any]) -> int:
+    """Return the nanoseconds of a sample's unique steps; a :data:`Watch`."""
+    return walk.spent

@@ -20,6 +20,8 @@ from simulator.errors import UserError, one_line
 RAY = Library("ray", distribution="ray", extra="ray")
 STORE = 256 * 2**20
 """Bytes of the object store of an own cluster: plans, and model files while they are sent."""
+STARTS = 3
+"""How often a cluster of our own is started at most."""
 PATIENCE = 10.0
 """Seconds until a cluster that does not answer is given up."""
 _SHORT = 24
@@ -120,22 +122,30 @@ def connect(place: str) -> Cluster:
 
 
 def _init(ray: Any, place: str) -> None:
-    own: dict[str, Any] = {"address": place}
-    if place.startswith("//"):
-        own = {"address": f"ray:{place}"}
-    if not place:
-        folder = tempfile.gettempdir()
-        short = folder if len(folder) <= _SHORT else "/tmp"
-        temporary = tempfile.mkdtemp(prefix="simulate-ray-", dir=short)
-        atexit.register(_end, ray, temporary)
-        own = {
-            "address": "local",
-            "num_cpus": 0,
-            "include_dashboard": False,
-            "object_store_memory": STORE,
-            "_temp_dir": temporary,
-        }
-    ray.init(log_to_driver=False, logging_level="ERROR", namespace="pipeline-simulator", **own)
+    """Join a cluster, or start one: Ray gives a busy machine 30 s for that, so try it thrice."""
+    if place:
+        _join(ray, address=f"ray:{place}" if place.startswith("//") else place)
+        return
+    folder = tempfile.gettempdir()
+    temporary = tempfile.mkdtemp(
+        prefix="simulate-ray-", dir=folder if len(folder) <= _SHORT else "/tmp"
+    )
+    atexit.register(_end, ray, temporary)
+    for left in reversed(range(STARTS)):
+        try:
+            _join(
+                ray, address="local", num_cpus=0, include_dashboard=False,
+                object_store_memory=STORE, _temp_dir=temporary,
+            )  # fmt: skip
+            return
+        except RuntimeError as error:
+            ray.shutdown()
+            if not left or "timed out" not in str(error):
+                raise
+
+
+def _join(ray: Any, **how: Any) -> None:
+    ray.init(log_to_driver=False, logging_level="ERROR", namespace="pipeline-simulator", **how)
 
 
 def _alone() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.compare import compare
 from simulator.modalities.image.modality import IMAGE
+from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.runtimes import RuntimePool
 
 PAIR = ("pillow_fp32", "opencv_fp32")
@@ -171,11 +173,19 @@ def offspring(pid):
     return [*found, *(one for child in set(found) for one in offspring(child))]
 
 
-def test_a_network_that_adapts_is_refused(card, data, tmp_path):
-    adaptation = "deploy.runtime.adaptation={backend: pytorch, method: bn, batch: 2, order: listed}"
-    with pytest.raises(UserError, match="adapt"):
-        compare(*PAIR, model=card, data=data, out=tmp_path / "out", executor="ray",
-                overrides=[adaptation])  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Adapting(Adapted):
+    """A step that adapts, of which nothing is opened."""
+
+    def identity(self):
+        return ["adapting"]
+
+
+def test_a_network_that_adapts_is_refused(items):
+    plan = steps.merged(Chain((Adapting(None, None, {}, None, IMAGE, ()), Named())))
+
+    with pytest.raises(UserError, match="adapts to the samples in their order"):
+        ran(plan, items)
 
 
 @pytest.mark.parametrize(

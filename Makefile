@@ -63,6 +63,7 @@ docs: install
 bench: install
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_sweep.py
+	$(BIN)/python tools/bench_scale.py
 	$(BIN)/python tools/bench_robustness.py
 	$(BIN)/python tools/bench_detection.py
 	$(BIN)/python tools/bench_corruptions.py

@@ -1,19 +1,20 @@
-"""SHA-256 of files, computed while other work goes on."""
+"""SHA-256 of samples and files, computed while other work goes on."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
-from simulator.files import hash_file
+from simulator.files import LARGE, hash_file
+from simulator.places import Place, Where
 
 BATCH = 32
 """Files that a thread hashes at a time."""
 
 
 class Digests:
-    """The SHA-256 of files by path, in hexadecimal; None for a file that cannot be read.
+    """The SHA-256 of files by place, in hexadecimal; None for one that cannot be read.
 
     A file is read once: its digest stays as it was.
 
@@ -22,14 +23,14 @@ class Digests:
         workers: threads.
     """
 
-    def __init__(self, paths: Sequence[Path], workers: int) -> None:
+    def __init__(self, paths: Sequence[Where], workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="digest")
-        self._running: list[Future[dict[Path, str | None]]] = [
+        self._running: list[Future[dict[Where, str | None]]] = [
             self._pool.submit(_hashed, paths[at : at + BATCH]) for at in range(0, len(paths), BATCH)
         ]
-        self._known: dict[Path, str | None] = {}
+        self._known: dict[Where, str | None] = {}
 
-    def __getitem__(self, path: Path) -> str | None:
+    def __getitem__(self, path: Where) -> str | None:
         """Return a file's digest; waits for those that are being computed."""
         while self._running:
             self._known |= self._running.pop().result()
@@ -42,13 +43,15 @@ class Digests:
         self._pool.shutdown(cancel_futures=True)
 
 
-def sha256(path: Path) -> str | None:
-    """Return the SHA-256 of a file in hexadecimal, or None if it cannot be read."""
+def sha256(path: Where) -> str | None:
+    """Return the SHA-256 of a sample or a file in hexadecimal; None if it cannot be read."""
     try:
+        if isinstance(path, Place):
+            return hashlib.sha256(path.read(LARGE)).hexdigest()
         return hash_file(path)
     except OSError:
         return None
 
 
-def _hashed(paths: Sequence[Path]) -> dict[Path, str | None]:
+def _hashed(paths: Sequence[Where]) -> dict[Where, str | None]:
     return {path: sha256(path) for path in paths}

@@ -9,8 +9,6 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from simulator.errors import SampleError
-
 IMAGE = 2**30
 """Bytes of one image or mask at most."""
 SOUND = 2**30
@@ -70,18 +68,6 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
             if len(data) > most:
                 raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
     return data
-
-
-def read_sample(path: str | os.PathLike[str], most: int) -> bytes:
-    """Return the content of a sample's file.
-
-    Raises:
-        SampleError: it cannot be read, or holds more than *most* bytes.
-    """
-    try:
-        return read_file(path, most)
-    except OSError as error:
-        raise SampleError(f"cannot be read: {error.strerror or error}") from error
 
 
 def hash_folder(folder: Path) -> str:

@@ -47,6 +47,8 @@ class Kind(StrEnum):
     """Some inferences failed while they were timed."""
     IN_PROCESS = "in_process"
     """Decoders that run in a worker otherwise ran in this process while they were timed."""
+    ELSEWHERE = "elsewhere"
+    """A stack asks for a machine that nobody looked for: it ran on this one."""
     BUSY_MACHINE = "busy_machine"
     """Other programs took processor time while latencies were measured."""
     STOPPED_EARLY = "stopped_early"

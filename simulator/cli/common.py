@@ -174,8 +174,9 @@ def output(parser: argparse.ArgumentParser) -> None:
         help="samples processed at once; default: the number of cores",
     )  # fmt: skip
     add(
-        "--executor", default="local", metavar="NAME",
-        help="what runs the samples; default: local, threads of this process",
+        "--executor", default="local", metavar="NAME[:PLACE]",
+        help="what runs the samples: local, the default, is threads of this process; ray is "
+        "processes here, ray:HOST:PORT those of a cluster; docs/scale.md",
     )  # fmt: skip
     add(
         "--isolate", choices=("auto", "always", "never"), default="auto",

@@ -41,7 +41,7 @@ EXPERIMENTS = {
 
 BY_MODEL = ("sweep", "robustness")
 """Commands that take several models, and leave a run for each."""
-_OURS = ("out", "resume", "workers", "progress", "report")
+_OURS = ("out", "resume", "workers", "progress", "report", "executor")
 """Arguments that this command gives."""
 
 
@@ -49,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
     parser.add_argument("--workers", type=int, metavar="N", help="samples processed at once")
+    parser.add_argument(
+        "--executor", metavar="NAME[:PLACE]", help="what runs the samples; default: as before"
+    )
     common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -89,13 +92,35 @@ def run(options: argparse.Namespace) -> int:
             found = _reported(folder, command, report, bar.note)
         sign(folder)
         return int(show(found, options.json))
+    executor = options.executor or _executor(folder, manifest)
     with Bar() as bar:
         found = job(
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
-            report=report,
+            report=report, executor=executor,
         )  # fmt: skip
     sign(folder)
     return int(show(found, options.json))
+
+
+def _executor(folder: Path, manifest: dict[str, Any]) -> str:
+    """The executor of a run; an address, which anyone may have edited, is never taken from it.
+
+    Raises:
+        RunError: it was a cluster elsewhere.
+        UserError: there is no such executor here.
+    """
+    from simulator.pipeline.executor import EXECUTORS
+
+    known = manifest.get("executor")
+    known = known if isinstance(known, dict) else {}
+    name, place = str(known.get("name", "local")), str(known.get("place", ""))
+    EXECUTORS.require(name)
+    if place:
+        raise RunError(
+            f"{folder}: ran on the cluster at {shortened(place)}; resume it there with "
+            f"--executor {name}:{shortened(place)}, or here with --executor local"
+        )
+    return name
 
 
 def _check(job: Callable[..., Any], arguments: dict[str, Any]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 from simulator.contract import png
 from simulator.errors import SampleError
-from simulator.files import IMAGE, read_sample
+from simulator.files import IMAGE
+from simulator.places import Where, read_sample
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 """The file name suffixes of the formats that `inspect` reads."""
@@ -51,12 +51,12 @@ class Encoded:
         return self.height, self.width
 
 
-def read_image(name: str, path: Path) -> Encoded:
+def read_image(name: str, path: Where) -> Encoded:
     """Read one image file and check its header.
 
     Args:
         name: what messages call the file.
-        path: where it is.
+        path: where its bytes are.
 
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.

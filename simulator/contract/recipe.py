@@ -75,12 +75,14 @@ class Recipe(ABC):
         timed: whether its time is meaningful; a look-up's is not.
         shares_equal_inputs: whether to look for equal inputs: identical tensors from different
             steps are then computed once per sample.
+        needs: the resources of the machine that it runs on, by name; a cluster finds one.
     """
 
     stage: str
     gives: ClassVar[Boundary | None] = None
     timed: bool = True
     shares_equal_inputs: ClassVar[bool] = False
+    needs: tuple[tuple[str, float], ...] = ()
 
     @abstractmethod
     def identity(self) -> Any:

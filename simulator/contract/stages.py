@@ -207,7 +207,7 @@ RUNTIME = StageSpec(
     base=Runtime,
     calls=("run",),
     shared=(_STORAGE, _COMPUTE),
-    own=("exporter", "adaptation", "batch"),
+    own=("exporter", "adaptation", "batch", "resources"),
     work=f"{_WORK}:Running",
     checks=checks(
         *_of(

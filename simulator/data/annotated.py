@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from simulator.data.folder import IMAGES, Dataset, Files, Item, load_unlabelled
+from simulator.data.folder import IMAGES, Dataset, Files, Item, list_files
 from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import NAMED, Tally, counted, some
@@ -106,7 +106,7 @@ def find_images(root: Path, split: Path | None, files: Files = IMAGES) -> Images
     Raises:
         DataError: the folder or the list cannot be used, or the list names no image of the folder.
     """
-    paths = {item.name: item.path for item in load_unlabelled(root, files).items}
+    paths = list_files(root, files)
     if split is None:
         return Images(root, paths, frozenset(paths))
     stems: dict[str, list[str]] = {}

@@ -55,8 +55,9 @@ def images() -> Dataset:
     backend = next(b for b in registry.backends() if b.of(Stage.EXAMPLE_IMAGES))
     _require(backend, IMAGE, ExampleModel.remedy)
     source: ExampleImages = backend.of(Stage.EXAMPLE_IMAGES)[0].make({})
-    items = tuple(Item(path.name, path, label) for path, label in source.files())
-    return Dataset(items[0].path.parent, items)
+    found = list(source.files())
+    items = tuple(Item(path.name, path, label) for path, label in found)
+    return Dataset(found[0][0].parent, items)
 
 
 def _all() -> list[Backend]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulator.contract.encoded import SUFFIXES, Encoded, read_image
-from simulator.data.folder_labels import TABLES, from_folders, from_table
+from simulator.data import remote
+from simulator.data.address import Root
+from simulator.data.folder_labels import CAFFE, TABLES, from_folders, from_table, is_caffe
 from simulator.data.labels import Labels
 from simulator.data.tally import counted
 from simulator.errors import DataError
+from simulator.places import Where, size_of
 
 if TYPE_CHECKING:
     from simulator.modalities.modality import Modality
@@ -60,13 +64,13 @@ class Item:
 
     Attributes:
         name: its path below the data folder, with ``/`` on every system.
-        path: where it is.
+        path: where its bytes are.
         truth: what people have annotated: a class index, or what a data format makes of it; None
             where nobody has.
     """
 
     name: str
-    path: Path
+    path: Where
     truth: Any
 
 
@@ -75,13 +79,13 @@ class Dataset:
     """The samples of one folder, sorted by name.
 
     Attributes:
-        root: the folder.
+        root: the folder, or its URL.
         items: the samples, at least one.
         notes: what was left out and why, one sentence each.
         film: whether they are frames of one video, in order and equally far apart.
     """
 
-    root: Path
+    root: Root
     items: tuple[Item, ...]
     notes: tuple[str, ...] = ()
     film: bool = False
@@ -92,14 +96,15 @@ class Dataset:
         return all(item.truth is not None for item in self.items)
 
 
-def load_folder(root: Path, labels: Labels | None, files: Files = IMAGES) -> Dataset:
+def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dataset:
     """List the samples of a folder and find their labels; no sample is opened.
 
-    Labels come from ``labels.csv`` or ``labels.txt`` in *root* where there is one, else from the
+    Labels come from ``labels.csv`` or ``labels.txt`` in *root* where there is one, or from the
+    ``val.txt`` of a flat folder where it has an index behind the name of a file, else from the
     folders below *root*. Samples directly in *root*, without a table, have no labels.
 
     Args:
-        root: the folder.
+        root: the folder, or its URL.
         labels: the classes of the model; None where its card has no label file. Then a label must
             be a class index.
         files: the files that are samples.
@@ -108,11 +113,11 @@ def load_folder(root: Path, labels: Labels | None, files: Files = IMAGES) -> Dat
         DataError: the folder cannot be used; the message says why and what to do.
     """
     found = _scan(root, files)
-    tables = [name for name in TABLES if os.path.isfile(root / name)]
+    tables = list(found.tables)
     if len(tables) > 1:
         raise DataError(f"{root}: has both {' and '.join(tables)}; keep one")
     if tables:
-        known = from_table(root / tables[0], found.paths, labels, files.noun)
+        known = from_table(found.tables[tables[0]], found.paths, labels, files.noun)
     else:
         known = from_folders(root, found.paths, labels, files.noun)
     items = tuple(
@@ -121,7 +126,7 @@ def load_folder(root: Path, labels: Labels | None, files: Files = IMAGES) -> Dat
     return Dataset(root, items, found.notes(len(items), tables))
 
 
-def load_unlabelled(root: Path, files: Files = IMAGES) -> Dataset:
+def load_unlabelled(root: Root, files: Files = IMAGES) -> Dataset:
     """List the samples of a folder and of the folders below it, whatever their labels are.
 
     Raises:
@@ -129,6 +134,16 @@ def load_unlabelled(root: Path, files: Files = IMAGES) -> Dataset:
     """
     found = _scan(root, files).paths
     return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(found.items())))
+
+
+def list_files(root: Path, files: Files = IMAGES) -> dict[str, Path]:
+    """Return the samples of a folder and of the folders below it by their names, sorted.
+
+    Raises:
+        DataError: the folder cannot be read, or has no sample.
+    """
+    found = _scan(root, files).paths
+    return {name: path for name, path in sorted(found.items()) if isinstance(path, Path)}
 
 
 def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
@@ -153,8 +168,15 @@ def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
     return replace(dataset, items=items, film=False)
 
 
+def may_equal(places: Sequence[Where], items: Iterable[Item]) -> list[Item]:
+    """Return the samples that may have the bytes of one of some places, by how many they are."""
+    sizes = {size_of(place) for place in places}
+    known = ((item, size_of(item.path)) for item in items if sizes)
+    return [item for item, size in known if size is None or {size, None} & sizes]
+
+
 def read(item: Item) -> Encoded:
-    """Read one image file and check its header.
+    """Read one image and check its header.
 
     Raises:
         SampleError: it cannot be read, or is no image; the run carries on without it.
@@ -164,10 +186,11 @@ def read(item: Item) -> Encoded:
 
 @dataclass(slots=True)
 class _Found:
-    """What a folder holds: samples by name, and what is ignored."""
+    """What a folder holds: samples by name, tables of labels, and what is ignored."""
 
     files: Files
-    paths: dict[str, Path] = field(default_factory=dict)
+    paths: dict[str, Where] = field(default_factory=dict)
+    tables: dict[str, Where] = field(default_factory=dict)
     hidden: int = 0
     other: int = 0
     again: int = 0
@@ -222,26 +245,56 @@ class _Found:
                     "UTF-8 is written with backslashes; rename one"
                 )
             self.paths[name] = path
-        elif prefix or plain not in TABLES:
+        else:
+            self._other(path, prefix + plain)
+
+    def _other(self, place: Where, name: str) -> None:
+        self.tables |= {name: place} if name in TABLES else {}
+        self.other += name not in TABLES
+
+    def settle(self) -> None:
+        """Count a ``val.txt`` that is no table of labels as another file."""
+        if CAFFE in self.tables and (
+            len(self.tables) > 1 or not is_caffe(self.tables[CAFFE], self.paths)
+        ):
+            del self.tables[CAFFE]
             self.other += 1
 
+    def listed(self, url: str) -> None:
+        """Add what is behind a URL and below.
 
-def _scan(root: Path, files: Files) -> _Found:
+        Raises:
+            DataError: it cannot be listed.
+        """
+        for name, place in remote.listed(url).items():
+            if any(part.startswith(".") for part in name.split("/")):
+                self.hidden += 1
+            elif PurePosixPath(name).suffix.lower() in self.files.suffixes:
+                self.paths[name] = place
+            else:
+                self._other(place, name)
+
+
+def _scan(root: Root, files: Files) -> _Found:
     """List a folder and those below it.
 
     Raises:
         DataError: it cannot be read, or has no sample.
     """
-    if not root.exists():
-        raise DataError(f"{root}: there is no such folder")
-    if not root.is_dir():
-        raise DataError(f"{root}: is a file; give the folder that holds the {files.noun}s")
     found = _Found(files)
-    try:
-        found.walk(root)
-    except OSError as error:
-        where = error.filename or root
-        raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
+    if isinstance(root, str):
+        found.listed(root)
+    elif not root.exists():
+        raise DataError(f"{root}: there is no such folder")
+    elif not root.is_dir():
+        raise DataError(f"{root}: is a file; give the folder that holds the {files.noun}s")
+    else:
+        try:
+            found.walk(root)
+        except OSError as error:
+            where = error.filename or root
+            raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
+    found.settle()
     if not found.paths:
         raise DataError(f"{root}: has no {files.noun}; expected {files.listed} files")
     return found

@@ -6,13 +6,16 @@ import csv
 import io
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
+from simulator.data.address import Root
 from simulator.data.labels import Labels, as_index, read_text
 from simulator.data.tally import counted
 from simulator.errors import DataError
+from simulator.places import Where
 
-TABLES = ("labels.csv", "labels.txt")
+CAFFE = "val.txt"
+"""The table that Caffe's ``get_ilsvrc_aux.sh`` brings: a file and a class index in each line."""
+TABLES = ("labels.csv", "labels.txt", CAFFE)
 _FILE_COLUMNS = ("file", "filename", "image", "path")
 _LABEL_COLUMNS = ("label", "index", "class", "wnid")
 _NAMED = 5
@@ -20,7 +23,7 @@ _NAMED = 5
 
 
 def from_folders(
-    root: Path, samples: Mapping[str, Path], labels: Labels | None, noun: str
+    root: Root, samples: Mapping[str, Where], labels: Labels | None, noun: str
 ) -> dict[str, int | None]:
     """Return the labels that folder names give, or None for all samples of a flat folder.
 
@@ -63,9 +66,9 @@ def from_folders(
 
 
 def from_table(
-    table: Path, samples: Mapping[str, Path], labels: Labels | None, noun: str
+    table: Where, samples: Mapping[str, Where], labels: Labels | None, noun: str
 ) -> dict[str, int | None]:
-    """Return the labels that ``labels.csv`` or ``labels.txt`` gives; some samples may have none.
+    """Return the labels that a table of :data:`TABLES` gives; some samples may have none.
 
     Args:
         table: the file.
@@ -94,13 +97,26 @@ def from_table(
     if missing:
         raise DataError(
             f"{table}: {counted(len(missing), 'row')} without a file: {_some(missing)};"
-            f" write paths relative to {table.parent}, or remove the rows"
+            " write paths relative to the folder of the table, or remove the rows"
         )
     if not known:
         raise DataError(
             f"{table}: has no row; write one for each labelled {noun}, or remove the file"
         )
     return known
+
+
+def is_caffe(table: Where, samples: Mapping[str, Where]) -> bool:
+    """Whether a ``val.txt`` is one of Caffe's: of files of a flat folder, each with an index.
+
+    Other data sets have a file of this name that lists a part of them.
+    """
+    try:
+        words = read_text(table).lstrip().partition("\n")[0].split()
+    except DataError:
+        return False
+    flat = not any("/" in name for name in samples)
+    return flat and len(words) == 2 and words[0] in samples and as_index(words[1]) is not None
 
 
 def label_of(text: str, labels: Labels | None, where: str) -> int:
@@ -127,7 +143,7 @@ def label_of(text: str, labels: Labels | None, where: str) -> int:
     return index
 
 
-def _csv_rows(table: Path) -> Iterator[tuple[int, str, str]]:
+def _csv_rows(table: Where) -> Iterator[tuple[int, str, str]]:
     """(line, file, label) of each row below the header."""
     reader = csv.reader(io.StringIO(read_text(table), newline=""), strict=True)
     try:
@@ -146,7 +162,7 @@ def _csv_rows(table: Path) -> Iterator[tuple[int, str, str]]:
         raise DataError(f"{table}:{reader.line_num}: not comma-separated text: {error}") from error
 
 
-def _column(table: Path, header: list[str], what: str, offered: tuple[str, ...]) -> int:
+def _column(table: Where, header: list[str], what: str, offered: tuple[str, ...]) -> int:
     found = [index for index, column in enumerate(header) if column in offered]
     if len(found) == 1:
         return found[0]
@@ -159,7 +175,7 @@ def _column(table: Path, header: list[str], what: str, offered: tuple[str, ...])
     )
 
 
-def _txt_rows(table: Path) -> Iterator[tuple[int, str, str]]:
+def _txt_rows(table: Where) -> Iterator[tuple[int, str, str]]:
     """(line, file, label) of each line that is not blank; the label is the last field."""
     for number, line in enumerate(read_text(table).split("\n"), 1):
         if not line.strip():

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from simulator.errors import DataError, unknown
-from simulator.files import TEXT, read_file
+from simulator.files import TEXT
+from simulator.places import Where, read
 
 _FEW = 10
 """An error lists all classes if there are no more than this, else only the nearest one."""
@@ -147,14 +148,14 @@ def as_index(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Where) -> str:
     r"""The text of a UTF-8 file, with or without a byte order mark; lines end in ``\n``.
 
     Raises:
         DataError: it cannot be read, or a byte is not UTF-8 (the message says in which line).
     """
     try:
-        data = read_file(path, TEXT)
+        data = read(path, TEXT)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:

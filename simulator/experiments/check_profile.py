@@ -114,7 +114,7 @@ def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:
 
 
 def _proved(chosen: Chosen, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
-    builder = StackBuilder(card, check(card), Dataset(item.path.parent, (item,)), 0, say)
+    builder = StackBuilder(card, check(card), Dataset(card.path.parent, (item,)), 0, say)
     try:
         stack = builder.stack("here", chosen, {"train": chosen, "deploy": chosen})
         executor = LocalExecutor(card.modality, builder.runtimes, workers=1)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from simulator import checkout, machine, registry
 from simulator.contract import Stage
+from simulator.data.address import absolute
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.decision import Decision
@@ -175,13 +177,18 @@ def chosen(reference: str, changes: Sequence[str]) -> Chosen:
 
 
 def refuse_missing(stacks: Iterable[Chosen]) -> None:
-    """Make sure that every backend can run.
+    """Make sure that every backend can run; a runtime on another machine is asked later.
 
     Raises:
         MissingLibrary: with a line for each backend that cannot.
     """
     problems = []
-    backends = {c.backend.name: c.backend for _, choices in stacks for c in choices.values()}
+    backends = {
+        choice.backend.name: choice.backend
+        for profile, choices in stacks
+        for stage, choice in choices.items()
+        if stage != Stage.RUNTIME or not profile.spec.runtime.resources
+    }
     for backend in backends.values():
         try:
             registry.require(backend)
@@ -219,13 +226,14 @@ def manifest(
             "labels": card.labels.names if card.labels else None,
         },
         "data": {
-            "root": str(dataset.root.resolve()),
+            "root": absolute(dataset.root),
             "images": {item.name: session.digests[item.path] for item in dataset.items},
             "truth": {item.name: card.task.stamp(item.truth) for item in dataset.items},
         },
         "seed": session.seed,
         "batch": max((one.profile.spec.runtime.samples for one in stacks), default=1),
         "limit": session.limit,
+        "executor": session.executor.described(),
         "isolate": session.builder.runtimes.isolation.when,
         "under": session.condition and plain(session.condition),
         "overrides": list(overrides),
@@ -302,24 +310,49 @@ def run_and_keep(
     for one in before:
         see(one)
     enough = (lambda: decision.done) if decision else (lambda: False)
-    return session.run(merged, keep, before, watching(merged, watches), enough)
+    return session.run(merged, keep, before, watching(watches), enough)
 
 
 class Watcher(Protocol):
     """Collects data about samples while they are processed."""
 
-    def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
+    @property
+    def collector(self) -> Watch:
+        """What does the same in another process; plain data that can be pickled."""
+
+    def see(self, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
         """Return data about a sample; may be called from several threads at once."""
 
     def keep(self, done: Done, seen: Any) -> None:
         """Store what :meth:`see` returned for a sample; called in the order of the samples."""
 
 
-def watching(merged: Plan, watches: Sequence[Watcher]) -> Watch | None:
+def watching(watches: Sequence[Watcher]) -> Watch | None:
     """Return one watch function that calls :meth:`Watcher.see` of all *watches*."""
-    if not watches:
-        return None
-    return lambda walk, outcomes: [one.see(merged, walk, outcomes) for one in watches]
+    return _Watching(watches) if watches else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """Calls the watchers in this process; pickled, it becomes their collectors."""
+
+    watches: Sequence[Watcher]
+
+    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+        return [one.see(walk, outcomes) for one in self.watches]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Collecting, (tuple(one.collector for one in self.watches),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Collecting:
+    """Calls collectors, in the process that runs the samples."""
+
+    collectors: tuple[Watch, ...]
+
+    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+        return [one(walk, outcomes) for one in self.collectors]
 
 
 def notify(done: Done, watches: Sequence[Watcher]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
+from simulator.experiments.collected import Seen
 from simulator.experiments.common import (
     Pixels,
     manifest,
@@ -24,7 +25,7 @@ from simulator.experiments.job import Job, Options, Result, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
-from simulator.experiments.watch import PairWatch, Seen, pair_watch
+from simulator.experiments.watch import PairWatch, pair_watch
 from simulator.notices import Kind, Notice
 from simulator.notices import merged as merged_notices
 from simulator.pipeline.executor import Done
@@ -126,7 +127,7 @@ def compare(
             if decision:
                 last["decided"] = decision.decided(len(session.dataset.items))
             summary = judged(found, rules, last, undecided, decision)
-            run.finish(summary, took)
+            run.finish(summary, took | session.ran())
     return Result(summary, folder)
 
 

@@ -122,7 +122,8 @@ def explain(
                 under=session.condition,
             )
             summary = concluded(summary)
-            run.finish(summary, {"seconds": summary.seconds, "workers": session.workers})
+            took = {"seconds": summary.seconds, "workers": session.workers}
+            run.finish(summary, took | session.ran())
     return Result(summary, folder)
 
 

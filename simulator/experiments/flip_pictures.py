@@ -25,6 +25,7 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import PICTURES
 from simulator.results.store import RunWriter
+from simulator.tasks.task import Task
 
 RECORDED = (Stage.DECODE, Stage.RUNTIME)
 
@@ -66,13 +67,13 @@ class FlipPictures:
         """Return the chains by their names in the plan."""
         return {f"{self.prefix}flip {at}": chain for at, chain in enumerate(self.chains)}
 
-    def see(self, session: Session, walk: Walk) -> FlipSeen | None:
+    def see(self, task: Task, walk: Walk) -> FlipSeen | None:
         """Return the data for a picture of this sample; None where it cannot be decoded."""
         answers = walk.answers()
         try:
             images = [self._stored(walk, at) for at in range(len(self.chains))]
             source = walk.context.source
-            truth = session.card.task.opened(walk.context.truth, source)
+            truth = task.opened(walk.context.truth, source)
         except SampleError:
             return None
         before, after = (answers[arm].prediction for arm in self.arms)

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from simulator.analysis import gate
 from simulator.conditions.condition import under
-from simulator.errors import unknown
+from simulator.data.address import Root, absolute, root_of
+from simulator.errors import UserError, unknown
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Progress, Session
 from simulator.pipeline.isolation import Isolate
@@ -49,7 +50,8 @@ class Options(TypedDict, total=False):
         progress: called as the run goes on.
         under: a condition that is applied to every stack, ``NAME:PARAMETERS``; none by default.
         trial: which random draw of the condition, from 0; 0 by default.
-        executor: the name of the executor; ``local`` (threads of this process) by default.
+        executor: the name of the executor; ``local`` (threads of this process) by default;
+            ``ray`` (processes of a cluster on this machine), ``ray:HOST:PORT`` (of that cluster).
         isolate: which files are decoded in a worker process, so that a decoder that dies skips the
             sample and does not end the run: ``auto`` (the default) those of a format that the
             decoder was seen to die of, ``always`` all, ``never`` none.
@@ -79,6 +81,8 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
     "executor": "local",
     "isolate": "auto",
 }
+IN_PROCESS = ("latency", "tail", "faults")
+"""Commands whose samples no executor runs: what is measured is this process."""
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
@@ -224,9 +228,16 @@ class Job:
         """Open the model and the images.
 
         Raises:
-            UserError: one of them cannot be used.
+            UserError: one of them cannot be used; or another executor is asked for, and this
+                command runs its stacks in its own process.
         """
         given = self._options
+        if self.command in IN_PROCESS and given.get("executor", "local") != "local":
+            raise UserError(
+                f"{self.command}: runs its stacks in its own process, so --executor "
+                f"{given['executor']} would change nothing; leave it out, and start it on the "
+                "machine that it is about"
+            )
         with spending(Work.PREPARING):
             return Session(
             self._model, given.get("data"), given.get("limit"), self._seed,
@@ -248,15 +259,15 @@ class Job:
             "seed": self._seed,
         }
         arguments |= self.circumstances()
-        places: dict[str, Callable[[str], Path]] = {
+        places: dict[str, Callable[[str], Root]] = {
             "train": find,
             "deploy": find,
             "model": Path,
-            "data": Path,
+            "data": root_of,
         }
         for name, place in places.items():
             if arguments.get(name) is not None:
-                arguments[name] = str(place(str(arguments[name])).resolve())
+                arguments[name] = absolute(place(str(arguments[name])))
         if "profiles" in arguments:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}

@@ -127,7 +127,8 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
             found = conclude(session, watch, merged, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            writer.finish(judged(found, one.rules, took | {"under": session.condition}), took)
+            summary = judged(found, one.rules, took | {"under": session.condition})
+            writer.finish(summary, took | session.ran())
             running.left.remove(writer)
 
 
@@ -222,7 +223,7 @@ def _run_samples(
                 writer.add(rows_of(_part(done, watches[number].arms), names, timed=True))
         found.append(replace(done, seen=None))
 
-    session.run(merged, keep, list(found), watching(merged, watches))
+    session.run(merged, keep, list(found), watching(watches))
     return found
 
 

@@ -23,12 +23,13 @@ from simulator.errors import DataError, UserError
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.experiments.layer_noise import noise, quantized_layers
 from simulator.experiments.session import Progress, Session, Silent, Variant, answers
-from simulator.files import TEXT, read_file, write_whole
+from simulator.files import LARGE, TEXT, read_file, write_whole
 from simulator.model.passes.rewrite import wanted
 from simulator.model.store import digest
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
 from simulator.pipeline.stack import Chosen, Stack
+from simulator.places import Where, read
 from simulator.profile.implementations import choose
 from simulator.profile.load import Profile, find, name_of
 from simulator.profile.precision import Keep, Precision, Quantizer
@@ -214,12 +215,24 @@ def _divided(
         count = min(given.samples, len(items) // 3)
     else:
         folder = Path(given.source).resolve()
-        order = [item for item in order if not item.path.resolve().is_relative_to(folder)]
+        order = [item for item in order if not _inside(item.path, folder)]
     rest = order[count:]
     if len(rest) < 4 or (given.source == "data" and not count):
         raise DataError(f"{len(items)} samples are too few to calibrate, search and confirm")
     half = len(rest) // 2
     return tuple(order[:count]), tuple(rest[:half]), tuple(rest[half:])
+
+
+def _inside(place: Where, folder: Path) -> bool:
+    return isinstance(place, Path) and place.resolve().is_relative_to(folder)
+
+
+def _copy(place: Where, target: Path) -> None:
+    """Copy a sample to a file."""
+    if isinstance(place, Path):
+        shutil.copyfile(place, target)
+    else:
+        target.write_bytes(read(place, LARGE))
 
 
 def _calibrated(home: Path, base: Chosen, items: Sequence[Item]) -> Chosen:
@@ -232,7 +245,7 @@ def _calibrated(home: Path, base: Chosen, items: Sequence[Item]) -> Chosen:
         if not place.exists():
             place.parent.mkdir(exist_ok=True)
             draft = place.with_suffix(".part")
-            shutil.copyfile(item.path, draft)
+            _copy(item.path, draft)
             os.replace(draft, place)
     given = _quantizer(base[0]).calibration
     assert given is not None

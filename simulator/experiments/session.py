@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Boundary, Chain, generator
 from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
+from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
@@ -25,7 +26,8 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import Adapted, refuse_together
-from simulator.pipeline.executor import DEFAULT_MEMORY, EXECUTORS, Done, Executor
+from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor
+from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder, refuse_recorded
@@ -142,7 +144,7 @@ class Session(Closing):
         memory: MiB that these samples may need together; 2048 by default.
         progress: called as the run goes on.
         under: the condition that is applied to every stack.
-        executor: the name of the executor.
+        executor: the name of the executor, or ``NAME:PLACE``.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
 
     Raises:
@@ -172,7 +174,7 @@ class Session(Closing):
         self.source = check(self.card)
         under = self._fitted(under) if under else None
         task, self.files = self.card.task, Files.of(self.card.modality)
-        whole = task.load(Path(data), self.files) if data else task.example()
+        whole = task.load(root_of(data), self.files) if data else task.example()
         self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
         if not self.card.spec.converged:
             self.notes.append(Notice(Kind.NOT_CONVERGED, NC))
@@ -184,13 +186,15 @@ class Session(Closing):
         self.builder = StackBuilder(
             self.card, self.source, self.dataset, seed, self.show.say, isolate
         )
-        self.under = self._asking(under) if under else None
-        self.executor: Executor = EXECUTORS[executor](
+        self.executor: Executor = executor_of(
+            executor,
             self.card.modality,
             self.builder.runtimes,
             workers,
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
+        self.builder.look = self.executor.look
+        self.under = self._asking(under) if under else None
         self.digests = Digests([item.path for item in self.dataset.items], workers)
 
     @property
@@ -250,7 +254,16 @@ class Session(Closing):
         """
         under = under or self.under
         with spending(Work.PREPARING):
-            return self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+            stack = self.builder.stack(variant.name, variant.chosen, variant.pair, under)
+        needs = variant.chosen[0].spec.runtime.needs
+        if not needs or self.executor.finds:
+            return stack
+        asked = ", ".join(f"{name}: {amount:g}" for name, amount in needs)
+        words = (
+            f"runtime.resources {{{asked}}} were not looked for: --executor {self.executor.name} "
+            "runs every stack on this machine; --executor ray finds machines"
+        )
+        return replace(stack, notices=(*stack.notices, Notice(Kind.ELSEWHERE, words)))
 
     def require_truth(self) -> None:
         """Refuse samples without ground truth, before anything is run.
@@ -379,9 +392,14 @@ class Session(Closing):
         order = generator("order", self.seed).permutation(len(items))
         self.dataset = replace(self.dataset, items=tuple(items[at] for at in order), film=False)
 
+    def ran(self) -> dict[str, Any]:
+        """Return what a finished manifest says of where the samples ran."""
+        return {"executor": self.executor.described()}
+
     def close(self) -> None:
         """Stop hashing, and close every runtime."""
         self.digests.close()
+        self.executor.close()
         self.builder.close()
 
 

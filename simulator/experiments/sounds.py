@@ -18,6 +18,7 @@ from simulator.errors import SampleError, one_line
 from simulator.experiments import spectrograms
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.model.card import Card
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.reference.log_mel import log_mel
@@ -56,13 +57,13 @@ class Sounds:
     """The chains that the gallery needs besides the arms of a pair.
 
     Attributes:
-        session: the model and its samples.
+        card: the model card.
         chains: to the waveform and to the network's input, by side; none of a network that speaks.
         arms: indices of train and deploy.
         prefix: of the chains' names in the plan.
     """
 
-    session: Session
+    card: Card
     chains: Mapping[str, Chain]
     arms: tuple[int, int]
     prefix: str
@@ -82,7 +83,7 @@ class Sounds:
         return seen
 
     def _heard(self, walk: Walk, side: str, arm: int) -> Heard:
-        card = self.session.card
+        card = self.card
         if card.task.speaks:
             sound = card.task.spoken(walk.answers()[arm].prediction)
             return Heard(sound, log_mel(sound.samples, sound.rate), False)
@@ -131,7 +132,7 @@ def sounds(session: Session, stacks: Sequence[Stack], arms: tuple[int, int], pre
         for side, stack in heard:
             chains[f"played {side}"] = _until(stack.chain, session.card.modality.sounds)
             chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
-    return Sounds(session, chains, arms, prefix)
+    return Sounds(session.card, chains, arms, prefix)
 
 
 def _drawn(

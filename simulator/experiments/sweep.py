@@ -220,7 +220,7 @@ class _Sweep:
             )
             summary = concluded(summary)
             took = {"seconds": summary.seconds, "workers": self.session.workers}
-            run.finish(summary, took)
+            run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
     def _race(self, options: Sequence[Stack]) -> Race | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from simulator.contract.recipe import Chain
@@ -17,8 +18,9 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import AxesAlone, axes_alone
+from simulator.experiments.collected import Collector, Parts, Seen
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
-from simulator.experiments.flip_pictures import FlipPictures, FlipSeen, draw, flip_pictures, writer
+from simulator.experiments.flip_pictures import FlipPictures, draw, flip_pictures, writer
 from simulator.experiments.gallery import (
     FIRST,
     IMAGES,
@@ -44,36 +46,6 @@ from simulator.results.store import RunWriter
 from simulator.tasks.score import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The data that were collected for one sample; None for what was not asked for.
-
-    Attributes:
-        repeat: the result of running it twice.
-        axes: the effect of each axis alone.
-        flip: for a picture of its flip.
-        look: for its entry in the gallery.
-        alone: its record with each axis alone.
-    """
-
-    repeat: Repeat | None = None
-    axes: Mapping[str, Any] | None = None
-    flip: FlipSeen | None = None
-    look: ImageSeen | SoundSeen | None = None
-    alone: Mapping[str, Record] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Which parts of :class:`Seen` are to be collected for one sample."""
-
-    repeat: bool = False
-    axes: bool = False
-    flip: bool = False
-    look: bool = False
-    alone: bool = False
-
-
 @dataclass(slots=True)
 class PairWatch:
     """Collects data about the samples of one pair; a :class:`Watcher`.
@@ -90,6 +62,7 @@ class PairWatch:
         opened: closes the temporary files of the feature maps.
         seen: the data so far, by sample.
         records: with every axis alone, by sample.
+        collector: what collects the data of a sample in any process.
     """
 
     session: Session
@@ -105,6 +78,19 @@ class PairWatch:
     records: dict[str, Mapping[str, Record]] = field(default_factory=dict)
     _index: dict[str, int] = field(default_factory=dict)
     _ranking: Ranking = field(default_factory=Ranking)
+    collector: Collector = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.collector = Collector(
+            self.session.card.task,
+            self.arms,
+            self.effects,
+            self.alone,
+            self.pictures,
+            self.shown,
+            self.prefix,
+            tuple(islice(self._index, max(SELF_SAMPLES, AXIS_SAMPLES, IMAGES))),
+        )
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
@@ -114,7 +100,7 @@ class PairWatch:
             found |= self.pictures.asides()
         return found | (self.shown.asides() if self.shown else {})
 
-    def see(self, plan: Plan, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
+    def see(self, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
         """Collect the data of one sample, if it is one of the first or may be a worst flip."""
         pair = [outcomes[arm] for arm in self.arms]
         index, rank = self._index[walk.context.sample], self._rank(walk.context.sample, pair)
@@ -125,23 +111,7 @@ class PairWatch:
             index < IMAGES or (rank is not None and rank < IMAGES),
             bool(self.alone.chains),
         )
-        return self.collect(plan, walk, pair, parts)
-
-    def collect(self, plan: Plan, walk: Walk, pair: Sequence[Outcome], parts: Parts) -> Seen | None:
-        """Collect some parts for one sample; None where that gives nothing."""
-        repeat = axes = flip = look = alone = None
-        if parts.repeat:
-            repeat = controls.repeat(walk, pair, self.arms, lambda two: outcomes_of(plan, two))
-        if parts.axes:
-            axes = self.effects.see(walk, f"{self.prefix}axis ")
-        if parts.flip and isinstance(self.pictures, FlipPictures):
-            flip = self.pictures.see(self.session, walk)
-        if parts.look and self.shown:
-            look = self.shown.see(walk)
-        if parts.alone:
-            alone = self.alone.see(walk)
-        found = Seen(repeat, axes, flip, look, alone)
-        return None if found == Seen() else found
+        return self.collector.collect(walk, pair, parts)
 
     def keep(self, done: Done, seen: Seen | None) -> None:
         """Store the data of a sample, and drop those of flips that are no longer the worst."""
@@ -164,16 +134,16 @@ class PairWatch:
     def complete(self, plan: Plan, done: Sequence[Done]) -> None:
         """Run samples again whose data are missing.
 
-        These are samples that an earlier attempt had finished, and samples that replace skipped
-        ones; a run without either has none.
+        These are samples that an earlier attempt had finished, samples that replace skipped ones,
+        and the worst flips where other processes ran the samples; else there are none.
         """
-        opened = None
+        walked = None
         for item, parts in self._lacking(done):
-            opened = opened or self.session.executor.open(plan)
+            walked = walked or self.session.executor.walks(plan)
             try:
-                walk = opened.walk(self.session.executor.context(item))
+                walk = walked(item)
                 pair = [outcomes_of(plan, walk)[arm] for arm in self.arms]
-                found = self.collect(plan, walk, pair, parts) or Seen()
+                found = self.collector.collect(walk, pair, parts) or Seen()
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
                 repeat = Repeat(False, 0) if parts.repeat else None

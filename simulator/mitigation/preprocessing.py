@@ -23,6 +23,7 @@ from simulator.pipeline.plan import plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import front_end
 from simulator.pipeline.walk import Opened
+from simulator.places import Where
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Suite, load_suite, overrides
@@ -106,11 +107,11 @@ class MixedPreprocessing:
         random = generator("mix", self.seed, draw, key)
         return {name: of[random.integers(len(of))] for name, of in self.options.items()}
 
-    def __call__(self, image: str | Path | bytes, draw: int = 0) -> F32:
+    def __call__(self, image: str | Where | bytes, draw: int = 0) -> F32:
         """Return the network's input, as the stack of this draw makes it in every command.
 
         Args:
-            image: a JPEG or PNG file, or its bytes.
+            image: where a JPEG or PNG file is, or its bytes.
             draw: see :meth:`drawn`.
 
         Returns:
@@ -121,7 +122,8 @@ class MixedPreprocessing:
         """
         if isinstance(image, bytes):
             return self.of(inspect("image", image), draw)
-        return self.of(read_image(str(image), Path(image)), draw)
+        where = Path(image) if isinstance(image, str) else image
+        return self.of(read_image(str(image), where), draw)
 
     def of(self, image: Encoded, draw: int) -> F32:
         """Return the same for an image in memory."""

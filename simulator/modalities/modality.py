@@ -16,6 +16,7 @@ from simulator.contract.recipe import Recipe
 from simulator.entry_points import Table
 from simulator.errors import UserError
 from simulator.modalities.specimen import Specimen
+from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.schema import ProfileSpec
@@ -83,12 +84,13 @@ class Modality(ABC):
     Card: ClassVar[type[BaseModel]]
 
     @abstractmethod
-    def read(self, name: str, path: Path) -> Any:
+    def read(self, name: str, path: Where) -> Any:
         """Read the source of a sample and check it.
 
         Args:
             name: of the sample, for messages.
-            path: of its file.
+            path: where its bytes are: a file, or a part of an archive, a table, a URL.
+                :func:`simulator.places.read_sample` reads all of them.
 
         Raises:
             SampleError: it cannot be read, or is not a sample of this kind.
@@ -153,12 +155,12 @@ class Modality(ABC):
         """
         return None
 
-    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+    def remarks(self, placing: Any, files: Sequence[Where]) -> list[str]:
         """Return what users should know of samples on their way into a network, a line each.
 
         Args:
             placing: what :meth:`placing` returned for a stack.
-            files: of all samples.
+            files: where all samples are.
         """
         return []
 

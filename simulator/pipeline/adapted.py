@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +29,7 @@ from simulator.pipeline.batches import Given, answers
 from simulator.pipeline.inference import Inferred, inferred
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.walk import Opened
+from simulator.places import Where, state_of
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
 
@@ -134,23 +134,14 @@ class Adapted(Recipe):
                 yield one
 
 
-def contents(paths: Sequence[Path]) -> list[str | None]:
-    """Return the SHA-256 of files as they are now; None for one that cannot be read."""
-    return _digests(tuple((path, *_state(path)) for path in paths))
+def contents(paths: Sequence[Where]) -> list[str | None]:
+    """Return the SHA-256 of samples as they are now; None for one that cannot be read."""
+    return _digests(tuple((path, state_of(path)) for path in paths))
 
 
 @lru_cache(maxsize=4)
-def _digests(files: tuple[tuple[Path, int, int], ...]) -> list[str | None]:
-    return [sha256(path) for path, *_ in files]
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """When a file was written, in nanoseconds, and its size; a replaced file has others."""
-    try:
-        found = path.stat()
-    except OSError:
-        return -1, -1
-    return found.st_mtime_ns, found.st_size
+def _digests(files: tuple[tuple[Where, tuple[int, ...]], ...]) -> list[str | None]:
+    return [sha256(path) for path, _ in files]
 
 
 def ordered(choice: Choice, items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -58,6 +58,11 @@ class Batched(Recipe):
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
 
+    @property
+    def needs(self) -> tuple[tuple[str, float], ...]:  # type: ignore[override]
+        """The resources of the network."""
+        return self.infer.needs
+
     def identity(self) -> Any:
         """Return the network, the batch, and the samples in their order."""
         names = "\0".join(item.name for item in self.items).encode("utf-8", "surrogatepass")

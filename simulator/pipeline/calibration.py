@@ -13,7 +13,7 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain
-from simulator.data.folder import Dataset, Files, Item, load_unlabelled, subset
+from simulator.data.folder import Dataset, Files, Item, load_unlabelled, may_equal, subset
 from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
 from simulator.modalities.modality import Modality
@@ -133,8 +133,7 @@ class Calibrator:
     def _evaluates(self, chosen: Sequence[Item]) -> bool:
         """Whether some samples are evaluated too, wherever their files are."""
         evaluated = self.dataset.items if self.evaluated is None else self.evaluated
-        sizes = {_size(item.path) for item in chosen}
-        alike = [item for item in evaluated if _size(item.path) in sizes]
+        alike = may_equal([item.path for item in chosen], evaluated)
         known = {sha256(item.path) for item in alike} - {None}
         return bool(known) and any(sha256(item.path) in known for item in chosen)
 
@@ -172,13 +171,6 @@ def _identity(items: Sequence[Item], chains: Sequence[Chain]) -> Any:
     """What calibration inputs depend on: the bytes of the samples, and the preprocessing."""
     steps = [[recipe.identity() for recipe in chain.recipes] for chain in chains]
     return [[sha256(item.path) for item in items], *steps]
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 def _feeds(value: Any, only_input: str) -> Iterator[Mapping[str, Array]]:

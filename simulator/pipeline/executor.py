@@ -5,21 +5,24 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from simulator import registry
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.entry_points import Table
-from simulator.errors import SampleError
-from simulator.modalities.modality import Modality
+from simulator.errors import SampleError, UserError
+from simulator.modalities.modality import Feed, Modality
+from simulator.model.artifact import Artifact
+from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.profile.implementations import Choice
 from simulator.spent import Work, phase, spending
 
 DEFAULT_MEMORY = 2**31
@@ -67,13 +70,29 @@ class Executor(ABC):
         runtimes: opened runtimes of this process; the caller closes them.
         workers: how many samples are processed at once.
         memory: bytes that these samples may need together, see :meth:`Plan.memory`.
+        place: where it runs: what stands behind its name and a colon; empty for most.
+
+    Attributes:
+        name: its name in the table of entry points.
     """
 
+    name: ClassVar[str] = ""
+    placed: ClassVar[bool] = False
+    """Whether it can be told where to run."""
+    finds: ClassVar[bool] = False
+    """Whether it finds machines with the resources that a stack needs."""
+
     def __init__(
-        self, modality: Modality, runtimes: RuntimePool, workers: int, memory: int = DEFAULT_MEMORY
+        self,
+        modality: Modality,
+        runtimes: RuntimePool,
+        workers: int,
+        memory: int = DEFAULT_MEMORY,
+        place: str = "",
     ) -> None:
         self.modality, self.runtimes = modality, runtimes
         self.workers, self.memory = workers, memory
+        self.place = place
 
     @abstractmethod
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
@@ -87,6 +106,41 @@ class Executor(ABC):
         Yields:
             One result per sample, in the order of *items*, whatever the number of workers.
         """
+
+    def walks(self, plan: Plan) -> Callable[[Item], Walk]:
+        """Return what runs every arm on a single sample, after a run.
+
+        It raises :class:`StageError` where a stage fails.
+        """
+        opened = self.open(plan)
+        return lambda item: opened.walk(self.context(item))
+
+    def look(
+        self,
+        choice: Choice,
+        artifact: Artifact,
+        feeds: Sequence[Feed],
+        needs: tuple[tuple[str, float], ...],
+        size: int,
+    ) -> Looked:
+        """Open a runtime where it will run; see :func:`simulator.pipeline.look.look`.
+
+        Args:
+            choice: the runtime.
+            artifact: the file that it opens.
+            feeds: the inputs of one inference.
+            needs: the resources that it needs; only an executor that :attr:`finds` looks for them.
+            size: samples of an inference.
+        """
+        return look(self.runtimes, choice, artifact, feeds, size)
+
+    def close(self) -> None:
+        """End what it has started; a run that was not finished is lost."""
+        return
+
+    def described(self) -> dict[str, Any]:
+        """Return what the manifest of a run says of it: its name, where it runs."""
+        return {"name": self.name, "place": self.place}
 
     def open(self, plan: Plan, timed: bool = False) -> Opened:
         """Open a plan's recipes in this process.
@@ -114,7 +168,7 @@ class Executor(ABC):
 class LocalExecutor(Executor):
     """Threads of this process; the libraries release Python's global lock while they compute."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
 
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
         """Run every arm on every sample; at most twice as many samples as workers are queued."""
@@ -206,6 +260,24 @@ class Budget:
             with self._changed:
                 self._used -= amount
                 self._changed.notify_all()
+
+
+def executor(
+    written: str, modality: Modality, runtimes: RuntimePool, workers: int, memory: int
+) -> Executor:
+    """Return an executor by its name, or ``NAME:PLACE``.
+
+    Raises:
+        UserError: there is none of this name, or it is told a place and has none.
+    """
+    name, colon, place = written.partition(":")
+    kind = EXECUTORS[name]
+    if colon and (not kind.placed or not place):
+        raise UserError(
+            f"--executor {written}: {name} "
+            + ("takes an address behind the colon" if kind.placed else "takes no address")
+        )
+    return kind(modality, runtimes, workers, memory, *([place] if place else []))
 
 
 EXECUTORS: Table[type[Executor]] = Table(

@@ -81,6 +81,7 @@ class Infer(Recipe):
         outputs: the card's name of each output that is needed, to the runtime's name.
         goes_on: whether others follow from the first inference, see :class:`Follow`; of a tuple
             only the first is run here.
+        needs: the resources of the machine that it runs on.
     """
 
     choice: Choice
@@ -88,13 +89,15 @@ class Infer(Recipe):
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     goes_on: bool = False
+    needs: tuple[tuple[str, float], ...] = ()
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
 
     def identity(self) -> Any:
-        """Return the artifact, the runtime's options and the outputs."""
-        return ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+        """Return the artifact, the runtime's options, the outputs, and on what it runs."""
+        made = ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+        return [*made, dict(self.needs)] if self.needs else made
 
     def feeds(self, value: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Return what one inference takes, by the runtime's names.

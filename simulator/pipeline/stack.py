@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from simulator import registry
 from simulator.conditions.condition import Under
-from simulator.contract import Array, Effective, Port, Runtime, Stage
+from simulator.contract import Effective, Stage
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
-from simulator.errors import DataError, MissingLibrary, ModelError, UserError, one_line
+from simulator.errors import DataError, ModelError, UserError
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, before_export, build
 from simulator.model.card import Card
@@ -29,11 +27,12 @@ from simulator.pipeline.adapted import (
     refuse_adapting,
     refuse_together,
 )
-from simulator.pipeline.batched import Batched, refuse_mixing
+from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
+from simulator.pipeline.look import Looked, look, probe
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.load import Profile
@@ -43,6 +42,9 @@ Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]
 """A profile with the implementation of each of its stages."""
 Pair = Mapping[str, Chosen]
+Needs = tuple[tuple[str, float], ...]
+"""The resources of a machine, by name."""
+Look = Callable[[Choice, Artifact, Sequence[Feed], Needs, int], Looked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ class StackBuilder:
         seed: of the random choice of calibration samples.
         report: called with a line of text when a slow step begins.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
+
+    Attributes:
+        look: opens a runtime where it will run; in this process, unless an executor replaces it.
     """
 
     def __init__(
@@ -106,7 +111,8 @@ class StackBuilder:
         self.seed, self.report = seed, report
         self.evaluated: Sequence[Item] | None = None
         self.runtimes = RuntimePool(isolate=isolate)
-        self._effective: dict[str, Effective] = {}
+        self._known: dict[tuple[str, Needs, int], Looked] = {}
+        self.look: Look = self._here
         self._adapting: set[Adapted] = set()
 
     def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
@@ -143,10 +149,9 @@ class StackBuilder:
         artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
-        size = profile.spec.runtime.samples
-        with self.runtimes.of(choice, artifact)() as runtime:
-            inputs, effective = self._probed(choice, artifact, runtime, size)
-            outputs = self._names(artifact, runtime)
+        needs, size = profile.spec.runtime.needs, profile.spec.runtime.samples
+        looked = self._looked(choice, artifact, needs, size)
+        effective, outputs = looked.effective, self._names(artifact, looked.outputs)
         notices += in_force.notices(profile, choices, effective)
         notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
         answer = answering(profile, self.card)
@@ -154,7 +159,7 @@ class StackBuilder:
         remarks = self.card.modality.remarks(answer.placing, files)
         notices += [Notice(Kind.DATA, line) for line in remarks]
         sequel = answer.task.sequel(answer.settings)
-        infer = Infer(choice, artifact, inputs, outputs, goes_on=sequel is not None)
+        infer = Infer(choice, artifact, looked.inputs, outputs, sequel is not None, needs)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
         network: tuple[Recipe, ...] = (infer, *others)
         if size > 1:
@@ -220,7 +225,7 @@ class StackBuilder:
             ordered(choices[Stage.ADAPT], self.dataset.items),
         )
         if step not in self._adapting:
-            step.opened(_probe(feeds[0]))
+            step.opened(probe(feeds[0]))
             self._adapting.add(step)
         return step
 
@@ -237,29 +242,6 @@ class StackBuilder:
         chain = Chain(tuple(recorded.answers(found, chosen[0], self.card, tuple(wanted))))
         return Stack(side, *chosen, chain, artifact, effective, notices)
 
-    def _probed(
-        self, choice: Choice, artifact: Artifact, runtime: Runtime, size: int
-    ) -> tuple[dict[str, str], Effective]:
-        """The runtime's name of each input, and what is in force; read once per runtime."""
-        feeds = self._sized(size)
-        inputs = self._inputs(artifact, runtime, feeds)
-        key = f"{key_of(choice, artifact)} {size}"
-        if key not in self._effective:
-            probes = {inputs[feed.name or ""]: _probe(feed) for feed in feeds}
-            try:
-                effective = runtime.effective(probes)
-                if size > 1:
-                    refuse_mixing(runtime, probes)
-            except MissingLibrary:
-                raise
-            except Exception as error:  # a runtime may raise anything
-                several = f" with batches of {size}" if size > 1 else ""
-                raise ModelError(
-                    f"{choice.backend.name} cannot run {artifact.path}{several}: {one_line(error)}"
-                ) from error
-            self._effective[key] = in_force.probed(choice, effective)
-        return inputs, self._effective[key]
-
     def _sized(self, size: int) -> list[Feed]:
         """The card's inputs, as a batch has them."""
         feeds = self.card.modality.feeds(self.card.spec)
@@ -273,24 +255,22 @@ class StackBuilder:
             )
         return [replace(feed, shape=(size, *feed.shape[1:])) for feed in feeds]
 
-    def _inputs(
-        self, artifact: Artifact, runtime: Runtime, feeds: Sequence[Feed]
-    ) -> dict[str, str]:
-        """The runtime's name of each of the card's inputs; by position where names were lost."""
-        ports = {port.name: port for port in runtime.inputs}
-        if len(feeds) == len(ports):
-            known = all(feed.name in ports for feed in feeds)
-            names = [feed.name if known else name for feed, name in zip(feeds, ports, strict=True)]
-            pairs = [(feed, ports[str(name)]) for feed, name in zip(feeds, names, strict=True)]
-            if all(_takes(port, feed) for feed, port in pairs):
-                return {feed.name or "": port.name for feed, port in pairs}
-        takes = ", ".join(f"{port.dtype} {port.shape}" for port in runtime.inputs)
-        made = ", ".join(f"{feed.dtype} {feed.shape}" for feed in feeds)
-        raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")
+    def _here(
+        self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs, size: int
+    ) -> Looked:
+        return look(self.runtimes, choice, artifact, feeds, size)
 
-    def _names(self, artifact: Artifact, runtime: Runtime) -> dict[str, str]:
+    def _looked(self, choice: Choice, artifact: Artifact, needs: Needs, size: int) -> Looked:
+        """What a runtime says; it is asked once."""
+        key = key_of(choice, artifact), needs, size
+        if key not in self._known:
+            self._known[key] = self.look(choice, artifact, self._sized(size), needs, size)
+        return self._known[key]
+
+    def _names(
+        self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
+    ) -> dict[str, str]:
         """The runtime's name of each output of the card; by position where names were lost."""
-        ports = {port.name: port.shape for port in runtime.outputs}
         if self.source.format != "onnx":
             return self._given(artifact, ports)
         wanted = self.source.wanted(self.card)
@@ -420,16 +400,6 @@ def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
                 f"--under {under.condition.text}: {side} was recorded on a device, so the "
                 "condition cannot act on it; leave out --under, or use a stack that runs here"
             )
-
-
-def _probe(feed: Feed) -> Array:
-    """An input of the right shape; a dimension that differs between samples is 1."""
-    shape = [1 if side is None else side for side in feed.shape]
-    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
-
-
-def _takes(port: Port, feed: Feed) -> bool:
-    return port.accepts(_probe(feed))
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

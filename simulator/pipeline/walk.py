@@ -168,6 +168,11 @@ class Walk:
                 times[recipe.stage] = times.get(recipe.stage, 0) + self._ns[index]
         return times
 
+    @property
+    def plan(self) -> Plan:
+        """The plan that is walked."""
+        return self._opened.plan
+
     def again(self) -> Walk:
         """Run every arm on the same sample once more, from the start."""
         with spending(Work.REPEATS, whole=True):
@@ -292,4 +297,11 @@ def _rows(plan: Plan) -> list[Row]:
 
 
 Watch = Callable[[Walk, Sequence[Any]], Any]
-"""Called with a sample's walk after every arm has run, and its outcomes; may return any value."""
+"""Called with a sample's walk after every arm has run, and its outcomes; may return any value.
+
+It can be pickled: an executor may send it to another process, and what it returns comes back."""
+
+
+def spent(walk: Walk, outcomes: Sequence[Any]) -> int:
+    """Return the nanoseconds of a sample's unique steps; a :data:`Watch`."""
+    return walk.spent

@@ -50,7 +50,7 @@ class Choice:
         """Pickle by name, because another process has its own libraries."""
         number = self.backend.of(self.stage).index(self.offer)
         parts = (self.stage, self.backend.name, number, dict(self.options), self.facts)
-        return _again, (*parts, dict(self.files))
+        return again, (*parts, dict(self.files))
 
     def identity(self) -> dict[str, Any]:
         """Return what distinguishes this choice from others, for cache keys and digests.
@@ -67,7 +67,7 @@ class Choice:
         }
 
 
-def _again(
+def again(
     stage: str,
     name: str,
     number: int,
@@ -75,7 +75,7 @@ def _again(
     facts: tuple[str, ...],
     files: dict[str, str],
 ) -> Choice:
-    """Rebuild a choice that was pickled in another process."""
+    """Rebuild a choice that was pickled in another process; ``Choice.__reduce__`` has its parts."""
     backend = registry.backend(name)
     return Choice(stage, backend, backend.of(stage)[number], options, facts, files)
 

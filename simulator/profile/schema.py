@@ -9,18 +9,21 @@ is not written. The offer of the chosen backend decides whether it is required (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from simulator.profile.graph import Graph
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.precision import Precision
-from simulator.profile.section import OpenSection, Positive, Section, Threads
+from simulator.profile.section import Above0, OpenSection, Positive, Section, Threads
 
 if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
     from simulator.profile.load import Profile
+
+
+Resource = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 
 
 class Exporter(OpenSection):
@@ -47,6 +50,17 @@ class Runtime(OpenSection):
     )
     exporter: Exporter | None = None
     adaptation: Adaptation | None = None
+    resources: Mapping[Resource, Above0] | None = Field(
+        None,
+        description="what the machine that runs the stack must have, by name; a cluster looks for "
+        "it: gpu, cpu, or a name that a node was started with",
+        min_length=1,
+    )
+
+    @property
+    def needs(self) -> tuple[tuple[str, float], ...]:
+        """The resources, sorted by name."""
+        return tuple(sorted((self.resources or {}).items()))
 
     @property
     def samples(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simulator.data.folder import Files, Item, load_unlabelled
+from simulator.data.folder import Files, Item, load_unlabelled, may_equal
 from simulator.digests import Digests, sha256
 from simulator.errors import UserError
 from simulator.modalities.modality import Modality
@@ -43,13 +43,10 @@ def refuse_shared(
         UserError: a folder holds some.
         DataError: a folder cannot be read.
     """
-    sizes = (
-        {item.path.stat().st_size for item in unseen if item.path.is_file()} if sources else set()
-    )
     held = {digests[item.path] for item in unseen} if sources else set()
     for source in sources:
         items = load_unlabelled(Path(source), Files.of(modality)).items
-        some = [item for item in items if item.path.stat().st_size in sizes]
+        some = may_equal([item.path for item in unseen], items)
         shared = [item for item in some if sha256(item.path) in held]
         if shared:
             raise UserError(

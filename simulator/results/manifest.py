@@ -122,6 +122,25 @@ class TimeSpent(Typed):
     spent: list[Spent]
 
 
+class ClusterNode(Typed):
+    """A machine of a cluster."""
+
+    host: str
+    node: str = Field(description="Ray's name of it")
+    processor: str
+
+
+class ExecutorDescription(Typed):
+    """Who ran the samples."""
+
+    name: str
+    place: str = Field(description="the address of a cluster; empty: this machine")
+    nodes: dict[str, list[ClusterNode]] = Field(
+        default_factory=dict,
+        description="of a cluster: where samples of each stack ran, in the last attempt",
+    )
+
+
 class RunManifest(Typed):
     """Of every run that has records."""
 
@@ -138,6 +157,9 @@ class RunManifest(Typed):
     seed: int
     batch: int = Field(description="samples of an inference: the most of any stack")
     limit: int | None = Field(description="random subset of so many images; None: all")
+    executor: ExecutorDescription | None = Field(
+        default=None, description="who ran the samples; None: of an earlier version"
+    )
     isolate: Literal["auto", "always", "never"] | None = Field(
         default=None,
         description="which files were decoded in a worker process; None: of an earlier version",

@@ -25,8 +25,10 @@ from simulator.results.layout import (
 from simulator.results.lock import LOCK, refuse_held
 from simulator.results.read import read_manifest
 
-_PASSING = ("status", "created", "commit", "isolate", "request", "run", "seconds", "time",
-            "workers")  # fmt: skip
+_PASSING = (
+    "status", "created", "commit", "executor", "isolate", "request", "run", "seconds", "time",
+    "workers",
+)  # fmt: skip
 """What may differ between a run and its resumption."""
 
 

@@ -19,6 +19,7 @@ from simulator.conditions.condition import Under
 from simulator.contract import Decoder, ImageWriter, Stage
 from simulator.contract.recipe import Boundary, Context
 from simulator.data import example
+from simulator.data.address import root_of
 from simulator.data.card import FILE, find_card, read_card
 from simulator.data.folder import Files, Item, subset
 from simulator.errors import DataError, SampleError, UserError, one_line
@@ -90,10 +91,10 @@ def corrupt(
     if home.is_dir() and any(home.iterdir()):
         raise UserError(f"{home} is not empty; choose another --out")
     files = Files.of(card.modality)
-    whole = card.task.load(Path(data), files) if data else card.task.example()
+    found = root_of(data) if data else None
+    whole = card.task.load(found, files) if found else card.task.example()
     items = subset(whole, limit, seed).items
-    found = Path(data) if data else None
-    writer = _Writer(card, found and find_card(found))
+    writer = _Writer(card, find_card(found) if isinstance(found, Path) else None)
     at_once = workers or os.cpu_count() or 1
     return [writer.write(under, items, home, at_once) for under in conditions]
 

@@ -30,13 +30,13 @@ class Grid:
         sample: the name of the sample that is shown.
         chains: to the network's input, by condition (its row's name, ``clean`` without one) and
             stack.
-        stacks: whose inputs these are.
+        mean_std: (3,) on 0-255 each, of the first stack; all tensors are shown with them.
         input: the ``input`` section of the model card.
     """
 
     sample: str
     chains: Mapping[tuple[str, str], Chain]
-    stacks: Sequence[Stack]
+    mean_std: tuple[Array, Array]
     input: Any
 
     def asides(self) -> dict[str, Chain]:
@@ -61,12 +61,11 @@ class Grid:
         The tensors of all stacks are shown with the mean and std of the first one.
         """
         draw = writer()
-        mean_std = statistics(self.stacks[0].profile, self.input)
         cells: dict[str, dict[str, str]] = {}
         for number, ((row, side), tensor) in enumerate(seen.items(), 1):
             if draw is None or isinstance(tensor, str):
                 continue
-            pixels, *_ = eight_bits(levels(tensor, self.input, mean_std))
+            pixels, *_ = eight_bits(levels(tensor, self.input, self.mean_std))
             path = f"{LOOKS}/{number:03}.png"
             run.write_file(path, draw.png(thumbnail(pixels, LONGEST)[0]))
             cells.setdefault(row, {})[side] = path
@@ -101,7 +100,9 @@ def grid(session: Session, stacks: Sequence[Stack], conditions: Mapping[str, Und
             disturbed = under.disturbed(stack.chain.until(Boundary.INPUT))
             if disturbed != chains[CLEAN, stack.side]:
                 chains[name, stack.side] = disturbed
-    return Grid(session.dataset.items[0].name, chains, shown, session.card.spec.input)
+    spec = session.card.spec.input
+    mean_std = statistics(shown[0].profile, spec)
+    return Grid(session.dataset.items[0].name, chains, mean_std, spec)
 
 
 def _chosen(stack: Stack) -> tuple[Any, Any]:

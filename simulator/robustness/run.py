@@ -177,7 +177,7 @@ class _Robustness:
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             summary = self._summary(stacks, whole, found, figures | {"pictures": shown})
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
-            run.finish(summary, took)
+            run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
     def _items(self, condition: str) -> Sequence[Item]:

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from simulator.contract.audio import Sound
 from simulator.contract.warp import Size, WarpOf
+from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
 from simulator.data.labels import Labels
@@ -247,19 +248,22 @@ class Task(ABC):
             NotFinite: the model gave NaN or an infinity.
         """
 
-    def load(self, path: Path, files: Files = IMAGES) -> Dataset:
+    def load(self, path: Root, files: Files = IMAGES) -> Dataset:
         """Open the samples at a path: a data card, a video, or a folder; see :meth:`folder`.
 
         Args:
-            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples.
+            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples; or
+                the URL of a folder.
             files: the files that are samples.
 
         Raises:
             DataError: they cannot be used, or are annotated for another task.
         """
-        found = find_card(path)
+        if isinstance(path, str):
+            return self.folder(path, files)
         if is_video(path):
             return load_video(path, files)
+        found = find_card(path)
         if found is None:
             return self.folder(path, files)
         card = read_card(found)
@@ -267,7 +271,7 @@ class Task(ABC):
             raise DataError(f"{found}: task: {card.task}, and the model is for {self.name}")
         return card.load(self.network.labels, files)
 
-    def folder(self, root: Path, files: Files) -> Dataset:
+    def folder(self, root: Root, files: Files) -> Dataset:
         """Open a folder of samples that has no data card; nobody has annotated them.
 
         Raises:

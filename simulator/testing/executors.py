@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.data.folder import Dataset, Item
+from simulator.files import IMAGE
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.model.onnxfile import check
@@ -19,6 +20,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import StackBuilder
 from simulator.pipeline.walk import Walk, Watch
+from simulator.places import InMemory
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing.places import Way, way
@@ -57,7 +59,10 @@ class Subject:
     def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[Done]:
         with RuntimePool() as runtimes:
             executor = kind(self.way.modality, runtimes, workers)
-            return list(executor.run(self.plan, self.items, watch))
+            try:
+                return list(executor.run(self.plan, self.items, watch))
+            finally:
+                executor.close()
 
 
 def answers_are_the_local_ones(subject: Subject) -> None:
@@ -89,14 +94,14 @@ def a_broken_sample_costs_itself(subject: Subject) -> None:
 
 
 def every_sample_is_watched(subject: Subject) -> None:
-    """Who watches sees each sample that went through, and finds in the result what it returned."""
-
-    def watch(walk: Walk, outcomes: Sequence[Any]) -> str:
-        return walk.context.sample
-
-    for one in subject.run(watch=watch):
+    """Who watches sees each sample that went through, wherever; the result has what it returned."""
+    for one in subject.run(watch=_name_of):
         wanted = one.item.name if one.outcomes else None
         expect(one.seen == wanted, f"{one.item.name}: {wanted!r} seen expected, got {one.seen!r}")
+
+
+def _name_of(walk: Walk, outcomes: Sequence[Any]) -> str:
+    return walk.context.sample
 
 
 def _made(done: Done) -> list[Any]:
@@ -141,8 +146,10 @@ def _items(found: Way, folder: Path) -> list[Item]:
         source = found.specimen.files[number % len(found.specimen.files)]
         path = folder / f"{number:02}{source.suffix}"
         shutil.copy(source, path)
-        items.append(Item(path.name, path, number % 3))
-    items[BAD].path.write_bytes(b"")
+        if number == BAD:
+            path.write_bytes(b"")
+        place = InMemory.of(path, IMAGE) if number % 3 == 1 else path
+        items.append(Item(path.name, place, number % 3))
     return items
 
 

@@ -107,7 +107,7 @@ def seen_of(card, data, workers, left_out=()):
                 notify(one, [watch])
                 done.append(one)
 
-            session.run(merged, keep, (), watching(merged, [watch]))
+            session.run(merged, keep, (), watching([watch]))
             watch.complete(merged, done)
     return watch, [one.item.name for one in done if one.skipped is None]
 

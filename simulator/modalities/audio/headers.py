@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 from simulator.contract.audio import Recording
 from simulator.errors import SampleError
-from simulator.files import SOUND, read_sample
+from simulator.files import SOUND
+from simulator.places import Where, read_sample
 
 SUFFIXES = (".wav", ".flac", ".mp3", ".ogg")
 """The file name suffixes of the formats that :func:`inspect` reads."""
@@ -24,12 +24,12 @@ _KBITS = {
 }
 
 
-def read_sound(name: str, path: Path) -> Recording:
+def read_sound(name: str, path: Where) -> Recording:
     """Read one sound file and check its header.
 
     Args:
         name: what messages call the file.
-        path: where it is.
+        path: where its bytes are.
 
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.

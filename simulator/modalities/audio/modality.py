@@ -17,6 +17,7 @@ from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
+from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 
@@ -45,7 +46,7 @@ class AudioModality(Modality):
     Spec = AudioSpec
     Card = AudioCard
 
-    def read(self, name: str, path: Path) -> Recording:
+    def read(self, name: str, path: Where) -> Recording:
         """Read one sound file and check its header."""
         return read_sound(name, path)
 

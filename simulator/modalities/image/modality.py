@@ -16,6 +16,7 @@ from simulator.modalities.image.card import ImageCard, tensor_shape
 from simulator.modalities.image.sections import ImageSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
+from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
@@ -32,7 +33,7 @@ class ImageModality(Modality):
     Spec = ImageSpec
     Card = ImageCard
 
-    def read(self, name: str, path: Path) -> Encoded:
+    def read(self, name: str, path: Where) -> Encoded:
         """Read one image file and check its header."""
         return read_image(name, path)
 

@@ -19,6 +19,7 @@ from simulator.modalities.text.card import TextCard
 from simulator.modalities.text.placing import TextPlacing, is_cut
 from simulator.modalities.text.read import SUFFIXES, read
 from simulator.modalities.text.sections import TextSpec
+from simulator.places import Where
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.load import Profile
 
@@ -36,7 +37,7 @@ class TextModality(Modality):
     Spec = TextSpec
     Card = TextCard
 
-    def read(self, name: str, path: Path) -> Passage:
+    def read(self, name: str, path: Where) -> Passage:
         """Read one file and check its requests."""
         return read(path)
 
@@ -91,7 +92,7 @@ class TextModality(Modality):
         """Return the tokens of requests that the stacks tokenize differently; None if none is."""
         return beside(placings, source) or None
 
-    def remarks(self, placing: Any, files: Sequence[Path]) -> list[str]:
+    def remarks(self, placing: Any, files: Sequence[Where]) -> list[str]:
         """Say how many texts are over-long, so that their contexts are cut."""
         longest, side = placing.feed.longest, placing.feed.truncation_side
         number = sum(is_cut(placing, file) for file in files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from simulator.contract.text import Passage, Row
@@ -11,6 +10,7 @@ from simulator.errors import SampleError
 from simulator.modalities.text.front_end import Feed, Tokenize
 from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.read import read
+from simulator.places import Where, size_of
 
 SPARE = 4
 """Special tokens that may be added to a text."""
@@ -45,15 +45,16 @@ class TextPlacing:
         return tuple(replace(row, length=request.length, text=read) for row, request in pairs)
 
 
-def is_cut(placing: TextPlacing, file: Path) -> bool:
+def is_cut(placing: TextPlacing, file: Where) -> bool:
     """Return whether a request of a sample is truncated; False where it is skipped.
 
     A token is a byte at least, and a blank may be put before each; so a file that is short enough
     is not read.
     """
     try:
-        if 2 * file.stat().st_size + SPARE <= placing.feed.longest:
+        size = size_of(file)
+        if size is not None and 2 * size + SPARE <= placing.feed.longest:
             return False
         return any(row.tokens.cut for row in placing(read(file)))
-    except (OSError, SampleError):
+    except SampleError:
         return False

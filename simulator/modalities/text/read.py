@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from simulator.contract.text import Passage, Request
 from simulator.errors import SampleError, one_line, shortened
-from simulator.files import read_sample
+from simulator.places import Where, read_sample
 
 SUFFIXES = (".json", ".txt")
 LARGEST = 2**24
@@ -18,7 +17,7 @@ MOST = 2**31
 _KEYS = {"context", "continuation", "length", "ids"}
 
 
-def read(path: Path) -> Passage:
+def read(path: Where) -> Passage:
     """Read one sample.
 
     A ``.txt`` file is one request without a continuation, exactly as it is in the file; a
@@ -26,7 +25,7 @@ def read(path: Path) -> Passage:
     :class:`simulator.contract.text.Request`.
 
     Args:
-        path: of the file; any other suffix than ``.json`` is taken as text.
+        path: where it is; any other suffix than ``.json`` is taken as text.
 
     Raises:
         SampleError: it cannot be read, is empty, larger than :data:`LARGEST`, not UTF-8, or its

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from simulator.contract.frame import Array
 from simulator.data import example
+from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, load_folder
 from simulator.errors import ModelError
 from simulator.profile.section import Section
@@ -95,7 +95,7 @@ class Classification(Task):
         (values,) = outputs.values()
         return postprocess(values, self.output.kind, self.output.background)
 
-    def folder(self, root: Path, files: Files) -> Dataset:
+    def folder(self, root: Root, files: Files) -> Dataset:
         """Open a folder whose labels are in folder names or in a table; see :func:`load_folder`."""
         return load_folder(root, self.network.labels, files)
 

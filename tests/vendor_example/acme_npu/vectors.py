@@ -7,6 +7,7 @@ and ``scale: {arithmetic: float32}``.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -22,10 +23,14 @@ from simulator.errors import SampleError, one_line
 from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
+from simulator.places import Where, read_sample
 from simulator.profile.implementations import Choices
 from simulator.profile.load import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Above0, Section
+
+LARGEST = 2**20
+"""Bytes of one sample at most."""
 
 
 class Scale(Section):
@@ -118,18 +123,18 @@ class VectorModality(Modality):
     Spec = VectorSpec
     Card = VectorCard
 
-    def read(self, name: str, path: Path) -> Vector:
+    def read(self, name: str, path: Where) -> Vector:
         """Read one file and check it."""
+        data = read_sample(path, LARGEST)
         try:
-            values = np.load(path, allow_pickle=False)
-            size = path.stat().st_size
+            values = np.load(io.BytesIO(data), allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise SampleError(f"cannot be read: {one_line(error)}") from error
         if not (isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == np.float32):
             raise SampleError("a vector of float32 expected")
         if not np.isfinite(values).all():
             raise SampleError("a reading is NaN or an infinity")
-        return Vector(values, size)
+        return Vector(values, len(data))
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one tensor of (1, N) float32."""

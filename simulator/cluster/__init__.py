@@ -1,0 +1,1 @@
+"""The executor that runs samples in the processes of a Ray cluster."""

@@ -1,0 +1,210 @@
+"""The connection of this process to Ray: a cluster of its own on this machine, or one to join."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.contract.library import Library
+from simulator.errors import UserError, one_line
+
+RAY = Library("ray", distribution="ray", extra="ray")
+STORE = 256 * 2**20
+"""Bytes of the object store of an own cluster: plans, and model files while they are sent."""
+STARTS = 3
+"""How often a cluster of our own is started at most."""
+PATIENCE = 10.0
+"""Seconds until a cluster that does not answer is given up."""
+_SHORT = 24
+"""Characters of a temporary folder; the paths of Ray's sockets below it must stay below 108."""
+Needs = tuple[tuple[str, float], ...]
+"""The resources that a stack asks for, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that this process is connected to.
+
+    Attributes:
+        ray: the library.
+        place: the address, as it was given; empty for a cluster of our own on this machine.
+        idle: workers of an own cluster that wait for the next run, by what they were started with.
+    """
+
+    ray: Any
+    place: str
+    idle: dict[Any, list[Any]] = field(default_factory=dict)
+
+    def nodes(self) -> dict[str, Mapping[str, float]]:
+        """Return the resources of every node that is alive, by its name."""
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
+        return {
+            f"{node['NodeManagerHostname']} {node['NodeID'][:8]}": node["Resources"]
+            for node in alive
+        }
+
+    def capacity(self, needs: Needs) -> int:
+        """Return how many workers with some resources the nodes hold together."""
+        wanted = {_ray_name(name): amount for name, amount in needs}
+        if self.place:
+            wanted.setdefault("CPU", 1.0)
+        every = self.nodes().values()
+        return sum(
+            min((int(node.get(name, 0) // amount) for name, amount in wanted.items()), default=1)
+            for node in every
+        )
+
+    def lacking(self, who: str, needs: Needs) -> UserError:
+        """Return the error of a stack whose resources no node has."""
+        asked = ", ".join(f"{name}: {amount:g}" for name, amount in needs) or "cpu: 1"
+        found = "; ".join(f"{name}: {_told(has)}" for name, has in self.nodes().items())
+        return UserError(
+            f"{who} needs {{{asked}}}, and no node of the cluster has that; the nodes: {found}; "
+            "start a node with: ray start --resources='{...}', or change runtime.resources"
+        )
+
+    def options(self, needs: Needs) -> dict[str, Any]:
+        """Return what a worker with some resources asks Ray for."""
+        found: dict[str, Any] = {"num_cpus": 1 if self.place else 0, "max_restarts": 0}
+        others = dict(needs)
+        if "cpu" in others:
+            found["num_cpus"] = others.pop("cpu")
+        if "gpu" in others:
+            found["num_gpus"] = others.pop("gpu")
+        return found | {"resources": others, "max_task_retries": 0}
+
+
+_joined: list[Cluster] = []
+"""The cluster that this process is connected to, if it is."""
+
+
+def connect(place: str) -> Cluster:
+    """Connect this process to a cluster; it stays connected until it ends.
+
+    Args:
+        place: ``HOST:PORT`` of a cluster that this machine is a node of, ``//HOST:PORT`` of a
+            cluster's client server, or empty: a cluster of our own is started on this machine.
+
+    Raises:
+        MissingLibrary: Ray is not installed.
+        UserError: there is no such cluster, or the process is connected to another one.
+    """
+    known = next((one for one in _joined if one.ray.is_initialized()), None)
+    if known is not None:
+        if known.place == place:
+            return known
+        raise UserError(
+            f"--executor ray: this process is connected to {known.place or 'one of its own'}, "
+            f"so it cannot go to {place or 'one of its own'}"
+        )
+    if place:
+        _refuse_silent(place)
+    else:
+        _alone()
+    ray = RAY.load()
+    try:
+        _init(ray, place)
+    except Exception as error:  # Ray raises many kinds
+        what = f"join the cluster at {place.lstrip('/')}" if place else "start a cluster here"
+        raise UserError(f"--executor ray: cannot {what}: {one_line(error)}") from error
+    _hush()
+    _joined[:] = [Cluster(ray, place)]
+    return _joined[0]
+
+
+def _init(ray: Any, place: str) -> None:
+    """Join a cluster, or start one: Ray gives a busy machine 30 s for that, so try it thrice."""
+    if place:
+        _join(ray, address=f"ray:{place}" if place.startswith("//") else place)
+        return
+    folder = tempfile.gettempdir()
+    temporary = tempfile.mkdtemp(
+        prefix="simulate-ray-", dir=folder if len(folder) <= _SHORT else "/tmp"
+    )
+    atexit.register(_end, ray, temporary)
+    for left in reversed(range(STARTS)):
+        try:
+            _join(
+                ray, address="local", num_cpus=0, include_dashboard=False,
+                object_store_memory=STORE, _temp_dir=temporary,
+            )  # fmt: skip
+            return
+        except RuntimeError as error:
+            ray.shutdown()
+            if not left or "timed out" not in str(error):
+                raise
+
+
+def _join(ray: Any, **how: Any) -> None:
+    ray.init(log_to_driver=False, logging_level="ERROR", namespace="pipeline-simulator", **how)
+
+
+def _alone() -> None:
+    """Set what a cluster of our own needs: a secret that no file has, and no reports to Ray.
+
+    Ray hides every GPU from workers that do not ask for one; ours see what this process sees.
+    """
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+
+def leave() -> None:
+    """Disconnect this process; a cluster of its own ends."""
+    for cluster in _joined:
+        cluster.ray.shutdown()
+    _joined.clear()
+
+
+def _end(ray: Any, temporary: str) -> None:
+    ray.shutdown()
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _hush() -> None:
+    """Keep Ray's own words about workers that die off stdout; we say it ourselves."""
+    with suppress(ImportError, AttributeError):
+        worker: Any = importlib.import_module("ray._private.worker")
+        if callable(worker.print_to_stdstream):
+            worker.print_to_stdstream = lambda *given, **named: None
+
+
+def _refuse_silent(place: str) -> None:
+    host, _, port = place.lstrip("/").rpartition(":")
+    if not host or not port.isdigit():
+        raise UserError(
+            f"--executor ray:{place}: an address HOST:PORT expected, for example ray:10.0.0.5:6379 "
+            "or ray://10.0.0.5:10001"
+        )
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE):
+            pass
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"--executor ray:{place}: nobody answers there: {one_line(error)}; start a cluster "
+            "with: ray start --head"
+        ) from error
+
+
+def _ray_name(name: str) -> str:
+    return {"gpu": "GPU", "cpu": "CPU"}.get(name, name)
+
+
+def _told(has: Mapping[str, float]) -> str:
+    """The resources of a node, without those that Ray itself adds."""
+    own = {
+        name.lower() if name in ("CPU", "GPU") else name: amount
+        for name, amount in has.items()
+        if ":" not in name and name not in ("memory", "object_store_memory")
+    }
+    return ", ".join(f"{name} {amount:g}" for name, amount in sorted(own.items())) or "none"

@@ -1,0 +1,138 @@
+"""Where the bytes of a sample are: a file of its own, or a part of something larger."""
+
+from __future__ import annotations
+
+import errno
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from simulator.errors import SampleError
+from simulator.files import read_file
+
+
+class Place(ABC):
+    """Bytes that are no file of their own: of an archive, of a table, behind an address, in memory.
+
+    Small plain data, a frozen dataclass with slots: it is sent to the process that reads it, and
+    opened there. ``str`` of it says where it is, for messages.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """The ending that a file with these bytes would have, with the dot; empty: not known."""
+
+    @abstractmethod
+    def read(self, most: int) -> bytes:
+        """Return the bytes.
+
+        Args:
+            most: how many there may be.
+
+        Raises:
+            OSError: they cannot be read, are more than *most*, or are not what they were when the
+                place was found.
+        """
+
+    def size(self) -> int | None:
+        """Return how many bytes there are; None where only reading them tells."""
+        return None
+
+    def state(self) -> tuple[int, ...]:
+        """Return numbers that change where the bytes do, without reading them."""
+        return ()
+
+
+Where = Path | Place
+"""Where the bytes of a sample are."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory(Place):
+    """Bytes that travel with their place, for a process that cannot reach where they were.
+
+    Attributes:
+        name: for messages, with the ending of a file.
+        data: the bytes.
+    """
+
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, where: Where, most: int) -> InMemory:
+        """Read a place, to send its bytes away.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return cls(str(where), read(where, most))
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name."""
+        return PurePosixPath(self.name).suffix
+
+    def read(self, most: int) -> bytes:
+        """Return the bytes."""
+        if len(self.data) > most:
+            raise too_large(self, len(self.data), most)
+        return self.data
+
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        return len(self.data)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def read(where: Where, most: int) -> bytes:
+    """Return the bytes at a place.
+
+    Raises:
+        OSError: they cannot be read, or are more than *most*.
+    """
+    return where.read(most) if isinstance(where, Place) else read_file(where, most)
+
+
+def read_sample(where: Where, most: int) -> bytes:
+    """Return the bytes of a sample; every modality reads its samples by this.
+
+    Raises:
+        SampleError: they cannot be read, or are more than *most*.
+    """
+    try:
+        return read(where, most)
+    except OSError as error:
+        raise SampleError(f"cannot be read: {error.strerror or error}") from error
+
+
+def size_of(where: Where) -> int | None:
+    """Return how many bytes there are; None where nothing is there, or only reading tells."""
+    try:
+        return where.size() if isinstance(where, Place) else where.stat().st_size
+    except OSError:
+        return None
+
+
+def state_of(where: Where) -> tuple[int, ...]:
+    """Return numbers that change where the bytes do; of a file, its time in nanoseconds and size.
+
+    Nothing is read. A file that is not there has (-1, -1).
+    """
+    if isinstance(where, Place):
+        return where.state()
+    try:
+        found = where.stat()
+    except OSError:
+        return -1, -1
+    return found.st_mtime_ns, found.st_size
+
+
+def too_large(where: object, size: int, most: int) -> OSError:
+    """Return the error of a place with more bytes than may be read."""
+    return OSError(errno.EFBIG, f"{size:,} bytes; at most {most:,} are read", str(where))

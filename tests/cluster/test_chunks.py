@@ -1,0 +1,64 @@
+"""Chunks of samples: their size, their order, and how a sample that kills is found."""
+
+from simulator.cluster.chunks import DEATHS, LONGEST, SECONDS, SPREAD, Chunks
+
+
+def test_chunks_grow_to_half_a_second():
+    chunks = Chunks(1, 1000)
+    first = chunks.take()
+    chunks.done(first, ["a"], 0.01)
+    chunks.pop()
+
+    assert first == range(1)
+    assert chunks.take() == range(1, 1 + round(SECONDS / 0.01))
+
+
+def test_a_chunk_of_very_fast_samples_is_bounded():
+    chunks = Chunks(1, 10**6)
+    chunks.done(chunks.take(), ["a"], 0.0)
+
+    assert len(chunks.take()) == LONGEST
+
+
+def test_nobody_runs_far_ahead_of_the_sample_that_is_waited_for():
+    chunks = Chunks(2, 1000)
+    taken = [chunks.take() for _ in range(2 * SPREAD)]
+
+    assert [len(one) for one in taken] == [1] * 8
+    assert chunks.take() is None
+    chunks.done(taken[1], ["b"], 100.0)
+    assert chunks.take() is None and not chunks.ready
+    chunks.done(taken[0], ["a"], 100.0)
+    assert [chunks.pop(), chunks.pop()] == ["a", "b"]
+    assert chunks.take() == range(8, 9)
+
+
+def test_what_a_dead_worker_had_is_halved_until_the_sample_is_found():
+    chunks = Chunks(1, 8)
+    chunks.done(chunks.take(), ["0"], SECONDS / 7)
+    deaths, skipped = 0, None
+    while skipped is None:
+        chunk = chunks.take()
+        if 5 in chunk:
+            deaths += 1
+            skipped = chunks.died(chunk)
+        else:
+            chunks.done(chunk, [str(at) for at in chunk], SECONDS / 7 * len(chunk))
+    chunks.skip(skipped, "killed")
+    while (chunk := chunks.take()) is not None:
+        chunks.done(chunk, [str(at) for at in chunk], 1.0)
+
+    assert skipped == 5
+    # 7 samples, 4 or 3 of them, 2 or 1, and then alone as often as it takes.
+    assert deaths <= 3 + DEATHS
+    assert [chunks.pop() for _ in range(8)] == ["0", "1", "2", "3", "4", "killed", "6", "7"]
+
+
+def test_a_sample_that_was_there_when_workers_were_killed_is_not_skipped_for_it():
+    chunks = Chunks(1, 4)
+    chunks.done(chunks.take(), ["0"], SECONDS / 3)
+    assert chunks.died(chunks.take()) is None  # three samples, of which the first comes alone
+    for _ in range(DEATHS - 1):
+        assert chunks.died(chunks.take()) is None
+
+    assert chunks.take() == range(1, 2)

@@ -1,0 +1,209 @@
+"""The executor ``ray`` with a cluster of its own: what comes out, whatever dies."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import steps
+import tiny
+from steps_that_kill import Deadly, Named, Slow
+
+from simulator import cli
+from simulator.cluster.connection import leave
+from simulator.cluster.executor import RayExecutor
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.errors import UserError
+from simulator.experiments.compare import compare
+from simulator.modalities.image.modality import IMAGE
+from simulator.pipeline.adapted import Adapted
+from simulator.pipeline.runtimes import RuntimePool
+
+PAIR = ("pillow_fp32", "opencv_fp32")
+KILLS = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own():
+    """One cluster for the module, whose workers find our steps."""
+    leave()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+        yield
+        leave()
+
+
+@pytest.fixture
+def items(data):
+    """Many samples: six photographs under many names."""
+    files = sorted(data.rglob("*.jpg"))
+    return [Item(f"{at:03}.jpg", files[at % len(files)], None) for at in range(300)]
+
+
+def ran(plan, items, workers=2, watch=None):
+    with RuntimePool() as runtimes:
+        executor = RayExecutor(IMAGE, runtimes, workers)
+        try:
+            return list(executor.run(plan, items, watch))
+        finally:
+            executor.close()
+
+
+def records(folder):
+    """What a run has of each sample, but for latencies."""
+    return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
+
+
+def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):
+    (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
+    here = compare(*PAIR, model=card, data=data, out=tmp_path / "here", under="jpeg:20")
+    there = compare(
+        *PAIR, model=card, data=data, out=tmp_path / "there", under="jpeg:20", executor="ray",
+        workers=2,
+    )  # fmt: skip
+
+    assert records(there.folder).equals(records(here.folder))
+    changing = {"seconds", "latency_ms", "workers"}
+    one, two = ({k: v for k, v in r.summary.model_dump().items() if k not in changing}
+                for r in (here, there))  # fmt: skip
+    assert two == one
+    for picture in sorted(here.folder.rglob("*.png")):
+        copy = there.folder / picture.relative_to(here.folder)
+        assert copy.read_bytes() == picture.read_bytes()
+    told = json.loads((there.folder / "manifest.json").read_text())["executor"]
+    assert (told["name"], told["place"], set(told["nodes"])) == ("ray", "", {"train", "deploy"})
+    assert told["nodes"]["train"][0]["host"] == os.uname().nodename
+
+
+def test_workers_are_killed_at_random_moments(items, tmp_path):
+    """Nothing is lost, nothing comes twice, and the order stays."""
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    plan = steps.merged(Chain((Slow(pids, 0.02), Named())))
+    dice, killed, over = random.Random(0), [], threading.Event()
+
+    def kill():
+        while len(killed) < KILLS and not over.wait(dice.uniform(0.0, 0.5)):
+            alive = [int(file.name) for file in pids.iterdir() if running(int(file.name))]
+            if alive:
+                killed.append(dice.choice(sorted(alive)))
+                os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = []
+    while len(killed) < KILLS:
+        found.append(ran(plan, items))
+    over.set()
+    killer.join()
+
+    for one in found:
+        assert [done.item for done in one] == items
+        assert [done.skipped for done in one] == [None] * len(items)
+        assert [done.outcomes[0].digest for done in one] == [item.name for item in items]
+
+
+def running(pid):
+    """Whether a process runs; one that has ended and is not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
+    deadly = Deadly((("011.jpg", "segv"), ("029.jpg", "exit")))
+    plan = steps.merged(Chain((Slow(tmp_path, 0.01), deadly, Named())))
+
+    found = ran(plan, items[:40])
+
+    skipped = {done.item.name: done.skipped for done in found if done.skipped}
+    why = "worker: killed its worker 3 times"
+    assert skipped == {"011.jpg": why, "029.jpg": why}
+    assert [done.item for done in found] == items[:40]
+
+
+def test_a_driver_is_killed_and_resumed(card, tmp_path):
+    """Records are those of a run that nobody interrupted; its workers end with it."""
+    data = tmp_path / "data"
+    (data / "red").mkdir(parents=True)
+    files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
+    for at in range(1500):
+        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
+    whole = compare(*PAIR, model=card, data=data, out=tmp_path / "whole", quick=True)
+    folder = tmp_path / "out"
+    command = [
+        sys.executable, "-m", "simulator.cli", "--train", PAIR[0], "--deploy", PAIR[1],
+        "--model", str(card), "--data", str(data), "--out", str(folder), "--quick",
+        "--executor", "ray", "--workers", "2",
+    ]  # fmt: skip
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not list(folder.glob("parts/*")) and driver.poll() is None:
+        time.sleep(0.01)
+    assert driver.poll() is None, driver.stderr.read()
+    children = offspring(driver.pid)
+    driver.kill()
+    driver.wait()
+
+    assert cli.main(["resume", str(folder), "--workers", "2"]) == 0
+
+    assert records(folder).equals(records(whole.folder))
+    assert len(children) > 2
+    until = time.monotonic() + 60
+    while any(map(running, children)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not [pid for pid in children if running(pid)]
+
+
+def offspring(pid):
+    """The processes that a process has started, and those that they have started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = [int(child) for child in children]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return [*found, *(one for child in set(found) for one in offspring(child))]
+
+
+@dataclass(frozen=True, eq=False)
+class Adapting(Adapted):
+    """A step that adapts, of which nothing is opened."""
+
+    def identity(self):
+        return ["adapting"]
+
+
+def test_a_network_that_adapts_is_refused(items):
+    plan = steps.merged(Chain((Adapting(None, None, {}, None, IMAGE, ()), Named())))
+
+    with pytest.raises(UserError, match="adapts to the samples in their order"):
+        ran(plan, items)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("rai", "unknown executor 'rai'; did you mean 'ray'"),
+        ("local:here:1", "local takes no address"),
+        ("ray:", "takes an address behind the colon"),
+        ("ray:nowhere", "an address HOST:PORT expected"),
+        ("ray:localhost:1", "nobody answers there"),
+    ],
+)
+def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
+    leave()
+    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+
+    assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", written]) == 2
+
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,16 @@
+"""Start a Ray cluster of two nodes; say its address and their numbers; end it with our stdin."""
+
+import sys
+
+from ray.cluster_utils import Cluster
+
+small = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+cluster = Cluster(
+    initialize_head=True,
+    head_node_args={**small, "resources": {"train_box": 1}, "include_dashboard": False},
+)
+other = cluster.add_node(**small, resources={"deploy_box": 1})
+cluster.wait_for_nodes()
+print(cluster.address, cluster.head_node.node_id, other.node_id, flush=True)
+sys.stdin.read()
+cluster.shutdown()

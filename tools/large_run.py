@@ -26,8 +26,6 @@ import pyarrow.parquet as pq
 from simulator.results.layout import PARTS, RECORDS
 from simulator.results.store import CHUNK
 
-EVERY = 0.25
-"""Seconds between two looks at a process."""
 SETTLED = 0.1
 """The part of the samples before which caches and pools still fill."""
 MEASURED = ("ns",)
@@ -61,7 +59,7 @@ def done(run: Path) -> int:
     return CHUNK * sum(1 for _ in parts.glob("*.parquet")) if parts.is_dir() else 0
 
 
-def watch(command: Sequence[str], run: Path, until: int | None) -> Watched:
+def watch(command: Sequence[str], run: Path, until: int | None, every: float) -> Watched:
     """Run a command and look at its memory; kill it when so many samples are on the disk."""
     found, started = Watched(), time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "simulator.cli", *command],
@@ -75,7 +73,7 @@ def watch(command: Sequence[str], run: Path, until: int | None) -> Watched:
         if until is not None and finished >= until:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        time.sleep(EVERY)
+        time.sleep(every)
     found.seconds = time.perf_counter() - started
     wanted = 0 if until is None else -signal.SIGKILL
     if process.returncode != wanted:
@@ -128,16 +126,18 @@ def main() -> None:
     parser.add_argument("--train", default="pillow_bilinear_fp32")
     parser.add_argument("--deploy", default="opencv_fp32")
     parser.add_argument("--out", type=Path, default=Path("large-run"))
+    parser.add_argument("--every", type=float, default=0.25, help="seconds between two looks")
     options = parser.parse_args()
     data = links(options.images, options.count, options.out / "images")
     whole, broken = options.out / "whole", options.out / "killed"
     stacks = ["--train", options.train, "--deploy", options.deploy, "--model", options.model]
     asked = [*stacks, "--data", str(data), "--quick", "--overwrite", "--out"]
-    first = watch([*asked, str(whole)], whole, None)
+    every = options.every
+    first = watch([*asked, str(whole)], whole, None, every)
     cut = [
-        watch([*asked, str(broken)], broken, options.count // 3),
-        watch(["resume", str(broken)], broken, 2 * options.count // 3),
-        watch(["resume", str(broken)], broken, None),
+        watch([*asked, str(broken)], broken, options.count // 3, every),
+        watch(["resume", str(broken)], broken, 2 * options.count // 3, every),
+        watch(["resume", str(broken)], broken, None, every),
     ]
     print("| | |\n| --- | --- |")
     for name, value in rows(first, cut, options.count):

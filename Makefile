@@ -69,6 +69,7 @@ bench: install
 	$(BIN)/python tools/bench_corruptions.py
 	$(BIN)/python tools/bench_latency.py
 	$(BIN)/python tools/bench_faults.py
+	$(BIN)/python tools/bench_large.py
 	$(BIN)/python tools/bench_mitigation.py
 	$(BIN)/python tools/bench_language.py
 	$(BIN)/python tools/bench_runtimes.py --out docs/runtimes-measured.md

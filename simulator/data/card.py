@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
+from simulator.data.address import Root
 from simulator.data.format import FORMATS, DataCard
 from simulator.errors import DataError, ProfileError, unknown
 from simulator.profile import messages
@@ -17,8 +18,16 @@ FILE = "data.yaml"
 ENDINGS = frozenset({".yaml", ".yml"})
 
 
-def find_card(path: Path) -> Path | None:
-    """Return the card that a path stands for: the file itself, or ``data.yaml`` in the folder."""
+def find_card(path: Root) -> Path | None:
+    """Return the card that a path stands for: the file itself, or ``data.yaml`` in the folder.
+
+    Raises:
+        DataError: it is the URL of a card.
+    """
+    if isinstance(path, str):
+        if PurePosixPath(path).suffix.lower() in ENDINGS:
+            raise DataError(f"{path}: copy the data card here; its `files` may be a URL")
+        return None
     if path.suffix.lower() in ENDINGS:
         return path
     return path / FILE if (path / FILE).is_file() else None

@@ -114,6 +114,20 @@ def opened(url: str) -> Iterator[IO[bytes]]:
             yield file
 
 
+def names(url: str) -> list[str]:
+    """Return what is directly in a folder; the names of folders end in ``/``.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    with _as_os_errors(url):
+        files, root = filesystem(url)
+        found = [(one["name"].rstrip("/"), one["type"]) for one in files.ls(root, detail=True)]
+        return [
+            name.rpartition("/")[2] + "/" * (kind == "directory") for name, kind in sorted(found)
+        ]
+
+
 def listed(url: str) -> dict[str, Url]:
     """Return the files below a URL by their names from there, sorted.
 

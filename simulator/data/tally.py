@@ -31,6 +31,15 @@ class Tally:
                 named[NAMED:] = [culprit]
             self._counts[done, noun, rest] = self._counts.get((done, noun, rest), 0) + count
 
+    def counts(self) -> list[tuple[str, str, str, str, int]]:
+        """Return calls of :meth:`add`, with all their arguments, that give the same notes."""
+        found = []
+        for key, count in self._counts.items():
+            first, *others = self._named[key]
+            found.append((*key, first, count - len(others)))
+            found += [(*key, other, 1) for other in others]
+        return found
+
     def notes(self) -> tuple[str, ...]:
         """Return a sentence for each kind, such as ``dropped 3 boxes without area: a.jpg``."""
         return tuple(

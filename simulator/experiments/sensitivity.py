@@ -241,7 +241,7 @@ def _calibrated(home: Path, base: Chosen, items: Sequence[Item]) -> Chosen:
         return base
     folder = home / CALIBRATION
     for number, item in enumerate(items):
-        place = folder / f"{number:05}{item.path.suffix.lower()}"
+        place = folder / f"{number:05}{item.path.suffix.lower() or '.bin'}"
         if not place.exists():
             place.parent.mkdir(exist_ok=True)
             draft = place.with_suffix(".part")

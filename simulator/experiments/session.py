@@ -344,11 +344,11 @@ class Session(Closing):
         Raises:
             DataError: every sample was skipped.
         """
-        done = list(before)
+        done = [one.kept() for one in before]
         with closing(self.stream(merged, len(done), watch, stop)) as results:
             while not enough() and (result := next(results, None)) is not None:
                 keep(result)
-                done.append(replace(result, seen=None))
+                done.append(result.kept())
         if all(result.skipped for result in done):
             raise self.nothing_ran(done[0].item.name, done[0].skipped)
         return done

@@ -94,7 +94,7 @@ def corrupt(
     found = root_of(data) if data else None
     whole = card.task.load(found, files) if found else card.task.example()
     items = subset(whole, limit, seed).items
-    writer = _Writer(card, find_card(found) if isinstance(found, Path) else None)
+    writer = _Writer(card, find_card(found) if found else None)
     at_once = workers or os.cpu_count() or 1
     return [writer.write(under, items, home, at_once) for under in conditions]
 

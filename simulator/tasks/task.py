@@ -25,6 +25,8 @@ from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
 from simulator.data.labels import Labels
+from simulator.data.plain_shards import load_shards
+from simulator.data.shards import kind_of
 from simulator.data.video import is_video, load_video
 from simulator.entry_points import Table
 from simulator.errors import DataError, UserError
@@ -252,20 +254,20 @@ class Task(ABC):
         """Open the samples at a path: a data card, a video, or a folder; see :meth:`folder`.
 
         Args:
-            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples; or
-                the URL of a folder.
+            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples;
+                shards, see :func:`simulator.data.shards.kind_of`; or the URL of a folder or of
+                shards.
             files: the files that are samples.
 
         Raises:
             DataError: they cannot be used, or are annotated for another task.
         """
-        if isinstance(path, str):
-            return self.folder(path, files)
-        if is_video(path):
+        if isinstance(path, Path) and is_video(path):
             return load_video(path, files)
         found = find_card(path)
         if found is None:
-            return self.folder(path, files)
+            kind = kind_of(path, files)
+            return self.shards(path, kind, files) if kind else self.folder(path, files)
         card = read_card(found)
         if card.task != self.name:
             raise DataError(f"{found}: task: {card.task}, and the model is for {self.name}")
@@ -278,6 +280,19 @@ class Task(ABC):
             DataError: it cannot be used.
         """
         return load_unlabelled(root, files)
+
+    def shards(self, root: Root, kind: str, files: Files) -> Dataset:
+        """Open shards that have no data card; nobody has annotated their samples.
+
+        Args:
+            root: see :func:`simulator.data.shards.kind_of`.
+            kind: what it returned.
+            files: the files that are samples.
+
+        Raises:
+            DataError: they cannot be used.
+        """
+        return load_shards(root, kind, files, None, labelled=False)
 
     def recorded(self, prediction: int, score: float, margin: float) -> Any:
         """Return the prediction of a recorded class index; score and margin may be NaN.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import tarfile
 from functools import partial
 from pathlib import Path
 
 import av
 import datacards
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tiny_tasks
 import yaml
@@ -150,6 +154,38 @@ def classification_names(folder):
     return _written(folder, **fields, label=r"(.*)_\d\.png")
 
 
+def _files(folder, task):
+    """(name without ending, ending, bytes, label) of two samples."""
+    if task == "classification":
+        datacards.images(folder, "a.png", "b.png")
+        found = [(name, ".png", (folder / "images" / f"{name}.png").read_bytes()) for name in "ab"]
+    else:
+        found = [(name, ".wav", wav(sine(440, 8000, 800), 8000)) for name in "ab"]
+    labels = ("one", "two") if task == "transcription" else ("2", "0")
+    return [(*one, label) for one, label in zip(found, labels, strict=True)]
+
+
+def _webdataset(folder, task):
+    with tarfile.open(folder / "a-0.tar", "w") as file:
+        for name, ending, data, label in _files(folder, task):
+            for suffix, content in ((ending, data), (".txt", label.encode())):
+                one = tarfile.TarInfo(f"{name}{suffix}")
+                one.size = len(content)
+                file.addfile(one, io.BytesIO(content))
+    fields = {"task": task, "format": "webdataset", "files": "a-{0..0}.tar", "label": "txt"}
+    return _written(folder, **fields)
+
+
+def _parquet(folder, task):
+    rows = [
+        {"file": {"bytes": data, "path": f"{name}{ending}"}, "said": label}
+        for name, ending, data, label in _files(folder, task)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
+    return _written(folder, task=task, format="parquet", files="*.parquet", label="said")
+
+
+SHARDED = ("classification", "audio_classification", "transcription")
 MAKERS = {
     made.__name__.replace("_", ".", 1): made
     for made in (detection_coco, detection_voc, detection_yolo,
@@ -159,6 +195,8 @@ MAKERS = {
     "voice_activity.segments": voice_activity_segments,
     "audio_classification.names": audio_classification_names,
     "classification.names": classification_names,
+} | {f"{task}.webdataset": partial(_webdataset, task=task) for task in SHARDED} | {
+    f"{task}.parquet": partial(_parquet, task=task) for task in SHARDED
 } | {f"{task}.video": partial(_video, task=task) for task in TASKS} | {
     f"{task}.jsonl": partial(_jsonl, task=task) for task in KEYS
 }  # fmt: skip

@@ -21,6 +21,8 @@ from simulator.report.sections.section import Cell, Code, Section, Table, part
 from simulator.report.words import SIDES
 from simulator.results.manifest import AuditedModel, AuditManifest, RunManifest
 
+_ROWS = 2**12
+"""Records that are packed at a time."""
 _PLACED = ("document",)
 """Arguments without a flag."""
 
@@ -87,11 +89,16 @@ def records(run: Run) -> str | None:
     """Return the records as gzipped CSV in base64; None where there are none, or too large ones."""
     if not run.records.num_columns:
         return None
-    plain = [_flat(column) for column in run.records.columns]
     out = io.BytesIO()
-    csv.write_csv(pa.table(plain, names=run.records.column_names), out)
-    packed = gzip.compress(out.getvalue(), 6, mtime=0)
-    return base64.b64encode(packed).decode() if len(packed) <= RECORDS else None
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
+        for at in range(0, max(run.records.num_rows, 1), _ROWS):
+            rows = run.records.slice(at, _ROWS)
+            plain = pa.table([_flat(one) for one in rows.columns], names=rows.column_names)
+            csv.write_csv(plain, packed, csv.WriteOptions(include_header=at == 0))
+            if out.tell() > RECORDS:  # known after some of a million
+                return None
+    found = out.getvalue()
+    return base64.b64encode(found).decode() if len(found) <= RECORDS else None
 
 
 def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -6,11 +6,13 @@ A module of the report that stands with its task: it is found by entry point and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.report.colors import BAD, EVEN, GOOD, TEXT
@@ -41,12 +43,12 @@ def classes(run: Run) -> Section | None:
     unit = run.summary["unit"]
     labelled = bool(run.summary["labelled"])
     counts: dict[int, Counter[str]] = {}
-    sizes: Counter[int] = Counter()
-    for before, after in zip(train, deploy, strict=True):
+    judged = pc.value_counts(pc.coalesce(train["label"], train["prediction"])).to_pylist()
+    sizes = {one["values"]: one["counts"] for one in judged}
+    changed = list(_changed(train, deploy))
+    for before, after in changed:
         one = before["label"] if before["label"] is not None else before["prediction"]
-        sizes[one] += 1
-        if before["prediction"] != after["prediction"]:
-            counts.setdefault(one, Counter())[_kind(before, after)] += 1
+        counts.setdefault(one, Counter())[_kind(before, after)] += 1
     order = sorted(counts, key=lambda one: (-counts[one].total(), one))[:CLASSES]
     kinds = [kind for kind in _LOOKS if any(counts[one][kind] for one in order)]
     names = [_named(run, one) for one in order]
@@ -77,7 +79,7 @@ def classes(run: Run) -> Section | None:
         () if order else ["No answer changed."],
         [Panel(drawn)] if order else [],
         notes if order else [],
-        tables=_confusions(run, train, deploy) if order else [],
+        tables=_confusions(run, changed) if order else [],
     )
 
 
@@ -88,12 +90,11 @@ def calibration(run: Run) -> Section | None:
     if pair is None:
         return None
     train, deploy = pair
-    rows = [(before, after) for before, after in zip(train, deploy, strict=True)
-            if before["margin"] is not None and np.isfinite(before["margin"])]  # fmt: skip
-    if len(rows) < 2:
+    known = pc.fill_null(pc.is_finite(train["margin"]), False).to_numpy()
+    if known.sum() < 2:
         return None
-    margin = np.array([before["margin"] for before, _ in rows])
-    flipped = np.array([before["prediction"] != after["prediction"] for before, after in rows])
+    margin = train["margin"].to_numpy()[known]
+    flipped = pc.not_equal(train["prediction"], deploy["prediction"]).to_numpy()[known]
     order = np.argsort(margin, kind="stable")
     parts = [part for part in np.array_split(order, min(BINS, len(order))) if part.size]
     rates = [flipped[part].mean() for part in parts]
@@ -129,15 +130,21 @@ def calibration(run: Run) -> Section | None:
     )
 
 
-Rows = list[dict[str, Any]]
+Changed = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""The records of both stacks for samples whose answer changed."""
 
 
-def _classified(run: Run) -> tuple[Rows, Rows] | None:
+def _classified(run: Run) -> tuple[pa.Table, pa.Table] | None:
     if run.command != "run" or not issubclass(TASKS[run.summary["task"]], Classification):
         return None
     columns = ["label", "prediction", "correct", "margin"]
-    train, deploy = (run.side(side).select(columns).to_pylist() for side in SIDES)
+    train, deploy = (run.side(side).select(columns) for side in SIDES)
     return train, deploy
+
+
+def _changed(train: pa.Table, deploy: pa.Table) -> Iterator[tuple[Any, Any]]:
+    other = pc.not_equal(train["prediction"], deploy["prediction"])
+    yield from zip(*(side.filter(other).to_pylist() for side in (train, deploy)), strict=True)
 
 
 def _named(run: Run, index: int) -> str:
@@ -160,14 +167,12 @@ def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return "wrong→right" if after["correct"] else "wrong→other"
 
 
-def _confusions(run: Run, train: Rows, deploy: Rows) -> list[Table]:
-    changed = Counter(
-        (before["label"], before["prediction"], after["prediction"])
-        for before, after in zip(train, deploy, strict=True)
-        if before["prediction"] != after["prediction"]
+def _confusions(run: Run, changed: Changed) -> list[Table]:
+    kinds = Counter(
+        (before["label"], before["prediction"], after["prediction"]) for before, after in changed
     )
-    most = sorted(changed.items(), key=lambda one: (-one[1], str(one[0])))[:CONFUSIONS]
+    most = sorted(kinds.items(), key=lambda one: (-one[1], str(one[0])))[:CONFUSIONS]
     rows = [[*(run.label(index) for index in key), f"{number:,}"] for key, number in most]
-    more = f", the first {len(rows)} of {len(changed):,}" if len(changed) > len(rows) else ""
+    more = f", the first {len(rows)} of {len(kinds):,}" if len(kinds) > len(rows) else ""
     head = ["label", "train says", "deploy says", f"{run.summary['unit']}s"]
     return [Table(head, rows, f"The confusion that changed{more}", 3)]

@@ -13,6 +13,7 @@ from simulator.contract.frame import Array
 from simulator.data import example
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, load_folder
+from simulator.data.plain_shards import load_shards
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Resamples, ratio
@@ -98,6 +99,10 @@ class Classification(Task):
     def folder(self, root: Root, files: Files) -> Dataset:
         """Open a folder whose labels are in folder names or in a table; see :func:`load_folder`."""
         return load_folder(root, self.network.labels, files)
+
+    def shards(self, root: Root, kind: str, files: Files) -> Dataset:
+        """Open shards whose labels are class indices or names; see :func:`load_shards`."""
+        return load_shards(root, kind, files, self.network.labels, labelled=True)
 
     def recorded(self, prediction: int, score: float, margin: float) -> Answer:
         """Return a recorded answer."""

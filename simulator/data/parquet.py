@@ -1,0 +1,325 @@
+"""Samples in Parquet files, as Hugging Face writes them: ``image: {bytes, path}`` and ``label``."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import PurePosixPath
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from simulator.data import shards
+from simulator.data.address import Root
+from simulator.data.archive import Archive
+from simulator.data.folder import Dataset, Files
+from simulator.data.folder_labels import label_of
+from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.labels import Labels
+from simulator.data.shards import Row, Truth
+from simulator.data.tally import Tally
+from simulator.data.webdataset import beside
+from simulator.errors import DataError, one_line
+from simulator.places import Place, too_large
+
+GROUP = 2**31
+"""Bytes of one column of one row group at most: they are unpacked together."""
+GROUPS = 3
+"""Row groups that stay unpacked: samples come in order, to be run and to be hashed."""
+_reading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Place):
+    """The bytes in one row of a Parquet file.
+
+    Attributes:
+        shard: the file.
+        column: of the bytes; ``image.bytes`` for a field of a struct.
+        group: the row group.
+        row: in the group.
+        ending: of the file that it was, with the dot; empty: not known.
+    """
+
+    shard: Archive
+    column: str
+    group: int
+    row: int
+    ending: str
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the file that it was."""
+        return self.ending
+
+    def read(self, most: int) -> bytes:
+        """Return the bytes; the row group is unpacked, and kept for its other rows."""
+        try:
+            with _reading:  # else every thread would unpack the same group
+                column = _column(self.shard, self.column, self.group)
+            found = column[self.row]
+        except (pa.ArrowException, IndexError) as error:
+            raise OSError(errno.EIO, f"{self.shard.name}: {one_line(error)}", str(self)) from error
+        if not found.is_valid:
+            raise OSError(errno.ENODATA, "the row has no bytes", str(self))
+        size = len(found.as_buffer())
+        if size > most:
+            raise too_large(self, size, most)
+        return bytes(found.as_py())
+
+    def state(self) -> tuple[int, ...]:
+        """Return the time and size of the file, and where this is in it."""
+        return self.shard.time, self.shard.size, self.group, self.row
+
+    def __str__(self) -> str:
+        return f"{self.shard.where}: {self.column} of row {self.row} in group {self.group}"
+
+
+@lru_cache(maxsize=GROUPS)
+def _column(shard: Archive, column: str, group: int) -> pa.Array:
+    with shard.opened() as file:
+        table = pq.ParquetFile(file).read_row_group(group, columns=[column], use_threads=False)
+    found = table.column(0).combine_chunks()
+    for field in column.split(".")[1:]:
+        found = found.field(field)
+    return found
+
+
+def load_parquet(root: Root, wanted: Columns, truth: Truth) -> Dataset:
+    """Return the rows of Parquet files as samples, called ``SHARD.parquet/000012.jpg``.
+
+    Args:
+        root: a file, several of them by a pattern, or a folder.
+        wanted: the columns.
+        truth: of a label and where it is; may raise DataError.
+
+    Raises:
+        DataError: a file is damaged or lacks a column; see :func:`simulator.data.shards.load`.
+    """
+    found = shards.find_shards(root, shards.PARQUET)
+    scan = partial(_scan, wanted=wanted)
+    column = _schema(found[0], wanted)[0]
+    words = [wanted.sample, wanted.label, wanted.by]
+    return shards.load(root, found, (words, scan), partial(_place, column), truth)
+
+
+def _place(column: str, shard: Archive, row: Row) -> Cell:
+    return Cell(shard, column, *row.place, row.ending)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns have what; None: as Hugging Face's metadata say, or the names.
+
+    Attributes:
+        sample: with the bytes.
+        label: with the label.
+        by: what the label is: a name where the file lists the names of its classes, or an index.
+        labelled: whether a label is looked for where none is named.
+    """
+
+    sample: str | None = None
+    label: str | None = None
+    by: Literal["name", "index"] = "name"
+    labelled: bool = True
+
+
+def _scan(shard: Archive, tally: Tally, wanted: Columns) -> Iterator[Row]:
+    column, path, label, names = _schema(shard, wanted)
+    asked = [one for one in (path, label) if one is not None]
+    try:
+        with shard.opened() as file:
+            opened = pq.ParquetFile(file)
+            number = 0
+            for group in range(opened.num_row_groups):
+                _check_size(shard, opened, group, column)
+                rows = opened.metadata.row_group(group).num_rows
+                table = opened.read_row_group(group, columns=asked, use_threads=False)
+                paths = _values(table, path, rows)
+                for row, (was, value) in enumerate(
+                    zip(paths, _values(table, label, rows), strict=True)
+                ):
+                    ending = PurePosixPath(str(was or "")).suffix.lower()
+                    text = _label(value, names, f"{shard.where}: {label} of row {number}")
+                    yield Row(f"{number:08d}{ending}", (group, row), ending, text)
+                    number += 1
+    except pa.ArrowException as error:
+        raise DataError(f"{shard.where}: cannot be read: {one_line(error)}") from error
+    except OSError as error:
+        raise DataError(f"{shard.where}: cannot be read: {error.strerror or error}") from error
+
+
+def _values(table: pa.Table, column: str | None, rows: int) -> list[Any]:
+    if column is None:
+        return [None] * rows
+    name, _, field = column.partition(".")
+    found = table.column(name)
+    values: list[Any] = found.to_pylist()
+    return [one and one.get(field) for one in values] if field else values
+
+
+def _label(value: Any, names: list[str] | None, where: str) -> str | None:
+    if value is None or value == -1:  # what Hugging Face writes where the label is not known
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise DataError(f"{where}: a class expected, got {str(value)[:40]!r}")
+    if names is None or isinstance(value, str):
+        return str(value)
+    if not 0 <= value < len(names):
+        raise DataError(f"{where}: {value} is none of the file's {len(names)} classes")
+    return names[value]
+
+
+def _check_size(shard: Archive, opened: pq.ParquetFile, group: int, column: str) -> None:
+    found = opened.metadata.row_group(group)
+    sizes = [found.column(at) for at in range(found.num_columns)]
+    size = sum(one.total_uncompressed_size for one in sizes if one.path_in_schema == column)
+    if size > GROUP:
+        raise DataError(
+            f"{shard.where}: row group {group}: {size:,} bytes in {column} would be unpacked; "
+            f"{GROUP:,} at most: write it with fewer rows in a group"
+        )
+
+
+def _schema(
+    shard: Archive, wanted: Columns
+) -> tuple[str, str | None, str | None, list[str] | None]:
+    """The columns of the bytes, of the path and of the label, and the names of the classes."""
+    try:
+        with shard.opened() as file:
+            schema = pq.read_schema(file)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{shard.where}: cannot be read: {one_line(error)}") from error
+    column, path = _bytes(shard, schema, wanted.sample)
+    classes = _classes(schema)
+    label = wanted.label
+    if label is None and wanted.labelled:
+        label = next(iter(classes)) if len(classes) == 1 else "label"
+        label = label if label in schema.names else None
+    elif label is not None and label not in schema.names:
+        raise DataError(
+            f"{shard.where}: label: no column {label}; it has {', '.join(schema.names)}"
+        )
+    names = classes.get(label) if label is not None and wanted.by == "name" else None
+    return column, path, label, names
+
+
+def _bytes(shard: Archive, schema: pa.Schema, sample: str | None) -> tuple[str, str | None]:
+    """The column of the bytes, and that of the path."""
+    fit = [field for field in schema if _holds_bytes(field.type)]
+    some = [field for field in fit if sample in (None, field.name)]
+    if len(some) != 1:
+        has = ", ".join(f"{field.name}: {field.type}" for field in schema)[:300]
+        what = f"{sample} is no column" if sample else f"{len(fit)} columns"
+        raise DataError(
+            f"{shard.where}: {what} with the bytes of files, where one is expected (a binary, or a "
+            f"struct with a field bytes); write `sample` in a data card; it has {has}"
+        )
+    name, kind = some[0].name, some[0].type
+    if not pa.types.is_struct(kind):
+        return name, None
+    inner = [kind.field(at).name for at in range(kind.num_fields)]
+    return f"{name}.bytes", f"{name}.path" if "path" in inner else None
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    if not pa.types.is_struct(kind):
+        return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    fields = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+    return (
+        "bytes" in fields
+        and not pa.types.is_struct(fields["bytes"])
+        and _holds_bytes(fields["bytes"])
+    )
+
+
+def _classes(schema: pa.Schema) -> dict[str, list[str]]:
+    """The names of the classes of columns, as Hugging Face's metadata list them."""
+    try:
+        known = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return {
+            name: [str(one) for one in feature["names"]]
+            for name, feature in known.items()
+            if isinstance(feature, dict)
+            and feature.get("_type") == "ClassLabel"
+            and "names" in feature
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return {}
+
+
+class ParquetSpec(DataSpec):
+    """A card of Parquet files with the bytes of samples."""
+
+    files: str = Field(description="a Parquet file, a folder of them, `val-*.parquet` or a URL")
+    sample: str | None = Field(
+        default=None, description="the column with the bytes; default: the only one there is"
+    )
+    label: str | None = Field(
+        default=None, description="the column with the label; default: the only one with classes"
+    )
+    by: Literal["name", "index"] = Field(
+        default="name", description="what agrees with the model: the file's class names, or indices"
+    )
+
+
+class Parquet(DataFormat):
+    """Samples in Parquet files, with classes."""
+
+    format: ClassVar[str] = "parquet"
+    Spec: ClassVar[type[DataSpec]] = ParquetSpec
+
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Open the files; see :func:`load_parquet`."""
+        spec: Any = card.spec
+        columns = Columns(spec.sample, spec.label, spec.by)
+        truth = partial(self.truth, labels)
+        return load_parquet(beside(card, spec.files), columns, truth)
+
+    def truth(self, labels: Labels | None, label: str, where: str) -> Any:
+        """Return what a label says; a class index.
+
+        Raises:
+            DataError: it is no class of the model.
+        """
+        return class_of(labels, label, where)
+
+
+def class_of(labels: Labels | None, label: str, where: str) -> int:
+    """Return the class that a label of a Parquet file names.
+
+    Raises:
+        DataError: it is no class of the model.
+    """
+    try:
+        return label_of(label, labels, where)
+    except DataError as error:
+        raise DataError(
+            f"{error}; if the indices agree, write `by: index` in a data card of format parquet"
+        ) from None
+
+
+class _Classification(Parquet):
+    task: ClassVar[str] = "classification"
+
+
+class _AudioClassification(Parquet):
+    task: ClassVar[str] = "audio_classification"
+
+
+class _Transcription(Parquet):
+    task: ClassVar[str] = "transcription"
+
+    def truth(self, labels: Labels | None, label: str, where: str) -> str:
+        """Return the text."""
+        return label
+
+
+CLASSIFICATION, AUDIO_CLASSIFICATION = _Classification(), _AudioClassification()
+TRANSCRIPTION = _Transcription()

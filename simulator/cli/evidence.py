@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,8 +195,14 @@ def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
         for one in exact:
             print(f"  {one.name}:")
             print("    kind: recorded")
-            print(f'    source: "{_printable(bundle.evidence.device)}"'.replace("\\", "/"))
+            print(f"    source: {json.dumps(_printable(_ran(bundle)))}")
             print(f"    bundle: {{file: {bundle.path.name}, sha256: {bundle.sha256}}}")
+
+
+def _ran(bundle: Bundle) -> str:
+    found = bundle.evidence
+    versions = " ".join(filter(None, found.libraries.values()))
+    return f"{found.backend} {versions} on {found.device}, recorded {found.made[:10]}"
 
 
 def _printable(text: str) -> str:

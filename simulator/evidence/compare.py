@@ -41,8 +41,8 @@ REFERENCE = "the ONNX reference evaluator"
 MOST_TOTAL = 2**30
 """Bytes of all members together, unpacked."""
 _SHA = re.compile(r"[0-9a-f]{64}")
-_PLACES = ("device", "threads")
-"""Options that say where something runs, not what it computes; lists are a library's switches."""
+_OWN = ("device", "threads", "idct")
+"""Options that say where or by what arithmetic something runs, not what a profile asks of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +262,11 @@ class Bundle(Closing):
 
 
 def _agree(recorded: Recorded, choice: Choice) -> bool:
-    """Whether the options that a recording and a profile both have are equal."""
+    """Whether a recording does what a profile asks: equal options, but a library's own switches."""
     return all(
         recorded.options[name] == value
         for name, value in _plain(choice.options).items()
-        if name in recorded.options and name not in _PLACES and not isinstance(value, list)
+        if name in recorded.options and name not in _OWN and not isinstance(value, list)
     )
 
 

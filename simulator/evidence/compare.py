@@ -84,7 +84,8 @@ class Row:
 
     Attributes:
         recorded: what was recorded.
-        nearest: the nearest implementation of another backend; of networks' outputs the ONNX
+        nearest: the nearest implementation of another backend, or of the same one with other
+            options where those of the recording do not run here; of networks' outputs the ONNX
             reference evaluator. None: there is none here.
         same: the same backend with the same options. None: it does not run here.
     """
@@ -161,7 +162,7 @@ class Bundle(Closing):
             tried = (
                 match
                 for other in others
-                if other != name
+                if other != name or same is None
                 for match in self._matches(recorded, self._subjects(recorded.stage, other))
             )
             yield Row(recorded, min(tried, key=lambda match: match.order, default=None), same)

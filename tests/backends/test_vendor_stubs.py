@@ -41,7 +41,7 @@ def test_a_renamed_argument_is_found_without_the_device(tmp_path):
     for package in ("nvidia", "rockchip", "ascend"):
         command += ["-p", f"backends.{package}"]
 
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300).stdout
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900).stdout
 
     found = {
         re.sub(r".*backends/", "", line.partition(":")[0])

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from simulator.evidence.compare import Bundle, Match, Row, Section
     from simulator.profile.load import Profile
 
+_STRONGER = ("native", "vendor_simulator")
+"""Kinds of evidence that a recording would only weaken."""
+
 
 def write(name: str, path: Path) -> int:
     """Prove a backend with a line per check, and write the bundle.
@@ -186,10 +189,16 @@ def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
             for stage, (recorded, match) in one.stages.items()
         ]
         lines += [f"{stage}: no such recording" for stage in one.missing]
-        verdict = "[green]recorded[/]" if one.exact else f"still {kind}"
+        word = f"{kind}, as recorded" if kind in _STRONGER else "recorded"
+        verdict = f"[green]{word}[/]" if one.exact else f"still {kind}"
         shown.add_row(f"[bold]{one.name}[/]", "\n".join(lines), verdict)
     common.console().print(shown, highlight=False)
-    exact = [one for one in sections if one.exact]
+    claims = axes.claims(profile)
+    exact = [
+        one
+        for one in sections
+        if one.exact and not (one.name in claims and claims[one.name].kind in _STRONGER)
+    ]
     if exact:
         print("If the device of the bundle is the device of the profile, its evidence may say:")
         for one in exact:

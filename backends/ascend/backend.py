@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.ascend.device import acl, soc
+from backends.ascend.device import CANN, soc
 from backends.ascend.dvpp import INTERPOLATION, DvppDecoder, VpcResizer
 from backends.ascend.model import AscendRuntime
 from simulator.contract import Admits, Backend, Offer, Stage
@@ -22,7 +22,7 @@ _SOURCE = "https://www.hiascend.com/document (CANN: pyACL API, ATC Instructions)
 BACKEND = Backend(
     name="ascend",
     summary="Huawei Ascend through CANN's acl: ATC models, DVPP decode to NV12, VPC resize",
-    library=acl,
+    library=CANN,
     device=soc,
     offers=(
         Offer(Stage.DECODE, {"exif": ("apply",)}, DvppDecoder, source=_SOURCE),

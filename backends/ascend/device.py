@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +31,12 @@ class CannLibrary(Library):
             ) from error
 
 
-acl = CannLibrary("acl", distribution="acl", extra="ascend")
+CANN = CannLibrary("acl", distribution="acl", extra="ascend")
+__all__ = ["CANN", "Channel", "Scratch", "acl", "call", "download", "soc", "upload", "use"]
+if TYPE_CHECKING:
+    import acl
+else:
+    acl = CANN
 
 _TO_DEVICE, _TO_HOST, _WITHIN = 1, 2, 3  # aclrtMemcpyKind
 _ON_THE_DEVICE = 0  # aclrtRunMode: ACL_DEVICE, where host and device share memory
@@ -70,9 +76,16 @@ def use() -> None:
 
 
 def soc() -> str:
-    """The device's name, for example ``Ascend310P3``."""
+    """Return the device's name, for example ``Ascend310P3``.
+
+    Raises:
+        MissingLibrary: there is no CANN, no device, or CANN does not know its name.
+    """
     use()
-    return str(acl.get_soc_name())
+    name = acl.get_soc_name()
+    if name is None:
+        raise MissingLibrary("CANN does not tell the name of the Ascend device")
+    return name
 
 
 def upload(address: int, array: Array) -> None:
@@ -97,11 +110,16 @@ class Channel:
         self._desc = acl.media.dvpp_create_channel_desc()
         call(acl.media.dvpp_create_channel(self._desc), "acl.media.dvpp_create_channel")
 
-    def run(self, task: Any, *arguments: Any) -> None:
-        """Run an asynchronous function of ``acl.media``, and wait until it ends."""
+    def run(self, task: Callable[[int, int], int], what: str) -> None:
+        """Start an asynchronous task of ``acl.media``, and wait until it ends.
+
+        Args:
+            task: calls the function with the channel and the stream; returns its error code.
+            what: the function's name.
+        """
         with self._lock:
-            call(task(self._desc, *arguments, self._stream), task.__name__)
-            call(acl.rt.synchronize_stream(self._stream), task.__name__)
+            call(task(self._desc, self._stream), what)
+            call(acl.rt.synchronize_stream(self._stream), what)
 
 
 class Scratch(ExitStack):
@@ -115,15 +133,23 @@ class Scratch(ExitStack):
         return address
 
     def picture(
-        self, address: int, format: int, size: tuple[int, ...], strides: tuple[int, int], n: int
+        self, address: int, format: int, size: tuple[int, int], strides: tuple[int, int], n: int
     ) -> int:
         """Describe *n* bytes at *address* as a picture of *size*, (width, height)."""
         picture: int = acl.media.dvpp_create_pic_desc()
         self.callback(acl.media.dvpp_destroy_pic_desc, picture)
-        fields = ("data", "format", "width", "height", "width_stride", "height_stride", "size")
-        for name, value in zip(fields, (address, format, *size, *strides, n), strict=True):
-            setter = getattr(acl.media, f"dvpp_set_pic_desc_{name}")
-            call(setter(picture, value), setter.__name__)
+        media, (width, height), (across, down) = acl.media, size, strides
+        codes = (
+            media.dvpp_set_pic_desc_data(picture, address),
+            media.dvpp_set_pic_desc_format(picture, format),
+            media.dvpp_set_pic_desc_width(picture, width),
+            media.dvpp_set_pic_desc_height(picture, height),
+            media.dvpp_set_pic_desc_width_stride(picture, across),
+            media.dvpp_set_pic_desc_height_stride(picture, down),
+            media.dvpp_set_pic_desc_size(picture, n),
+        )
+        for code in codes:
+            call(code, "acl.media.dvpp_set_pic_desc")
         return picture
 
 

@@ -86,10 +86,15 @@ class DvppDecoder(Decoder):
             jpeg, out = scratch.malloc(source.nbytes), scratch.malloc(size)
             upload(jpeg, source)
             picture = scratch.picture(out, _NV12, (width, height), strides, size)
-            self._channel.run(acl.media.dvpp_jpeg_decode_async, jpeg, source.nbytes, picture)
-            found = tuple(
-                getattr(acl.media, f"dvpp_get_pic_desc_{side}")(picture)
-                for side in ("width", "height")
+            self._channel.run(
+                lambda channel, stream: acl.media.dvpp_jpeg_decode_async(
+                    channel, jpeg, source.nbytes, picture, stream
+                ),
+                "acl.media.dvpp_jpeg_decode_async",
+            )
+            found = (
+                acl.media.dvpp_get_pic_desc_width(picture),
+                acl.media.dvpp_get_pic_desc_height(picture),
             )
             data = download(out, size)
         if found != (width, height):
@@ -125,11 +130,14 @@ class VpcResizer(Resizer):
         with Scratch() as scratch:
             source, out = scratch.malloc(padded.nbytes), scratch.malloc(size)
             upload(source, padded)
+            shape = (plane.shape[1], plane.shape[0])
+            given = scratch.picture(source, _YUV400, shape, before, padded.nbytes)
+            made = scratch.picture(out, _YUV400, (width, height), after, size)
             self._channel.run(
-                acl.media.dvpp_vpc_resize_async,
-                scratch.picture(source, _YUV400, plane.shape[::-1], before, padded.nbytes),
-                scratch.picture(out, _YUV400, (width, height), after, size),
-                self._config,
+                lambda channel, stream: acl.media.dvpp_vpc_resize_async(
+                    channel, given, made, self._config, stream
+                ),
+                "acl.media.dvpp_vpc_resize_async",
             )
             data = download(out, size)
         return data.reshape(after[::-1])[:, :width]

@@ -6,9 +6,9 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class AscendRuntime(Runtime):
         self._outputs, self._out = self._buffers(len(outputs), acl.mdl.get_output_size_by_index)
         return tuple(map(_port, inputs)), tuple(map(_port, outputs))
 
-    def _buffers(self, count: int, size_of: Any) -> tuple[list[int], int]:
+    def _buffers(self, count: int, size_of: Callable[[int, int], int]) -> tuple[list[int], int]:
         """Allocate *count* buffers; return their addresses, and the dataset that holds them."""
         dataset, addresses = acl.mdl.create_dataset(), []
         for index in range(count):

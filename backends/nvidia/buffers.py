@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from backends.nvidia.driver import cuda_device
 from simulator.contract import Array, Library
 
-cuda = Library("cuda.bindings.runtime", distribution="cuda-bindings", extra="tensorrt")
+CUDA = Library("cuda.bindings.runtime", distribution="cuda-bindings", extra="tensorrt")
+if TYPE_CHECKING:
+    from cuda.bindings import runtime as cuda
+else:
+    cuda = CUDA
 
 
 def call(result: tuple[Any, ...]) -> Any:
@@ -98,7 +102,7 @@ class Stream:
             call(cuda.cudaEventDestroy(event))
         call(cuda.cudaStreamDestroy(self._stream))
 
-    def _copy(self, name: str, kind: Any) -> None:
+    def _copy(self, name: str, kind: cuda.cudaMemcpyKind) -> None:
         host, device = self._host[name], self._device[name]
         ends = (device, host.ctypes.data)
         to, source = ends if kind == cuda.cudaMemcpyKind.cudaMemcpyHostToDevice else ends[::-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from simulator.contract import (
     Stage,
 )
 
-_BACKENDS = {"cpu": ("CPU_ONLY",), "mixed": ("GPU_ONLY", "HYBRID_CPU_GPU", "CPU_ONLY")}
-
 
 class _Silent(Library):
     def load(self) -> ModuleType:
@@ -32,12 +30,16 @@ class _Silent(Library):
         return super().load()
 
 
-codec = _Silent(
+NVIMGCODEC = _Silent(
     "nvidia.nvimgcodec",
     distribution="nvidia-nvimgcodec-cu13",
     extra="nvimagecodec",
     others=("nvidia-nvimgcodec-cu12",),
 )
+if TYPE_CHECKING:
+    import nvidia.nvimgcodec as codec
+else:
+    codec = NVIMGCODEC
 
 
 class NvImageCodecDecoder(Decoder):
@@ -71,18 +73,23 @@ class NvImageCodecDecoder(Decoder):
             raise SampleError(f"nvImageCodec cannot decode this {image.format} file")
         return np.array(decoded.cpu())
 
-    def _opened(self) -> Any:
+    def _opened(self) -> codec.Decoder:
         device = self.options["device"]
         fancy = int(self.options["chroma_upsampling"] == "fancy")
         fast = int(self.options["idct"] == "ifast")
         return codec.Decoder(
             device_id=codec.NVIMGCODEC_DEVICE_CPU_ONLY if device == "cpu" else 0,
             max_num_cpu_threads=1,
-            backends=[
-                codec.Backend(getattr(codec.BackendKind, kind)) for kind in _BACKENDS[device]
-            ],
+            backends=[codec.Backend(kind) for kind in _kinds(device)],
             options=f":fancy_upsampling={fancy} :fast_idct={fast}",
         )
+
+
+def _kinds(device: str) -> tuple[codec.BackendKind, ...]:
+    kinds = codec.BackendKind
+    if device == "cpu":
+        return (kinds.CPU_ONLY,)
+    return kinds.GPU_ONLY, kinds.HYBRID_CPU_GPU, kinds.CPU_ONLY
 
 
 _TURNED: tuple[dict[str, Admits], ...] = (
@@ -94,7 +101,7 @@ _TURNED: tuple[dict[str, Admits], ...] = (
 BACKEND = Backend(
     name="nvimagecodec",
     summary="NVIDIA nvImageCodec: JPEG and PNG decoding by libjpeg-turbo and libpng, or nvJPEG",
-    library=codec,
+    library=NVIMGCODEC,
     dies_of=("png",),
     offers=tuple(
         Offer(
@@ -103,7 +110,7 @@ BACKEND = Backend(
             NvImageCodecDecoder,
             source="https://docs.nvidia.com/cuda/nvimagecodec/codec_options.html",
         )
-        for device in _BACKENDS
+        for device in ("cpu", "mixed")
         for turned in _TURNED
     ),
     fields={

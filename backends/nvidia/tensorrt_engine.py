@@ -6,11 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.contract import Library, Unsupported
 
-trt = Library("tensorrt", distribution="tensorrt", extra="tensorrt")
+TENSORRT = Library("tensorrt", distribution="tensorrt", extra="tensorrt")
+__all__ = ["TENSORRT", "build", "open_engine", "products", "trt"]
+if TYPE_CHECKING:
+    import tensorrt as trt
+else:
+    trt = TENSORRT
 
 _PRODUCTS = re.compile(r"conv|gemm|matmul|matrix.?multiply|fully.?connected", re.IGNORECASE)
 _TYPES = (
@@ -57,8 +62,8 @@ def build(source: Path, tf32: bool, timings: bytes) -> tuple[bytes, bytes]:
     return bytes(engine), bytes(cache.serialize())
 
 
-def open_engine(serialized: bytes) -> Any:
-    """Return an ``ICudaEngine``.
+def open_engine(serialized: bytes) -> trt.ICudaEngine:
+    """Open an engine.
 
     Raises:
         Unsupported: TensorRT refuses it; the message has its reason.

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.nvidia.buffers import Stream, cuda, gpu
+from backends.nvidia.buffers import CUDA, Stream, gpu
 from backends.nvidia.driver import cuda_device
-from backends.nvidia.tensorrt_engine import build, open_engine, products, trt
+from backends.nvidia.tensorrt_engine import TENSORRT, build, open_engine, products, trt
 from simulator.contract import (
     Admits,
     Array,
@@ -44,7 +44,7 @@ class TensorRtRuntime(Runtime):
     @classmethod
     def compile_identity(cls) -> dict[str, str]:
         """Return what else an engine depends on: the GPU and the version of TensorRT."""
-        return {**gpu(), "tensorrt": trt.load().__version__}
+        return {**gpu(), "tensorrt": TENSORRT.load().__version__}
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Options) -> None:
@@ -126,13 +126,13 @@ def _timings(others: Path, about: str) -> bytes:
     return max(found, key=lambda path: path.stat().st_mtime).read_bytes() if found else b""
 
 
-def _modes() -> Any:
+def _modes() -> type[trt.TensorIOMode]:
     return trt.TensorIOMode
 
 
 def device() -> str:
     """Return the names of the GPU and of the TensorRT version; this asks the driver first."""
-    return f"{cuda_device()}, TensorRT {trt.load().__version__}"
+    return f"{cuda_device()}, TensorRT {TENSORRT.load().__version__}"
 
 
 _RUN: dict[str, Admits] = {"device": ("cuda",), "threads": (1,), "tf32": (False, True)}
@@ -140,8 +140,8 @@ _RUN: dict[str, Admits] = {"device": ("cuda",), "threads": (1,), "tf32": (False,
 BACKEND = Backend(
     name="tensorrt",
     summary="TensorRT 11 on an NVIDIA GPU: FP32, FP16, BF16 and INT8 as the ONNX file is typed",
-    library=trt,
-    companions=(cuda,),
+    library=TENSORRT,
+    companions=(CUDA,),
     device=device,
     environment=Environment(
         requirements=("numpy==2.4.6", "cuda-bindings==13.5.0", "tensorrt==11.4.0.106"),

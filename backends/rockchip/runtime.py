@@ -6,18 +6,18 @@ import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from backends.rockchip.toolkit import (
     GRANULARITY,
     METHODS,
+    TOOLKIT,
     Ports,
     RknnQuantizer,
     build,
     call,
     ports,
     read,
-    toolkit,
 )
 from simulator.contract import (
     Admits,
@@ -33,7 +33,12 @@ from simulator.contract import (
     Stage,
 )
 
-lite = Library("rknnlite.api", distribution="rknn-toolkit-lite2", extra="rknn")
+LITE = Library("rknnlite.api", distribution="rknn-toolkit-lite2", extra="rknn")
+if TYPE_CHECKING:
+    from rknn import api as toolkit
+    from rknnlite import api as lite
+else:
+    lite = LITE
 
 
 class RknnRuntime(Runtime):
@@ -52,12 +57,13 @@ class RknnRuntime(Runtime):
 
     fixed_shapes: ClassVar[bool] = True
     also_takes: ClassVar[str] = RknnQuantizer.gives
-    _rknn: Any
+    _rknn: toolkit.RKNN | lite.RKNNLite
 
     def _open(self, artifact: Path) -> Ports:
         self._lock = threading.Lock()
-        self._rknn = build(artifact, self.options)
-        call(self._rknn.init_runtime)
+        rknn = build(artifact, self.options)
+        call(rknn.init_runtime)
+        self._rknn = rknn
         return ports(artifact)
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -68,7 +74,7 @@ class RknnRuntime(Runtime):
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the toolkit's version; it does not report the precisions that it uses."""
-        return Effective({}, {"device": "simulator"}, {"rknn-toolkit2": toolkit.version})
+        return Effective({}, {"device": "simulator"}, {"rknn-toolkit2": TOOLKIT.version})
 
     def _close(self) -> None:
         self._rknn.release()
@@ -94,15 +100,27 @@ class RknnLiteRuntime(RknnRuntime):
 
     def _open(self, artifact: Path) -> Ports:
         self._lock = threading.Lock()
-        self._rknn = lite.RKNNLite()
-        call(self._rknn.load_rknn, str(artifact / "model.rknn"))
-        mask = getattr(lite.RKNNLite, f"NPU_CORE_{self.options['core_mask'].upper()}")
-        call(self._rknn.init_runtime, core_mask=mask)
+        npu = lite.RKNNLite()
+        call(npu.load_rknn, str(artifact / "model.rknn"))
+        call(npu.init_runtime, core_mask=_cores()[self.options["core_mask"]])
+        self._rknn = npu
         return read(json.loads((artifact / "ports.json").read_text()))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the versions of the NPU's driver and library."""
         return Effective({}, {"device": "npu"}, {"sdk": str(self._rknn.get_sdk_version())})
+
+
+def _cores() -> dict[str, int]:
+    npu = lite.RKNNLite
+    return {
+        "auto": npu.NPU_CORE_AUTO,
+        "0": npu.NPU_CORE_0,
+        "1": npu.NPU_CORE_1,
+        "2": npu.NPU_CORE_2,
+        "0_1": npu.NPU_CORE_0_1,
+        "0_1_2": npu.NPU_CORE_0_1_2,
+    }
 
 
 _PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588", "rv1126b")
@@ -131,7 +149,7 @@ _SOURCE = "https://github.com/airockchip/rknn-toolkit2 (doc: RKNN SDK API refere
 BACKEND = Backend(
     name="rknn",
     summary="Rockchip RKNN: its NPU simulator on x86, its quantizer, its NPU by RKNNLite",
-    library=toolkit,
+    library=TOOLKIT,
     environment=Environment(
         requirements=(
             "numpy==1.26.4",

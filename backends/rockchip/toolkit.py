@@ -8,19 +8,24 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
 import numpy as np
 
 from simulator.contract import Array, Library, Options, Port, Quantizer, Unsupported
 
-toolkit = Library("rknn.api", distribution="rknn-toolkit2", extra="rknn")
+TOOLKIT = Library("rknn.api", distribution="rknn-toolkit2", extra="rknn")
+if TYPE_CHECKING:
+    from rknn import api as toolkit
+else:
+    toolkit = TOOLKIT
 onnx = Library("onnx", distribution="onnx", extra="rknn")
 
 METHODS = {"minmax": "normal", "entropy": "kl_divergence"}
 GRANULARITY = {"per_channel": "channel", "per_tensor": "layer"}
 _STEP1 = ("model.model", "model.data", "model.quantization.cfg")
 Ports = tuple[tuple[Port, ...], tuple[Port, ...]]
+Taken = ParamSpec("Taken")
 
 
 class RknnQuantizer(Quantizer):
@@ -62,7 +67,7 @@ class RknnQuantizer(Quantizer):
                 archive.writestr("about.json", json.dumps(about))
 
 
-def build(artifact: Path, options: Options) -> Any:
+def build(artifact: Path, options: Options) -> toolkit.RKNN:
     """Return an ``RKNN`` object with the graph built for the profile's ``target_platform``.
 
     Args:
@@ -83,9 +88,13 @@ def build(artifact: Path, options: Options) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(artifact) as archive:
             archive.extractall(folder)
-        names = ("model_input", "data_input", "model_quantization_cfg")
-        files = (str(Path(folder) / name) for name in _STEP1)
-        call(rknn.hybrid_quantization_step2, **dict(zip(names, files, strict=True)))
+        model, data, ranges = (str(Path(folder) / name) for name in _STEP1)
+        call(
+            rknn.hybrid_quantization_step2,
+            model_input=model,
+            data_input=data,
+            model_quantization_cfg=ranges,
+        )
     return rknn
 
 
@@ -113,7 +122,7 @@ def read(described: Any) -> Ports:
     return inputs, outputs
 
 
-def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+def call(function: Callable[Taken, Any], *arguments: Taken.args, **named: Taken.kwargs) -> None:
     """Call a function of RKNN; if it fails, reduce its traceback to one line."""
     try:
         code = function(*arguments, **named)

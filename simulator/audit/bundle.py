@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,18 +82,22 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
         names = sorted({*REQUIRED, *_below(folder)} - set(own))
         digests = {name: _sha256(folder / name) for name in names}
         digests |= {name: hashlib.sha256(content).hexdigest() for name, content in own.items()}
-        listed = {
-            "schema": SCHEMA,
-            "algorithm": _ALGORITHM,
-            "digests": dict(sorted(digests.items())),
-        }
-        content = (json.dumps(listed, indent=2, ensure_ascii=False) + "\n").encode()
-        archive.write(draft, folder, names, {**own, DIGESTS: content})
+        archive.write(draft, folder, names, {**own, DIGESTS: listed(digests)})
         make_durable(draft)
         os.replace(draft, place)
         return _sha256(place)
     except OSError as error:
         raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
+
+
+def listed(digests: Mapping[str, str]) -> bytes:
+    """Return the list of digests of a bundle's members, by their names."""
+    content = {
+        "schema": SCHEMA,
+        "algorithm": _ALGORITHM,
+        "digests": dict(sorted(digests.items())),
+    }
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _below(folder: Path) -> list[str]:
@@ -115,13 +119,17 @@ def verify(path: Path) -> Checked:
         return check(packed)
 
 
-def check(packed: Archive) -> Checked:
+def check(packed: Archive, required: Sequence[str] = REQUIRED) -> Checked:
     """Hold every member of an open bundle against its digest.
+
+    Args:
+        packed: the bundle.
+        required: members that every such bundle has; by default those of an audit.
 
     Raises:
         RunError: it has no list of digests that can be read, or lacks what every bundle has.
     """
-    digests = _digests(packed)
+    digests = _digests(packed, required)
     there = set(packed.names) - {DIGESTS}
     problems = []
     for name in sorted(there | set(digests)):
@@ -139,15 +147,15 @@ def check(packed: Archive) -> Checked:
     return Checked(len(digests), tuple(problems), _sha256(packed.path))
 
 
-def _digests(packed: Archive) -> Mapping[str, str]:
-    listed = parse(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
-    found = listed.get("digests")
-    if listed.get("schema") != SCHEMA or listed.get("algorithm") != _ALGORITHM:
+def _digests(packed: Archive, required: Sequence[str]) -> Mapping[str, str]:
+    said = parse(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
+    found = said.get("digests")
+    if said.get("schema") != SCHEMA or said.get("algorithm") != _ALGORITHM:
         raise RunError(f"{packed.path}: {DIGESTS} is not of schema {SCHEMA} with {_ALGORITHM}")
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
         raise RunError(f"{packed.path}: {DIGESTS} has no digest of each member")
-    if lost := [name for name in REQUIRED if name not in found]:
-        raise RunError(f"{packed.path}: {DIGESTS} lacks {', '.join(lost)}, which every audit has")
+    if lost := [name for name in required if name not in found]:
+        raise RunError(f"{packed.path}: {DIGESTS} lacks {', '.join(lost)}, which every one has")
     return found
 
 

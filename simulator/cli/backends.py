@@ -3,6 +3,9 @@
 simulate backends                        a table; no library is imported
 simulate backends check [NAME ...]       load each library, each in its own process
 simulate backends prove NAME             run the conformance suite, one line per check
+    --out FILE                           and write an evidence bundle: results, recordings, versions
+simulate backends evidence FILE          check a bundle from a device, and compare it with what runs
+    --profile NAME                       here, or with a profile: which sections are as recorded
 simulate backends install NAME           install a backend in its own Python environment
 simulate backends remove NAME            remove that environment
 """
@@ -25,6 +28,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("names", nargs="*", metavar="NAME", help="default: every backend")
     prove = verbs.add_parser("prove", help="run the conformance suite on a backend")
     prove.add_argument("name", metavar="NAME")
+    prove.add_argument("--out", metavar="FILE", help="write an evidence bundle, a new .zip file")
+    evidence = verbs.add_parser("evidence", help="check an evidence bundle, and compare it")
+    evidence.add_argument("file", metavar="FILE")
+    which = evidence.add_mutually_exclusive_group()
+    which.add_argument(
+        "--profile", metavar="NAME", help="compare with the sections of a profile: a path or a name"
+    )
+    which.add_argument(
+        "--against",
+        nargs="+",
+        default=(),
+        metavar="BACKEND",
+        help="compare with these backends only; default: all that run here",
+    )
+    evidence.add_argument("--json", action="store_true", help="print all of it as JSON")
     install = verbs.add_parser("install", help="install a backend in its own Python environment")
     install.add_argument("name", metavar="NAME")
     install.add_argument(
@@ -92,9 +110,19 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _prove(options: argparse.Namespace) -> int:
-    from simulator.cli import prove
+    from pathlib import Path
 
+    from simulator.cli import evidence, prove
+
+    if options.out is not None:
+        return evidence.write(options.name, Path(options.out))
     return prove.backend(options.name)
+
+
+def _evidence(options: argparse.Namespace) -> int:
+    from simulator.cli import evidence
+
+    return evidence.read(options)
 
 
 def _install(options: argparse.Namespace) -> int:

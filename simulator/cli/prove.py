@@ -1,6 +1,5 @@
 """Run the conformance suite on one thing, and print a line per check.
 
-simulate prove backend NAME              everything that a backend offers
 simulate prove stage NAME                every backend that fills a stage
 simulate prove condition NAME            on the samples of its modality
 simulate prove modality NAME             with the samples, the card and the profile that it brings
@@ -8,6 +7,8 @@ simulate prove task NAME                 with the outputs that it brings
 simulate prove data_format CARD          with a small data card of yours; needs --model
 simulate prove graph_pass NAME           on a small model of each operator family
 simulate prove executor NAME             against the local one
+
+All that one backend offers: simulate backends prove NAME
 
 What each check demands, and why: docs/conformance.md
 """
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from simulator.testing.tasks import Verdict
 
 KINDS = (
-    "backend", "stage", "condition", "modality", "task", "data_format", "graph_pass", "executor",
+    "stage", "condition", "modality", "task", "data_format", "graph_pass", "executor",
 )  # fmt: skip
 
 _SUITES = {
@@ -58,11 +59,9 @@ def run(options: argparse.Namespace) -> int:
         UserError: there is no such thing, or it cannot be proved here, with the reason.
     """
     name = options.name
-    if options.kind == "backend":
-        return backend(name)
     if options.kind == "stage":
-        return _told(name, _stage(name))
-    return _told(name, _lines(_verdicts(options.kind, name, options.model)))
+        return told(name, _stage(name))
+    return told(name, _lines(_verdicts(options.kind, name, options.model)))
 
 
 def backend(name: str) -> int:
@@ -70,17 +69,17 @@ def backend(name: str) -> int:
     from simulator import registry
     from simulator.testing import prove
 
-    return _told(name, _findings(prove(registry.backend(name))))
+    return told(name, map(line, prove(registry.backend(name))))
 
 
 Line = tuple[str, str]
 """A mark, and what stands behind it."""
 
 
-def _findings(findings: Iterable[Finding]) -> Iterator[Line]:
-    for finding in findings:
-        words = (finding.options, finding.check, finding.remark)
-        yield finding.mark, f"{finding.stage:<9} " + "  ".join(word for word in words if word)
+def line(finding: Finding) -> Line:
+    """Return a finding as it is printed."""
+    words = (finding.options, finding.check, finding.remark)
+    return finding.mark, f"{finding.stage:<9} " + "  ".join(word for word in words if word)
 
 
 def _stage(name: str) -> Iterator[Line]:
@@ -99,7 +98,7 @@ def _stage(name: str) -> Iterator[Line]:
         except MissingLibrary as error:
             yield Mark.CANNOT, f"{one.name:<9} {error}"
             continue
-        for mark, words in _findings(findings):
+        for mark, words in map(line, findings):
             yield mark, f"{one.name}: {words}"
 
 
@@ -133,14 +132,15 @@ def _data_format(data: Path, model: str | None) -> list[Verdict]:
     return prove_data_format(found, card.task, Files.of(card.modality))
 
 
-def _told(name: str, lines: Iterable[Line]) -> int:
-    """Print every line, and the counts; return the exit code."""
+def told(name: str, lines: Iterable[Line], *, silent: bool = False) -> int:
+    """Print every line, or none if they were printed, and the counts; return the exit code."""
     from simulator.testing import Mark
 
     counts = Counter[str]()
     for mark, words in lines:
         counts[mark] += 1
-        print(f"{mark:<7} {words}", flush=True)
+        if not silent:
+            print(f"{mark:<7} {words}", flush=True)
     if not counts:
         print(f"{name} offers nothing that the suite can check")
         return cli.PASS

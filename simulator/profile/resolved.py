@@ -45,7 +45,9 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
             lines.append(Line(0, name, empty[0], "as the model has it", empty[1]))
     lines.append(Line(0, "evidence", "" if profile.spec.evidence else "{}"))
     for section, claim in profile.spec.evidence.items():
-        lines.append(_written(profile, ("evidence", section), origins, claim.model_dump()))
+        lines.append(
+            _written(profile, ("evidence", section), origins, claim.model_dump(exclude_none=True))
+        )
     return render(lines)
 
 

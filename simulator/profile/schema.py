@@ -73,11 +73,19 @@ class Runtime(OpenSection):
         return not isinstance(self.batch, int)
 
 
+class Citation(Section):
+    """A bundle that `simulate backends prove NAME --out` wrote on a device."""
+
+    file: str = Field(description="its path, from the profile's folder, or its address")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the file")
+
+
 class Claim(Section):
     """Evidence that a section of the profile describes the real stack."""
 
     kind: Literal["native", "vendor_simulator", "emulated", "recorded", "assumed"]
     source: str
+    bundle: Citation | None = Field(None, description="an evidence bundle of the device")
 
 
 class ProfileSpec(Section):

@@ -26,13 +26,15 @@ def run(options: argparse.Namespace) -> int:
         UserError: it is not valid, a stage refused, or ``--strict`` found something.
     """
     from simulator.errors import ProfileError, UserError
+    from simulator.evidence import cite
     from simulator.profile import axes, template
     from simulator.profile.implementations import choose
     from simulator.profile.load import load
 
     profile = load(options.path)
     choices = choose(profile)
-    problems = axes.claims_problem(profile, choices)
+    cited, wrong = cite.check(profile, choices)
+    problems = [*axes.claims_problem(profile, choices), *wrong]
     if problems:
         raise ProfileError(problems)
     proof, why = _proof((profile, choices), options.model)
@@ -40,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     notes = _notes(proof) if proof else []
     unfinished = template.unfinished(profile)
     _lines(profile, choices, proof, notes)
+    _labelled("cited", cited)
     _labelled("to fill in", [", ".join(unfinished)] if unfinished else [])
     _labelled("to run it here", why)
     asked = [note.text for note in notes if note.is_strict]

@@ -1,0 +1,1 @@
+"""Evidence bundles: what a backend did on somebody's device, checked and compared here."""

@@ -40,6 +40,17 @@ def pytest_report_header():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def kept_by_the_system():
+    """No test cuts the power, so none waits for the disk: ``os.fsync`` does nothing here.
+
+    What the tests start still waits. A process that is killed loses nothing that it has written.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory):
     """The cache of every test and of what it starts; what the user's holds is seen by none.
 

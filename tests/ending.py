@@ -2,31 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-SCRIPT = """
-import os, signal, sys
-from pathlib import Path
-from simulator import cli
-from simulator.cli.progress import Bar
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's child is deaf
-number, folder, pattern, count, *arguments = sys.argv[1:]
-
-
-def ends(tell):
-    def told(*words):
-        tell(*words)
-        if len(list(Path(folder).glob(pattern))) >= int(count):
-            os.kill(os.getpid(), int(number))
-
-    return told
-
-
-Bar.say, Bar.advance = ends(Bar.say), ends(Bar.advance)
-sys.exit(cli.main(arguments))
-"""
+from warm import command
 
 
 def ended(how, folder, pattern, count, *arguments):
@@ -39,7 +15,4 @@ def ended(how, folder, pattern, count, *arguments):
         count: how many of them there must be.
         arguments: of ``simulate``.
     """
-    given = [str(word) for word in (int(how), folder, pattern, count, *arguments)]
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT, *given], capture_output=True, text=True, timeout=600
-    )
+    return command(*arguments, ends=(int(how), folder, pattern, count))

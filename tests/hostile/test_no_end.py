@@ -1,11 +1,10 @@
 """What has no end, or is larger than any memory: refused before a byte is read."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 import tiny
+from warm import command
 
 from simulator.contract.encoded import read_image
 from simulator.data.folder import load_folder
@@ -74,10 +73,9 @@ def test_the_command_ends(tmp_path, card, data, name, kind):
         place.symlink_to("/dev/zero")
     else:
         huge(place)
-    done = subprocess.run(
-        [sys.executable, "-m", "simulator.cli", "--train", "pillow_fp32", "--deploy",
-         "pillow_fp32", "--model", card, "--data", data, "--out", tmp_path / "run"],
-        capture_output=True, text=True, timeout=500, check=False,
+    done = command(
+        "--train", "pillow_fp32", "--deploy", "pillow_fp32", "--model", card, "--data", data,
+        "--out", tmp_path / "run",
     )  # fmt: skip
 
     if name == "image":  # skipped and listed, as any that cannot be read

@@ -1,11 +1,10 @@
 """A robustness run with every kind of attack is killed, and goes on with equal records."""
 
 import signal
-import subprocess
-import sys
 
 import pytest
 import tiny
+import warm
 import yaml
 from ending import ended
 
@@ -38,8 +37,7 @@ def test_a_killed_run_under_attack_has_equal_records(tmp_path):
     ]  # fmt: skip
 
     def simulate(*words):
-        given = [sys.executable, "-m", "simulator.cli", *map(str, words)]
-        done = subprocess.run(given, capture_output=True, text=True)
+        done = warm.command(*words)
         assert done.returncode == 0, done.stderr
 
     folder = tmp_path / "out" / "colors"

@@ -4,12 +4,11 @@ import csv
 import io
 import json
 import signal
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 import tiny
+import warm
 import yaml
 from ending import ended
 
@@ -171,8 +170,7 @@ def test_a_killed_run_loses_nothing(suite, card, tmp_path, capsys):
     ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, tmp_path / "out")
     assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
 
-    done = subprocess.run([sys.executable, "-m", "simulator.cli", "resume", folder],
-                          capture_output=True, text=True)  # fmt: skip
+    done = warm.command("resume", folder)
 
     assert done.returncode == 0, done.stderr
     equal = (

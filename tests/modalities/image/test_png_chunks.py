@@ -2,12 +2,11 @@
 
 import json
 import struct
-import subprocess
-import sys
 
 import pytest
 import tiny
 from damaged_png import HOSTILE, animation, joined, split
+from warm import command
 
 from simulator.contract.encoded import inspect
 from simulator.errors import SampleError
@@ -22,12 +21,10 @@ def test_an_animation_that_kills_a_decoder_is_refused(what):
 def test_a_run_skips_it_with_its_reason(card, data, cache, tmp_path):
     for number, content in enumerate(HOSTILE.values()):
         (data / "red" / f"hostile{number}.png").write_bytes(content)
-    command = [
-        sys.executable, "-m", "simulator.cli", "--train", "pillow_fp32", "--deploy", "opencv_fp32",
-        "--model", card, "--data", data, "--out", tmp_path / "run",
-    ]  # fmt: skip
-
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    done = command(
+        "--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", card, "--data", data,
+        "--out", tmp_path / "run",
+    )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

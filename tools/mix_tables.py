@@ -3,11 +3,12 @@
     python tools/mix_tables.py model.yaml TRAIN TEST OUT --epochs 2 --seeds 1
     python tools/mix_tables.py detector.yaml TRAIN TEST OUT --epochs 1 --augment ""
 
-Each column of the suite is a table: a row for each option that the network is fine-tuned on, and
-one for the mix; a column for each option that it is tested on; mean and standard deviation (ddof =
-1: that reproduces the paper's own rows). Figures are in percent, means over the seeds: top-1, and
-mAP of a detector. The row "as it is" is the network before any fine-tuning. Below each table: by how much the mix spreads less than each row, and how much better its mean is, with
-intervals of 95 % from a paired bootstrap over the test images. It goes on where it was stopped.
+Each column of the suite is a table: a row for each option that the network is fine-tuned on, one
+for the mix, and one for the network as it is; a column for each option that it is tested on; mean
+and standard deviation (ddof = 1: that reproduces the paper's own rows). Figures are in percent,
+means over the seeds: top-1, and mAP of a detector. Below each table: by how much the mix spreads
+less than each row, and how much better its mean is, with intervals of 95 % from a paired bootstrap
+over the test images. It goes on where it was stopped.
 """
 
 from __future__ import annotations

@@ -109,8 +109,10 @@ class Learner:
         """Send a lesson's derivatives back through the network; return its loss."""
         arrays = [one.detach().numpy() for one in outputs]
         value, slopes = lesson.loss(dict(zip(self.ports, arrays, strict=True)), targets)
-        back = [torch.from_numpy(slopes[name]) for name in self.ports]
-        torch.autograd.backward(outputs, back)  # type: ignore[no-untyped-call]
+        named = dict(zip(self.ports, outputs, strict=True))
+        learned = [name for name in slopes if named[name].requires_grad]
+        back = [torch.from_numpy(slopes[name]) for name in learned]
+        torch.autograd.backward([named[name] for name in learned], back)  # type: ignore[no-untyped-call]
         return value
 
     def _loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ class Lesson(ABC):
     def loss(
         self, outputs: Mapping[str, Array], targets: Sequence[Any]
     ) -> tuple[float, dict[str, Array]]:
-        """Return the mean loss of a batch, and its derivative by each output.
+        """Return the mean loss of a batch, and its derivative by each output that it reads.
 
         Args:
             outputs: (batch, ...) float32 by name: all of the network's.

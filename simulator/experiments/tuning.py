@@ -177,6 +177,8 @@ class Tuning(ABC):
             finished: dict[str, Any] = _read(home / SUMMARY)
             return finished
         examples = self.examples(home, show)
+        if left := len(self.dataset.items) - len(examples.items):
+            show.note(f"{left} of {len(self.dataset.items)} cannot be used, and are left out")
         learn, held_out = examples.split(self.settings.held_out, self.settings.seed)
         show.say("reading the network")
         assert self.card.model is not None

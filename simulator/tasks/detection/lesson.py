@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.contract import Array, Lesson
 from simulator.data.truth import Boxes
-from simulator.errors import ModelError
+from simulator.errors import ModelError, unknown
 from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
@@ -104,10 +104,11 @@ class RetinaLesson(Lesson):
     def loss(
         self, outputs: Mapping[str, Array], targets: Sequence[Target]
     ) -> tuple[float, dict[str, Array]]:
-        """Return the mean loss of a batch, and its derivative by each output."""
-        shapes = tuple((name, array.shape[1:]) for name, array in outputs.items())
+        """Return the mean loss of a batch, and its derivative by each output that is read."""
+        read = {name: outputs[name] for name in self._names(outputs)}
+        shapes = tuple((name, array.shape[1:]) for name, array in read.items())
         scores, boxes = _where(self._head, self._settings.network, self._classes, shapes)
-        flat = np.concatenate([a.reshape(len(a), -1) for a in outputs.values()], axis=1)
+        flat = np.concatenate([a.reshape(len(a), -1) for a in read.values()], axis=1)
         slope = np.zeros(flat.shape, np.float64)
         total = 0.0
         for row, numbers, target in zip(slope, flat.astype(np.float64), targets, strict=True):
@@ -125,8 +126,15 @@ class RetinaLesson(Lesson):
         parts = np.split(slope.astype(np.float32), ends[:-1], axis=1)
         return total, {
             name: part.reshape(array.shape)
-            for (name, array), part in zip(outputs.items(), parts, strict=True)
+            for (name, array), part in zip(read.items(), parts, strict=True)
         }
+
+    def _names(self, outputs: Mapping[str, Array]) -> list[str]:
+        names = [name for tensor in self._head.outputs for name in tensor.names]
+        for name in names:
+            if name not in outputs:
+                raise ModelError(unknown("output", name, outputs))
+        return names
 
 
 def to_network(boxes: Floats, placement: Placement, settings: Settings) -> Floats:

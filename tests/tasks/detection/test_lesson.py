@@ -9,6 +9,7 @@ import pytest
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError
 from simulator.modalities.image.geometry import Cut, Placement
+from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.decode import to_image
 from simulator.tasks.detection.lesson import (
@@ -21,7 +22,6 @@ from simulator.tasks.detection.lesson import (
     smooth_l1,
     to_network,
 )
-from simulator.modalities.image.orientation import stored_boxes
 
 SIGMOID = {**cards.SCORE, "activation": "sigmoid"}
 NONE = np.zeros((0, 4))
@@ -136,7 +136,7 @@ def test_boxes_go_to_the_network_and_back(orientation):
         36, 56, 48, 84, 6, 3, 60, 90, cut=Cut(1, 2, 3, 2), orientation=orientation
     )
     seen = np.array([[5.0, 7, 30, 31], [10, 3, 20, 12]])  # in the network
-    image = to_image(seen, placement, settings) + [2, 1, 2, 1]
+    image = to_image(seen, placement, settings) + np.array([2, 1, 2, 1])
     kept = stored_boxes(image, orientation, (40, 60))
 
     assert to_network(kept, placement, settings) == pytest.approx(seen)
@@ -170,8 +170,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_derivatives_are_those_of_differences(layout):
-    """Of a batch of an image with two objects and one with none; outputs that are not read have
-    a derivative of 0."""
+    """Of a batch of an image with two objects and one with none; only outputs that are read."""
     tensors, shapes = LAYOUTS[layout]
     head = {**cards.ANCHORS, "score": SIGMOID, "layout": layout, "outputs": tensors}
     lesson = RetinaLesson(cards.settings(head, (32, 32)), 2)
@@ -180,8 +179,9 @@ def test_derivatives_are_those_of_differences(layout):
     targets = [target([[2, 3, 20, 12], [9, 16, 26, 25]], [0, 1]), target([])]
     value, slopes = lesson.loss(outputs, targets)
 
-    assert value > 0
-    for name, array in outputs.items():
+    assert value > 0 and "unused" not in slopes
+    for name in slopes:
+        array = outputs[name]
         assert slopes[name].shape == array.shape and slopes[name].dtype == np.float32
         for at in [tuple(rng.integers(array.shape)) for _ in range(25)]:
             ends = []
@@ -216,3 +216,10 @@ def test_the_loss_of_one_anchor_by_hand():
 def test_other_heads_are_refused(head, message):
     with pytest.raises(ModelError, match=message):
         RetinaLesson(cards.settings(head, (64, 64)), 2)
+
+
+def test_an_output_that_is_missing_is_named():
+    lesson = RetinaLesson(cards.settings({**cards.ANCHORS, "score": SIGMOID}, (32, 32)), 2)
+
+    with pytest.raises(ModelError, match="boxes"):
+        lesson.loss({"scores": np.zeros((1, 16, 2), np.float32)}, [target([])])

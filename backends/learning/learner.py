@@ -112,7 +112,7 @@ class Learner:
         named = dict(zip(self.ports, outputs, strict=True))
         learned = [name for name in slopes if named[name].requires_grad]
         back = [torch.from_numpy(slopes[name]) for name in learned]
-        torch.autograd.backward([named[name] for name in learned], back)  # type: ignore[no-untyped-call]
+        torch.autograd.backward([named[name] for name in learned], back)
         return value
 
     def _loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -305,7 +305,7 @@ class Tuning(ABC):
 
     def _targets(self, examples: Examples, placements: Sequence[Any]) -> Sequence[Any]:
         if self.lesson is None:
-            return examples.labels
+            return list(examples.labels)
         pairs = zip(examples.items, placements, strict=True)
         return [self.lesson.target(item.truth, place) for item, place in pairs]
 

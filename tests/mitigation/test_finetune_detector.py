@@ -121,7 +121,9 @@ def test_a_detector_learns_and_runs(card, capsys):
     assert summary["samples"] == 24
     rows = [one for one in read_run(places[0])[2].to_pylist() if one["side"] == "deploy"]
     table = mix_tables.figure(places[2], more[1], rows)
-    assert table(np.ones((1, 24), int))[0] == pytest.approx(summary["deploy"]["metric"]["mAP"], abs=1e-12)
+    assert table(np.ones((1, 24), int))[0] == pytest.approx(
+        summary["deploy"]["metric"]["mAP"], abs=1e-12
+    )
 
 
 def test_nodes_that_share_weights_share_what_they_learn(card):

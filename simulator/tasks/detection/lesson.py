@@ -186,9 +186,11 @@ def encoded(boxes: Floats, anchors: Floats, settings: Settings) -> Floats:
     code = head.deltas
     turn = [0, 1, 2, 3] if code.order == "xywh" else [1, 0, 3, 2]
     deltas = deltas[:, turn]
+    made: Floats
     if code.weights is not None:
-        return deltas * np.array(code.weights)
-    made: Floats = (deltas - np.array(code.means)) / np.array(code.stds)
+        made = deltas * np.array(code.weights)
+    else:
+        made = (deltas - np.array(code.means)) / np.array(code.stds)
     return made
 
 

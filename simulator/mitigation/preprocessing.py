@@ -52,7 +52,7 @@ class MixedPreprocessing:
         options: of each column that is drawn.
         names: of all stacks that may be drawn.
         base: the steps of the training stack, up to the network's input.
-        profile: the training stack.
+        profile: the training stack; workers do not have it.
         moving: of the stacks, those that put images elsewhere in the network's input than it does.
 
     Raises:
@@ -141,7 +141,8 @@ class MixedPreprocessing:
         return self._opened[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_opened": None}
+        held = {name: value for name, value in self.__dict__.items() if name != "profile"}
+        return held | {"_opened": None}
 
 
 class _Options:

@@ -1,19 +1,21 @@
 """Tables 7 and 8 of SysNoise: fine-tune on each option and on all of them, test on each option.
 
     python tools/mix_tables.py model.yaml TRAIN TEST OUT --epochs 2 --seeds 1
+    python tools/mix_tables.py detector.yaml TRAIN TEST OUT --epochs 1 --augment ""
 
-Each column of the suite is a table: a row for each option that the network is fine-tuned on, and
-one for the mix; a column for each option that it is tested on; mean and standard deviation (ddof =
-1: that reproduces the paper's own rows). Accuracies are in percent, means over the seeds. Below
-each table: by how much the mix spreads less than each row, and how much better its mean is, with
-intervals of 95 % from a paired bootstrap over the test images. It goes on where it was stopped.
+Each column of the suite is a table: a row for each option that the network is fine-tuned on, one
+for the mix, and one for the network as it is; a column for each option that it is tested on; mean
+and standard deviation (ddof = 1: that reproduces the paper's own rows). Figures are in percent,
+means over the seeds: top-1, and mAP of a detector. Below each table: by how much the mix spreads
+less than each row, and how much better its mean is, with intervals of 95 % from a paired bootstrap
+over the test images. It goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +26,20 @@ from simulator.errors import RunError
 from simulator.experiments.sweep import sweep
 from simulator.mitigation import MixedPreprocessing
 from simulator.mitigation.finetune import Settings, finetune
+from simulator.model.card import Card
 from simulator.profile.suite import load_suite
 from simulator.results.read import read_run
+from simulator.tasks.detection.boxes import detections
+from simulator.tasks.detection.metric import Ranking
 
-MIX, RESAMPLES = "mix", 2000
+MIX, AS_IS, RESAMPLES = "mix", "as it is", 2000
+Figure = Callable[[np.ndarray], np.ndarray]
+"""From (R, images), how often each image counts, to a figure of each, (R,), from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a network is fine-tuned on: an option of a column, or all of them."""
+    """What a network is fine-tuned on: an option of a column, all of them, or nothing."""
 
     column: str
     option: str
@@ -75,7 +82,7 @@ def main() -> None:
     add("--statistics", default="learn")
     add("--limit", type=int, help="images to learn from")
     add("--test-limit", type=int, help="images to test on")
-    add("--only", help="learn and test these rows alone, and print no table: FOLDER,FOLDER")
+    add("--only", help="learn and test these rows alone: FOLDER,FOLDER")
     add("--columns", default="resize,decode")
     given = parser.parse_args()
     for seed in range(given.seeds):
@@ -84,14 +91,13 @@ def main() -> None:
             for row in rows(given, column):
                 every.setdefault(row.folder, row)
         for row in every.values():
-            if given.only and row.folder not in given.only.split(","):
-                continue
             place = given.out / f"{row.folder}-{seed}"
-            settings = row.settings(given, seed)
-            summary = finetune(given.model, given.train, place, settings, limit=given.limit)
-            print(f"{place}: {100 * summary['accuracy']:.1f} %", file=sys.stderr, flush=True)
+            if row.option != AS_IS:
+                settings = row.settings(given, seed)
+                summary = finetune(given.model, given.train, place, settings, limit=given.limit)
+                print(f"{place}: {100 * summary['accuracy']:.1f} %", file=sys.stderr, flush=True)
             tested(given, row, seed)
-    for column in () if given.only else _columns(given):
+    for column in _columns(given):
         print(table(given, column), flush=True)
 
 
@@ -101,6 +107,12 @@ def _columns(given: argparse.Namespace) -> list[str]:
 
 def rows(given: argparse.Namespace, column: str) -> Iterator[Row]:
     """Yield the rows of a table; the training stack's own is one folder for all tables."""
+    wanted = given.only.split(",") if given.only else None
+    yield from (row for row in _rows(given, column) if not wanted or row.folder in wanted)
+
+
+def _rows(given: argparse.Namespace, column: str) -> Iterator[Row]:
+    yield Row(column, AS_IS, "as-is")
     options = load_suite(given.suite).spec.columns[column]
     base = MixedPreprocessing(given.suite, model=given.model, columns=()).base
     for option in options:
@@ -109,70 +121,98 @@ def rows(given: argparse.Namespace, column: str) -> Iterator[Row]:
     yield Row(column, MIX, f"{column}-{MIX}")
 
 
-def tested(given: argparse.Namespace, row: Row, seed: int) -> dict[tuple[str, str], np.ndarray]:
-    """Return for each option of the suite, (images,), whether a network is right: one sweep."""
+def tested(given: argparse.Namespace, row: Row, seed: int) -> dict[tuple[str, str], Figure]:
+    """Return the figure of a network for each option of the suite: one sweep."""
     place = given.out / f"{row.folder}-{seed}"
+    card = given.model if row.option == AS_IS else place / "model.yaml"
     runs = place.with_name(f"{place.name}-tested")
+    name = Card(card).spec.name
     asked = {"data": given.test, "limit": given.test_limit}
     try:
-        records = read_run(runs / place.name)[2].to_pydict()
+        records = read_run(runs / name)[2].to_pylist()
     except RunError:  # there is none, or it was stopped
         options = asked | {"workers": given.threads}
-        sweep(given.suite, models=[place / "model.yaml"], out=runs, overwrite=True, **options)
-        records = read_run(runs / place.name)[2].to_pydict()
+        sweep(given.suite, models=[card], out=runs, overwrite=True, **options)
+        records = read_run(runs / name)[2].to_pylist()
     suite = load_suite(given.suite).path
-    of_same_settings(runs / place.name, suite=suite, model=place / "model.yaml", **asked)
-    found: dict[tuple[str, str], list[bool]] = {}
-    for side, right, skipped in zip(
-        records["side"], records["correct"], records["skipped"], strict=True
-    ):
-        if skipped is None and "/" in side:
-            found.setdefault(tuple(side.split("/")), []).append(right)
-    return {key: np.array(values) for key, values in found.items()}
+    of_same_settings(runs / name, suite=suite, model=card, **asked)
+    found: dict[tuple[str, str], list[dict]] = {}
+    for record in records:
+        if record["skipped"] is None and "/" in record["side"]:
+            found.setdefault(tuple(record["side"].split("/")), []).append(record)
+    return {key: figure(card, given.test, rows) for key, rows in found.items()}
+
+
+def figure(card: Path, data: Path, records: list[dict]) -> Figure:
+    """Return the headline figure of one stack's records: top-1, or mAP."""
+    task = Card(card).task
+    if task.name == "classification":
+        right = np.array([one["correct"] for one in records])
+        return lambda counts: counts @ right / counts.sum(1)
+    truths = {item.name: item.truth for item in task.load(data).items}
+    known = [truths[one["sample"]] for one in records]
+    return Ranking.of([detections(one) for one in records], known, task.network.classes).resampled
+
+
+def resampled(found: list[Figure], images: int) -> np.ndarray:
+    """Return (1 + R, figures) in percent: on all images, and on R resamples of them."""
+    random = np.random.default_rng(0)
+    drawn = [random.integers(images, size=images) for _ in range(RESAMPLES)]
+    counts = np.array([np.ones(images, int), *(np.bincount(one, None, images) for one in drawn)])
+    return 100 * np.stack([one(counts) for one in found], axis=1)
 
 
 def table(given: argparse.Namespace, column: str) -> str:
     """Return a table in Markdown, and how the mix compares with each row."""
     every = list(rows(given, column))
     options = list(load_suite(given.suite).spec.columns[column])
-    cells: dict[str, np.ndarray] = {}  # (seeds, options, images)
+    cells: dict[str, np.ndarray] = {}  # (1 + R, options)
     for row in every:
-        of_seeds = [tested(given, row, seed) for seed in range(given.seeds)]
-        cells[row.option] = np.array([[one[column, name] for name in options] for one in of_seeds])
+        seeds = [tested(given, row, seed) for seed in range(given.seeds)]
+        images = images_of(given, row)
+        cells[row.option] = np.mean(
+            [resampled([one[column, name] for name in options], images) for one in seeds], axis=0
+        )
     lines = [f"| trained on / tested on | {' | '.join(options)} | mean | std |"]
     lines.append("|---" * (len(options) + 3) + "|")
-    for name, right in cells.items():
-        tops = 100 * right.mean((0, 2))
-        values = " | ".join(f"{top:.2f}" for top in tops)
-        mean, std = figures(right)
-        lines.append(f"| {name} | {values} | {mean:.2f} | {std:.3f} |")
+    for name, tops in cells.items():
+        values = " | ".join(f"{top:.2f}" for top in tops[0])
+        mean, std = figures(tops)
+        lines.append(f"| {name} | {values} | {mean[0]:.2f} | {std[0]:.3f} |")
     lines += ["", "| mix against | std | mean |", "|---|---|---|"]
-    for name in options:
-        (spread, spread_ci), (gain, gain_ci) = compared(cells[MIX], cells[name])
-        lines.append(
-            f"| {name} | {spread:+.3f} ({spread_ci[0]:+.3f} to {spread_ci[1]:+.3f}) "
-            f"| {gain:+.2f} ({gain_ci[0]:+.2f} to {gain_ci[1]:+.2f}) |"
-        )
-    images = cells[MIX].shape[2]
+    for name in cells if MIX in cells else ():
+        if name != MIX:
+            (spread, spread_ci), (gain, gain_ci) = compared(cells[MIX], cells[name])
+            lines.append(
+                f"| {name} | {spread:+.3f} ({spread_ci[0]:+.3f} to {spread_ci[1]:+.3f}) "
+                f"| {gain:+.2f} ({gain_ci[0]:+.2f} to {gain_ci[1]:+.2f}) |"
+            )
     return "\n".join([f"{column}, {images} images, {given.seeds} seeds", "", *lines, ""])
 
 
-def figures(right: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation (ddof = 1) over the options, of the mean over the seeds, in %."""
-    tops = 100 * right.mean((0, 2))
-    return float(tops.mean()), float(tops.std(ddof=1))
+def images_of(given: argparse.Namespace, row: Row) -> int:
+    """Return how many images a network was tested on."""
+    runs = given.out / f"{row.folder}-0-tested"
+    records = read_run(next(runs.iterdir()))[2].to_pydict()
+    pairs = zip(records["side"], records["skipped"], strict=True)
+    tested_on = [side for side, skipped in pairs if skipped is None]
+    return tested_on.count(tested_on[0])
+
+
+def figures(tops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (ddof = 1) over the options, (..., options) in %."""
+    return tops.mean(-1), tops.std(-1, ddof=1)
 
 
 def compared(mix: np.ndarray, one: np.ndarray) -> list[tuple[float, tuple[float, float]]]:
-    """Return what the mix has more of std and of mean, each with its interval."""
-    random, count = np.random.default_rng(0), mix.shape[2]
-    drawn = np.array([
-        np.subtract(figures(mix[..., index]), figures(one[..., index]))
-        for index in (random.integers(count, size=count) for _ in range(RESAMPLES))
-    ])  # fmt: skip
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    whole = np.subtract(figures(mix), figures(one))
-    return [(float(whole[at]), (float(low[at]), float(high[at]))) for at in (1, 0)]
+    """Return what the mix has more of std and of mean, each with its interval.
+
+    Args:
+        mix: (1 + R, options) of :func:`resampled`.
+        one: likewise, of another row.
+    """
+    mean, spread = np.subtract(figures(mix), figures(one))
+    return [(float(of[0]), tuple(np.percentile(of[1:], [2.5, 97.5]))) for of in (spread, mean)]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from backends.fake_quant.observed import ort
 from backends.opsets import for_quantization
 from backends.pytorch_converters import drop_allowzero
 from backends.stored_weights.nodes import constants
-from simulator.contract import Array, ModelError, Options
+from simulator.contract import Array, Lesson, ModelError, Options
 
 NEAR = 1e-3
 """Of the largest output: how far a converted network may be from ONNX Runtime."""
@@ -23,10 +24,13 @@ _MOMENTUM, DECAY = 0.9, 1e-4
 
 
 class Learner:
-    """SGD with momentum 0.9 and half a cosine over the epochs, on the cross-entropy.
+    """SGD with momentum 0.9 and half a cosine over the epochs.
+
+    It learns by the cross-entropy, or by the lesson among its options.
 
     Attributes:
         module: the network.
+        ports: the names of its outputs.
         one_by_one: whether it takes one sample at a time.
         fewest: examples that a step needs; a shorter rest is left out.
 
@@ -36,11 +40,13 @@ class Learner:
 
     module: torch.nn.Module
     optimizer: torch.optim.Optimizer
+    ports: tuple[str, ...] = ("output",)
     one_by_one = False
     fewest = 1
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._lesson: Lesson | None = options.get("lesson")
 
     def learn(self, groups: list[dict[str, Any]]) -> None:
         """Let groups of parameters learn, and no others."""
@@ -58,7 +64,7 @@ class Learner:
     def end(self) -> None:
         """Make the network ready to answer, after an epoch."""
 
-    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
+    def epoch(self, number: int, inputs: Array, labels: Sequence[Any], order: Array) -> float:
         """See :class:`~simulator.contract.Tuner`; what the network draws depends on *number*.
 
         Raises:
@@ -79,39 +85,60 @@ class Learner:
             for start in range(0, len(order), batch):
                 chosen = order[start : start + batch]
                 if len(chosen) >= self.fewest:
-                    total += len(chosen) * self._step(inputs[chosen], labels[chosen])
+                    total += len(chosen) * self._step(inputs[chosen], [labels[at] for at in chosen])
                     count += len(chosen)
         self.end()
         return total / count
 
-    def _step(self, inputs: Array, labels: Array) -> float:
+    def _step(self, inputs: Array, labels: Sequence[Any]) -> float:
         outputs = self._outputs(torch.from_numpy(np.ascontiguousarray(inputs)))
-        loss = self._loss(outputs, torch.from_numpy(labels))
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        if self._lesson is None:
+            loss = self._loss(outputs[0], torch.tensor(labels))
+            loss.backward()  # type: ignore[no-untyped-call]
+            value = float(loss.detach())
+        else:
+            value = self._taught(self._lesson, outputs, labels)
         self.optimizer.step()
         self.stepped()
-        return float(loss.detach())
+        return value
+
+    def _taught(
+        self, lesson: Lesson, outputs: Sequence[torch.Tensor], targets: Sequence[Any]
+    ) -> float:
+        """Send a lesson's derivatives back through the network; return its loss."""
+        arrays = [one.detach().numpy() for one in outputs]
+        value, slopes = lesson.loss(dict(zip(self.ports, arrays, strict=True)), targets)
+        named = dict(zip(self.ports, outputs, strict=True))
+        learned = [name for name in slopes if named[name].requires_grad]
+        back = [torch.from_numpy(slopes[name]) for name in learned]
+        torch.autograd.backward([named[name] for name in learned], back)
+        return value
 
     def _loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         if self._options["output"] == "probabilities":
             return torch.nn.functional.nll_loss(outputs.clamp(min=1e-12).log(), labels)
         return torch.nn.functional.cross_entropy(outputs, labels)
 
-    def _outputs(self, inputs: torch.Tensor) -> torch.Tensor:
-        if self.one_by_one:
-            return torch.cat([self.module(one[None]) for one in inputs])
-        made: torch.Tensor = self.module(inputs)
-        return made
+    def _outputs(self, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if not self.one_by_one:
+            return several(self.module(inputs))
+        each = [several(self.module(one[None])) for one in inputs]
+        return tuple(torch.cat(parts) for parts in zip(*each, strict=True))
 
     def answers(self, inputs: Array) -> Array:
-        """Return the outputs of every input."""
+        """Return the first output of every input."""
+        return next(iter(self.outputs(inputs).values()))
+
+    def outputs(self, inputs: Array) -> dict[str, Array]:
+        """Return all outputs of every input, by name."""
         parts = []
         with torch.no_grad():
             for start in range(0, len(inputs), 100):
                 part = np.array(inputs[start : start + 100])
-                parts.append(self._outputs(torch.from_numpy(part)).numpy())
-        return np.concatenate(parts)
+                parts.append([one.numpy() for one in self._outputs(torch.from_numpy(part))])
+        whole = (np.concatenate(of) for of in zip(*parts, strict=True))
+        return dict(zip(self.ports, whole, strict=True))
 
     def state(self) -> bytes:
         """Return the parameters and the optimizer."""
@@ -156,27 +183,40 @@ class OnnxLearner(Learner):
         self._input = port.name
         self.one_by_one = bool(port.type.tensor_type.shape.dim[0].dim_value == 1)
         self.module = convert(self._model)
-        hold(self.module, self._model.SerializeToString(), sample)
+        self.ports = tuple(one.name for one in self._model.graph.output)
+        hold(self.module, self._model.SerializeToString(), sample, self._lesson is None)
 
 
-def hold(module: torch.nn.Module, file: bytes, sample: Array) -> None:
+def several(made: Any) -> tuple[torch.Tensor, ...]:
+    """Return a module's outputs, of which it may have one."""
+    return (made,) if isinstance(made, torch.Tensor) else tuple(made)
+
+
+def hold(module: torch.nn.Module, file: bytes, sample: Array, classes: bool = True) -> None:
     """Hold a module against its ONNX file in ONNX Runtime.
+
+    Args:
+        module: in evaluation mode.
+        file: the ONNX file.
+        sample: (1, ...) float32.
+        classes: whether its one output must be (N, classes).
 
     Raises:
         ModelError: they answer otherwise, or not with (N, classes).
     """
     session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
-    want = session.run(None, {session.get_inputs()[0].name: sample})
-    if len(want) != 1 or want[0].ndim != 2:
+    wanted = session.run(None, {session.get_inputs()[0].name: sample})
+    if classes and (len(wanted) != 1 or wanted[0].ndim != 2):
         raise ModelError("fine-tuning takes a network with one output of shape (N, classes)")
     with torch.no_grad():
-        got = module(torch.from_numpy(np.array(sample))).numpy()
-    off = np.abs(got - want[0]).max() / max(np.abs(want[0]).max(), 1e-6)
-    if not off <= NEAR:
-        raise ModelError(
-            f"the ONNX file and PyTorch's module answer otherwise: {off:.1e} of the largest "
-            f"output, at most {NEAR:.0e} is allowed"
-        )
+        made = several(module(torch.from_numpy(np.array(sample))))
+    for got, want in zip(made, wanted, strict=True):
+        off = np.abs(got.numpy() - want).max() / max(np.abs(want).max(), 1e-6)
+        if not off <= NEAR:
+            raise ModelError(
+                f"the ONNX file and PyTorch's module answer otherwise: {off:.1e} of the largest "
+                f"output, at most {NEAR:.0e} is allowed"
+            )
 
 
 def seed_of(seed: int, number: int = 0) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,9 @@ class _Learned:
 class OnnxNetwork(OnnxLearner):
     """Convolutions, linear layers and normalizations of batches learn; all else is as in the file.
 
+    Nodes that share weights in the file, such as a detector's head on several levels, share what
+    they learn.
+
     Args:
         source: the ONNX file.
         calibration: (N, ...) float32.
@@ -56,6 +59,7 @@ class OnnxNetwork(OnnxLearner):
             if node.op_type == "BatchNormalization" and set(node.input[1:5]) <= set(self._held)
         ]
         self._learned = [*products, *self._norms]
+        _share(products)
         if not products:
             raise ModelError("there are no convolutions or products with constant weights")
         if self._norms and self._options["statistics"] == "learn":
@@ -65,8 +69,8 @@ class OnnxNetwork(OnnxLearner):
                     "batches; keep them, or export it with a free batch size"
                 )
             self.fewest = 2
-        decaying = [one.module.weight for one in products]
-        biases = [one.module.bias for one in products if one.module.bias is not None]
+        decaying = _once(one.module.weight for one in products)
+        biases = _once(one.module.bias for one in products if one.module.bias is not None)
         scales = [value for one in self._norms for value in (one.module.weight, one.module.bias)]
         self.learn([{"params": decaying, "weight_decay": DECAY}, {"params": [*biases, *scales]}])
 
@@ -88,12 +92,14 @@ class OnnxNetwork(OnnxLearner):
         model = onnx.ModelProto()
         model.CopyFrom(self._model)
         nodes = {node.name: node for node in model.graph.node}
+        named: dict[int, str] = {}
         for one in self._learned:
             node = nodes[one.node.name]
-            for index, value in _values(one, len(node.input)):
-                name = f"{node.output[0]}.learned.{index}"
-                node.input[index] = name
-                model.graph.initializer.append(numpy_helper.from_array(value, name))
+            for index, tensor, value in _values(one):
+                if id(tensor) not in named:
+                    named[id(tensor)] = name = f"{node.output[0]}.learned.{index}"
+                    model.graph.initializer.append(numpy_helper.from_array(value, name))
+                node.input[index] = named[id(tensor)]
         drop_unused(model.graph, set(self._held))
         for node, name in zip(self._model.graph.node, self._names, strict=True):
             if node.name in nodes:
@@ -101,15 +107,39 @@ class OnnxNetwork(OnnxLearner):
         onnx.save(model, str(target))
 
 
-def _values(one: _Learned, inputs: int) -> Iterator[tuple[int, Array]]:
-    """Yield the index of each input of a node that was learned, with its value."""
+def _share(products: Sequence[_Learned]) -> None:
+    """Give layers of the same weights in the file the same parameters.
+
+    Only weights tell layers apart: exporters merge other constants that happen to be equal.
+    """
+    first: dict[str, _Learned] = {}
+    for one in products:
+        assert one.layer is not None
+        held = first.setdefault(one.node.input[one.layer.weight], one)
+        mine, theirs = one.module, held.module
+        if held is one or not torch.equal(mine.weight, theirs.weight):
+            continue
+        mine.weight = theirs.weight
+        if mine.bias is not None and list(one.node.input[2:]) == list(held.node.input[2:]):
+            mine.bias = theirs.bias
+
+
+def _once(values: Iterable[Any]) -> list[Any]:
+    """Return parameters without those that came before."""
+    return list({id(one): one for one in values}.values())
+
+
+def _values(one: _Learned) -> Iterator[tuple[int, torch.Tensor, Array]]:
+    """Yield the index of each input of a node that was learned, its tensor, and its value there."""
     if one.layer is None:
         for index, name in enumerate(_OF_NORMALIZATION, 1):
-            yield index, np.array(getattr(one.module, name).detach().numpy())
+            tensor = getattr(one.module, name)
+            yield index, tensor, np.array(tensor.detach().numpy())
         return
-    yield one.layer.weight, laid(weights_of(one.module), one.node.op_type, one.layer.axis)
-    if one.module.bias is not None and inputs > 2:
-        yield 2, np.array(one.module.bias.detach().numpy())
+    module, weights = one.module, weights_of(one.module)
+    yield one.layer.weight, module.weight, laid(weights, one.node.op_type, one.layer.axis)
+    if module.bias is not None and len(one.node.input) > 2:
+        yield 2, module.bias, np.array(module.bias.detach().numpy())
 
 
 def trains(module: torch.nn.Module, statistics: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simulator.contract import Array, Tuner
 
@@ -18,13 +19,17 @@ class NetworkTuner(Tuner):
 
     _network: Network | OnnxNetwork | ModuleNetwork
 
-    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
+    def epoch(self, number: int, inputs: Array, labels: Sequence[Any], order: Array) -> float:
         """Learn from every example once."""
         return self._network.epoch(number, inputs, labels, order)
 
     def answers(self, inputs: Array) -> Array:
-        """Return the network's outputs."""
+        """Return the network's first output."""
         return self._network.answers(inputs)
+
+    def outputs(self, inputs: Array) -> dict[str, Array]:
+        """Return all its outputs by name."""
+        return self._network.outputs(inputs)
 
     def state(self) -> bytes:
         """Return parameters, statistics and momentum."""

@@ -1,11 +1,11 @@
-r"""Fine-tune a classifier, on pixels of one stack or of many: mix training (SysNoise, Algorithm 1).
+r"""Fine-tune a network on pixels of one stack or of many: mix training (SysNoise, Algorithm 1).
 
   simulate finetune --mix sysnoise --model model.yaml --data train/ --epochs 3 --out DIR
 
 With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from the
-suite's columns (the paper draws one for a whole batch). DIR gets an ONNX file and a model card for
-it. Run the same command again to go on after an interruption. What is no better than chance is
-marked NC.
+suite's columns (the paper draws one for a whole batch). Classifiers learn, and detectors with
+anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it. Run the same command
+again to go on after an interruption. What is no better than chance is marked NC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("--model", required=True, metavar="CARD", help="card of the network, an ONNX file")
-    add("--data", required=True, metavar="PATH", help="labelled images to learn from")
+    add("--data", required=True, metavar="PATH", help="annotated images to learn from")
     add("--out", required=True, metavar="DIR", help="a new folder, or that of the same command")
     add("--epochs", required=True, type=int, metavar="N", help="how often to learn from each image")
     add("--mix", metavar="SUITE", help="draw stacks from the columns of a suite; default: none")

@@ -70,8 +70,12 @@ def said(summary: dict[str, Any], out: str) -> None:
     """Print how good a fine-tuned network is, and where it is."""
     from simulator.experiments.tuning import CARD
 
-    found = f"{100 * summary['accuracy']:.1f} % of the images held out are right"
-    if not summary["converged"]:
-        found = f"NC: {found}; {100 * summary['nc_below']:.1f} % are needed"
+    if summary["nc_below"] is None:
+        found = f"{summary['metric']} {summary['accuracy']:.3f} on the images held out"
+        found = found if summary["converged"] else f"NC: {found}"
+    else:
+        found = f"{100 * summary['accuracy']:.1f} % of the images held out are right"
+        if not summary["converged"]:
+            found = f"NC: {found}; {100 * summary['nc_below']:.1f} % are needed"
     print(found)
     print(f"model card: {out}/{CARD}")

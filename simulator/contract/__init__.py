@@ -59,7 +59,7 @@ from simulator.contract.pictures import (
 )
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
-from simulator.contract.tune import Tuner
+from simulator.contract.tune import Lesson, Tuner
 from simulator.errors import (
     DataError,
     MissingLibrary,
@@ -107,6 +107,7 @@ __all__ = [
     "KeepList",
     "Key",
     "Kind",
+    "Lesson",
     "Library",
     "Load",
     "LoadGenerator",

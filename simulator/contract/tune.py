@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from simulator.contract.backend import Options
 from simulator.contract.frame import Array
+
+
+class Lesson(ABC):
+    """What a network learns where that is not one class for each sample; its task makes it."""
+
+    @abstractmethod
+    def target(self, truth: Any, placement: Any) -> Any:
+        """Return what :meth:`loss` needs of one sample.
+
+        Args:
+            truth: what people have annotated; not None.
+            placement: how the sample lies in the network's input.
+        """
+
+    @abstractmethod
+    def loss(
+        self, outputs: Mapping[str, Array], targets: Sequence[Any]
+    ) -> tuple[float, dict[str, Array]]:
+        """Return the mean loss of a batch, and its derivative by each output that it reads.
+
+        Args:
+            outputs: (batch, ...) float32 by name: all of the network's.
+            targets: one for each sample of the batch.
+
+        Returns:
+            The loss, and float32 derivatives in the shapes of the outputs.
+
+        Raises:
+            ModelError: an output is not what the card promises.
+        """
 
 
 class Tuner(ABC):
     """Fine-tunes one network; the same inputs, options and order give the same weights.
 
     Args:
-        options: those of its offer, and ``epochs``, ``learning_rate``, ``batch``, ``seed`` and
-            ``threads``.
+        options: those of its offer, and ``epochs``, ``learning_rate``, ``batch``, ``seed``,
+            ``threads``, and ``lesson`` where it learns by one: see :class:`Lesson`.
     """
 
     def __init__(self, options: Options) -> None:
@@ -25,8 +57,8 @@ class Tuner(ABC):
         """Read a network and find the steps to start from.
 
         Args:
-            source: an ONNX file with one input and one output (N, classes); or what else the offer
-                takes.
+            source: an ONNX file with one input, and without a lesson one output (N, classes); or
+                what else the offer takes.
             calibration: (N, ...) float32 inputs, without the axis of batches of the network.
 
         Raises:
@@ -34,13 +66,13 @@ class Tuner(ABC):
         """
 
     @abstractmethod
-    def epoch(self, number: int, inputs: Array, labels: Array, order: Array) -> float:
+    def epoch(self, number: int, inputs: Array, labels: Sequence[Any], order: Array) -> float:
         """Learn from every example once; return the mean loss, which may be NaN.
 
         Args:
             number: from 0.
             inputs: (N, ...) float32.
-            labels: (N,) int64, indices of the outputs.
+            labels: (N,) int64, indices of the outputs; with a lesson N targets.
             order: the indices of the examples to learn from, in this order.
 
         Raises:
@@ -49,7 +81,11 @@ class Tuner(ABC):
 
     @abstractmethod
     def answers(self, inputs: Array) -> Array:
-        """Return the network's outputs (N, classes), float32."""
+        """Return the network's first output of every input, float32; (N, classes) of classes."""
+
+    @abstractmethod
+    def outputs(self, inputs: Array) -> dict[str, Array]:
+        """Return all outputs by name, float32, of (N, ...) inputs."""
 
     @abstractmethod
     def state(self) -> bytes:

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -15,11 +15,11 @@ import numpy as np
 import yaml
 
 from simulator import registry
-from simulator.contract import Array, Stage, Tuner
+from simulator.contract import Array, Lesson, Stage, Tuner
 from simulator.contract.recipe import Chain, generator
-from simulator.data.folder import Dataset, Files, subset
+from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import sha256
-from simulator.errors import DataError, UserError
+from simulator.errors import DataError, ModelError, NotFinite, UserError
 from simulator.experiments.common import chosen
 from simulator.experiments.session import Progress
 from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
@@ -30,6 +30,8 @@ from simulator.model.onnxfile import check
 from simulator.model.store import digest
 from simulator.pipeline.stack import front_end
 from simulator.profile.implementations import Choice, implementation
+from simulator.profile.load import Profile
+from simulator.tasks.task import Task
 
 PLAN, STATE, SUMMARY, MODEL, CARD = (
     "plan.json", "state", "summary.json", "model.onnx", "model.yaml",
@@ -69,7 +71,7 @@ class Course:
 
 
 class Tuning(ABC):
-    """One fine-tuning of a classifier.
+    """One fine-tuning of a network.
 
     Args:
         card: the model card of the network.
@@ -84,11 +86,14 @@ class Tuning(ABC):
     settings: Course
     mark: str
     """A field of the offers that can do it."""
+    lessons = False
+    """Whether other tasks than classification are learned, by their own lesson."""
     of_module = False
     """Whether the card's file names a module, and is no ONNX file."""
 
     def __init__(self, card: Card, data: Path, settings: Course, limit: int | None) -> None:
-        if card.task.name != "classification":
+        classifies = card.task.name == "classification"
+        if not classifies and not self.lessons:
             raise UserError(
                 f"{card.path}: only classifiers are fine-tuned, this is a {card.task.name}"
             )
@@ -103,6 +108,9 @@ class Tuning(ABC):
         self.dataset: Dataset = subset(whole, limit, settings.seed)
         if not self.dataset.labelled:
             raise DataError(f"{data}: fine-tuning needs a label for every sample")
+        self.profile = self.trained_on()
+        self._decoding = card.task.settings(card.modality.postprocess(self.profile, card.spec))
+        self.lesson = None if classifies else self._lesson()
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
@@ -120,6 +128,10 @@ class Tuning(ABC):
         """Return what else tells this work from another one in the same folder."""
         return {}
 
+    def trained_on(self) -> Profile:
+        """Return the stack whose preprocessing makes the examples."""
+        return chosen(self.settings.profile, [])[0]
+
     def stack(self) -> Chain:
         """Return the steps of the stack whose preprocessing makes the examples."""
         profile, choices = chosen(self.settings.profile, [])
@@ -131,13 +143,12 @@ class Tuning(ABC):
         """Preprocess every sample, or find those of a killed run."""
         if not (home / INPUTS).exists():
             show.say("preprocessing")
-        output: Any = self.card.task.output
         return prepared(
             home,
             self.stack(),
             self.card.modality,
             self.dataset.items,
-            output.background,
+            self._label,
             show.advance,
         )
 
@@ -157,6 +168,7 @@ class Tuning(ABC):
         """
         choice = self._choice()
         own = {name: getattr(self.settings, name) for name in ("learning_rate", "seed")}
+        own["lesson"] = self.lesson
         tuner: Tuner = choice.offer.make({**choice.options, **own})
         home.mkdir(parents=True, exist_ok=True)
         self._claim(home, choice)
@@ -165,6 +177,8 @@ class Tuning(ABC):
             finished: dict[str, Any] = _read(home / SUMMARY)
             return finished
         examples = self.examples(home, show)
+        if left := len(self.dataset.items) - len(examples.items):
+            show.note(f"{left} of {len(self.dataset.items)} cannot be used, and are left out")
         learn, held_out = examples.split(self.settings.held_out, self.settings.seed)
         show.say("reading the network")
         assert self.card.model is not None
@@ -190,7 +204,7 @@ class Tuning(ABC):
         backend, _ = next(able)
         output: Any = self.card.task.output
         course = {name: getattr(self.settings, name) for name in ("epochs", "batch", "threads")}
-        fields = self.fields() | course | {"output": output.kind}
+        fields = self.fields() | course | {"output": getattr(output, "kind", "logits")}
         try:
             choice = implementation(Stage.TUNE, backend, fields)
         except UserError as error:
@@ -207,7 +221,8 @@ class Tuning(ABC):
         """
         assert self.card.model is not None
         items = self.dataset.items
-        samples = digest([[item.name, item.truth, sha256(item.path)] for item in items])
+        stamp = self.card.task.stamp
+        samples = digest([[item.name, stamp(item.truth), sha256(item.path)] for item in items])
         wanted = _plain({
             "model": sha256(self.card.model),
             "output": self.card.spec.model_dump(mode="json")["output"],
@@ -216,6 +231,7 @@ class Tuning(ABC):
             "tuner": choice.identity(),
             **self.identity(),
             "settings": asdict(self.settings),
+            **({} if self.lesson is None else {"lesson": self._decoding.identity()}),
         })  # fmt: skip
         if (home / PLAN).exists():
             if _read(home / PLAN) != wanted:
@@ -235,7 +251,9 @@ class Tuning(ABC):
     ) -> list[dict[str, Any]]:
         """Run the epochs that are left; the state is kept after each."""
         learn, held_out = parts
-        labels, seed, epochs = examples.labels, self.settings.seed, self.settings.epochs
+        seed, epochs = self.settings.seed, self.settings.epochs
+        placements = self._placements(examples)
+        targets = self._targets(examples, placements)
         log: list[dict[str, Any]] = []
         if (home / STATE).exists():
             state = (home / STATE).read_bytes()
@@ -247,18 +265,71 @@ class Tuning(ABC):
             show.say(f"epoch {number + 1} of {epochs}")
             inputs, replaced = examples.of(number, learn)
             order = learn[generator("order", seed, number).permutation(len(learn))]
-            loss = tuner.epoch(number, inputs, labels, order)
-            accuracy = _accuracy(tuner.answers(examples.inputs[held_out]), labels[held_out])
+            loss = tuner.epoch(number, inputs, targets, order)
+            accuracy = self._measured(tuner, examples, held_out, placements)
             log.append({"epoch": number + 1, "loss": _finite(loss), "accuracy": accuracy})
             if replaced:
                 log[-1]["replaced"] = replaced
                 show.note(f"{replaced} images: not by the stack that was drawn, which cannot")
             said = json.dumps(log).encode()
             write_whole(home / STATE, len(said).to_bytes(8, "little") + said + tuner.state())
-            found = f"{100 * accuracy:.1f} % of those held out"
+            found = in_words(accuracy, self.card.task, "those held out")
             show.note(f"epoch {number + 1}: loss {loss:.4g}, {found}")
             show.advance(number + 1, epochs)
         return log
+
+    def _lesson(self) -> Lesson:
+        card = self.card
+        try:
+            found = card.task.lesson(self._decoding)
+        except ModelError as error:
+            raise ModelError(f"{card.path}: output: {error}") from error
+        if found is None:
+            raise UserError(f"{card.path}: networks for {card.task.name} are not fine-tuned")
+        return found
+
+    def _label(self, item: Item, source: Any) -> int:
+        if self.lesson is None:
+            output: Any = self.card.task.output
+            return int(item.truth) + int(output.background)
+        self.card.task.opened(item.truth, source)
+        return 0
+
+    def _placements(self, examples: Examples) -> list[Any]:
+        """How each example lies in the network's input; nothing where only classes are learned."""
+        if self.lesson is None:
+            return []
+        modality = self.card.modality
+        place = modality.placing(self.profile, self.card.spec)
+        return [place(modality.read(item.name, item.path)) for item in examples.items]
+
+    def _targets(self, examples: Examples, placements: Sequence[Any]) -> Sequence[Any]:
+        if self.lesson is None:
+            return list(examples.labels)
+        pairs = zip(examples.items, placements, strict=True)
+        return [self.lesson.target(item.truth, place) for item, place in pairs]
+
+    def _measured(
+        self, tuner: Tuner, examples: Examples, rows: Array, placements: Sequence[Any]
+    ) -> float:
+        """Return the headline metric of some examples; 0 where an output is not finite."""
+        if self.lesson is None:
+            return _accuracy(tuner.answers(examples.inputs[rows]), examples.labels[rows])
+        task, records, truths = self.card.task, [], []
+        for row in rows.tolist():
+            outputs = tuner.outputs(examples.inputs[row : row + 1])
+            try:
+                found = task.decode(outputs, self._decoding, placements[row])
+            except NotFinite:
+                return 0.0
+            truth = examples.items[row].truth
+            (record,) = task.records([found], truth)
+            records.append(record)
+            truths.append(truth)
+        value = task.score(records, truths).metrics[task.headline]
+        if value is None:
+            raise DataError("nothing is annotated in the samples held out; hold out more")
+        return float(value)
 
     def _finish(
         self, home: Path, tuner: Tuner, log: list[dict[str, Any]], examples: Examples
@@ -267,9 +338,8 @@ class Tuning(ABC):
         card = self.card
         tuner.write(home / MODEL)
         needed = card.task.nc_below({"": tuner.answers(examples.inputs[:1]).shape})
-        assert needed is not None
         accuracy = log[-1]["accuracy"]
-        converged = accuracy >= needed
+        converged = accuracy > 0 if needed is None else accuracy >= needed
         spec = card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json")
         spec |= {**self.described(accuracy), "model": MODEL, "converged": converged}
         spec["summary"] += "" if converged else "; NC: not converged"
@@ -285,6 +355,7 @@ class Tuning(ABC):
         summary = {
             "settings": _plain(asdict(self.settings)),
             "epochs": log,
+            "metric": card.task.headline,
             "accuracy": accuracy,
             "nc_below": needed,
             "converged": converged,
@@ -292,6 +363,13 @@ class Tuning(ABC):
         }
         _write(home / SUMMARY, summary)
         return summary
+
+
+def in_words(accuracy: float, task: Task, images: str) -> str:
+    """Return how good a network is, in words."""
+    if task.name == "classification":
+        return f"{100 * accuracy:.1f} % of {images}"
+    return f"{task.headline} {accuracy:.3f} on {images}"
 
 
 def _accuracy(outputs: Array, labels: Array) -> float:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 
+Label = Callable[[Item, Any], int]
+"""From a sample and its source to its class; raises SampleError."""
 INPUTS, LABELS, EPOCH = "inputs.npy", "labels.npy", "epoch.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Preprocessed samples with their classes.
+    """Preprocessed samples with their classes, which are 0 where there are none.
 
     Attributes:
         inputs: (N, ...) float32, read from the disk as needed.
@@ -65,7 +68,7 @@ def prepared(
     chain: Chain,
     modality: Modality,
     items: Sequence[Item],
-    background: int,
+    label: Label,
     advance: Callable[[int, int], None],
 ) -> Examples:
     """Send samples through a stack's preprocessing, or find those of an interrupted run.
@@ -74,8 +77,8 @@ def prepared(
         folder: where they are kept.
         chain: the preprocessing.
         modality: of the samples.
-        items: the samples; the truth of each is a class.
-        background: how many outputs of the network come before the first class.
+        items: the samples.
+        label: returns a sample's class, or refuses its truth.
         advance: called with the number of samples done and their total.
 
     Raises:
@@ -83,7 +86,7 @@ def prepared(
         DataError: no sample could be read.
     """
     if not (folder / INPUTS).exists():
-        _prepare(folder, chain, modality, items, background, advance)
+        _prepare(folder, chain, modality, items, label, advance)
     kept, labels = np.load(folder / LABELS)
     inputs = np.load(folder / INPUTS, mmap_mode="r")[: len(labels)]
     return Examples(inputs, labels, tuple(items[index] for index in kept))
@@ -94,7 +97,7 @@ def _prepare(
     chain: Chain,
     modality: Modality,
     items: Sequence[Item],
-    background: int,
+    label: Label,
     advance: Callable[[int, int], None],
 ) -> None:
     draft = folder / f".{INPUTS}.part"
@@ -106,7 +109,9 @@ def _prepare(
         opened = executor.open(plan({Arm("train"): chain}))
         for number, item in enumerate(items):
             try:
-                (value,) = opened.walk(executor.context(item)).answers()
+                context = executor.context(item)
+                (value,) = opened.walk(context).answers()
+                own = label(item, context.source)
             except SampleError:
                 continue
             if not isinstance(value, np.ndarray) or value.dtype != np.float32 or len(value) != 1:
@@ -117,7 +122,7 @@ def _prepare(
             if value.shape[1:] != whole.shape[1:]:
                 raise ModelError("fine-tuning takes networks whose input has one size")
             whole[len(labels)] = value[0]
-            labels.append(int(item.truth) + background)
+            labels.append(own)
             kept.append(number)
             advance(number + 1, len(items))
     if whole is None:

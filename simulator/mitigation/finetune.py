@@ -19,13 +19,14 @@ from simulator.contract.recipe import Chain
 from simulator.digests import sha256
 from simulator.errors import ModelError, ProfileError, UserError
 from simulator.experiments.session import Progress, Silent
-from simulator.experiments.tuning import Course, Tuning
+from simulator.experiments.tuning import Course, Tuning, in_words
 from simulator.experiments.tuning_data import Examples
 from simulator.mitigation.augment import Augmentation
 from simulator.mitigation.examples import DrawnExamples
 from simulator.mitigation.preprocessing import COLUMNS, MixedPreprocessing
 from simulator.model.card import Card
 from simulator.profile.document import read
+from simulator.profile.load import Profile
 
 MODULE = "module.json"
 
@@ -92,22 +93,24 @@ def finetune(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Fine-tune a classifier; a second call with the same arguments goes on after the last epoch.
+    """Fine-tune a classifier or a detector with anchors.
+
+    A second call with the same arguments goes on after the last epoch.
 
     Every image of every epoch goes through a stack that is drawn from the suite. Accuracy is
     measured through the training stack.
 
     Args:
         model: the model card; with a module, its ``model`` is not read.
-        data: labelled images: a folder or a data card.
+        data: annotated images: a folder or a data card.
         out: the folder; it gets an ONNX file, a model card and ``summary.json``.
         settings: what is learned.
         limit: take a random subset of this many images.
         progress: is told what happens.
 
     Returns:
-        The summary: settings, epochs, ``accuracy`` on the images held out (from 0 to 1),
-        ``nc_below``, and ``converged``.
+        The summary: settings, epochs, ``metric``, ``accuracy``, its value on the images held out
+        (from 0 to 1), ``nc_below``, and ``converged``.
 
     Raises:
         UserError: the model, the data or the settings do not fit, or the folder is of another
@@ -123,28 +126,49 @@ class _Mixing(Tuning):
 
     settings: Settings
     mark = "statistics"
+    lessons = True
 
     def __init__(self, card: Card, data: Path, settings: Settings, limit: int | None) -> None:
         self.of_module = settings.module is not None
         super().__init__(card, data, settings, limit)
         self._rows = 1 if card.spec.input.layout == "NCHW" else 0
         self._fits(card)
+
+    def trained_on(self) -> Profile:
+        """Return the training stack, with the options that are not drawn."""
+        settings = self.settings
         self._mixed = MixedPreprocessing(
             settings.mix,
-            model=card,
+            model=self.card,
             columns=settings.drawn,
             fixed=settings.fixed,
             train=settings.profile,
             seed=settings.seed,
         )
+        return self._mixed.profile
 
     def _fits(self, card: Card) -> None:
-        """Refuse to move images by their side or more."""
+        """Refuse to move images by their side or more, and objects without their boxes."""
+        if self.lesson is not None:
+            self._stays(card)
         shift = Augmentation.parse(self.settings.augment).shift
         shape = card.feeds[0].shape[self._rows + 1 :]
         least = min((side for side in shape[:2] if side is not None), default=shift + 1)
         if shift >= least:
             raise UserError(f"--augment shift:{shift}: less than the side, {least}, expected")
+
+    def _stays(self, card: Card) -> None:
+        """Refuse what moves objects, or has no outputs by name."""
+        task = card.task.name
+        if self.of_module:
+            raise UserError(f"--module: only classifiers are modules, and this is for {task}")
+        if self.settings.augment:
+            raise UserError(f"--augment: it moves pixels, and for {task} their boxes do not follow")
+        if self._mixed.moving:
+            raise UserError(
+                f"--columns: {self._mixed.moving[0]} puts images elsewhere than the training "
+                f"stack does, and for {task} their boxes do not follow"
+            )
 
     def fields(self) -> dict[str, Any]:
         """Return what becomes of statistics."""
@@ -185,7 +209,7 @@ class _Mixing(Tuning):
             words += f" on {how}"
         return {
             "name": settings.name or f"{self.card.spec.name}_{self.recipe()}",
-            "summary": f"{words}; {100 * accuracy:.1f} % of those held out",
+            "summary": f"{words}; {in_words(accuracy, self.card.task, 'those held out')}",
         }
 
     def recipe(self) -> str:

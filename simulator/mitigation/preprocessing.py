@@ -25,7 +25,7 @@ from simulator.pipeline.stack import front_end
 from simulator.pipeline.walk import Opened
 from simulator.places import Where
 from simulator.profile.implementations import choose
-from simulator.profile.load import load
+from simulator.profile.load import Profile, load
 from simulator.profile.suite import Suite, load_suite, overrides
 
 F32 = NDArray[np.float32]
@@ -53,6 +53,8 @@ class MixedPreprocessing:
         options: of each column that is drawn.
         names: of all stacks that may be drawn.
         base: the steps of the training stack, up to the network's input.
+        profile: the training stack; workers do not have it.
+        moving: of the stacks, those that put images elsewhere in the network's input than it does.
 
     Raises:
         UserError: a column, an option or a profile is unknown, a stack does not fit the model, or a
@@ -88,6 +90,8 @@ class MixedPreprocessing:
         chains = dict(chosen.chains(self.options))
         _require(chains.values())
         self.names = tuple(chains)
+        self.profile = chosen.profile(())
+        self.moving = tuple(chosen.moving(self.options))
         self._plan = plan({}, asides=chains)
         self._opened: tuple[int, Opened] | None = None
 
@@ -139,7 +143,8 @@ class MixedPreprocessing:
         return self._opened[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_opened": None}
+        held = {name: value for name, value in self.__dict__.items() if name != "profile"}
+        return held | {"_opened": None}
 
 
 class _Options:
@@ -168,10 +173,30 @@ class _Options:
 
     def chains(self, options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Chain]]:
         """Yield every combination by its name."""
+        for name, changes in self._combined(options):
+            yield name, self._chain(changes)
+
+    def profile(self, changes: Sequence[str]) -> Profile:
+        """Return the training stack with changes."""
+        return load(self._train, [*self._fixed, *changes])
+
+    def moving(self, options: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        """Yield the combinations that put images elsewhere in the network's input."""
+        own = self._placing(())
+        for name, changes in self._combined(options):
+            if self._placing(changes) != own:
+                yield name
+
+    def _placing(self, changes: Sequence[str]) -> Any:
+        return self._card.modality.placing(self.profile(changes), self._card.spec).identity()
+
+    def _combined(
+        self, options: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, Sequence[str]]]:
         for names in itertools.product(*options.values()):
             pairs = zip(options, names, strict=True)
             changes = [line for column, name in pairs for line in self._changes(column, name)]
-            yield "/".join(names) or TRAIN, self._chain(changes)
+            yield "/".join(names) or TRAIN, changes
 
     def _column(self, name: str) -> Mapping[str, Any]:
         if name not in self._columns:
@@ -187,7 +212,7 @@ class _Options:
         return overrides(known[name])
 
     def _chain(self, changes: Sequence[str]) -> Chain:
-        profile = load(self._train, [*self._fixed, *changes])
+        profile = self.profile(changes)
         return front_end(self._card, profile, choose(profile))
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from simulator.contract.audio import Sound
+from simulator.contract.tune import Lesson
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
@@ -227,6 +228,19 @@ class Task(ABC):
 
     def sequel(self, settings: Settings) -> Sequel | None:
         """Return how further inferences follow from the first one; None: there are none."""
+        return None
+
+    def lesson(self, settings: Settings) -> Lesson | None:
+        """Return what a network of this task learns when it is fine-tuned; None: it cannot be.
+
+        Classifiers need none: they learn by the cross-entropy.
+
+        Args:
+            settings: what :meth:`settings` returned for the training stack.
+
+        Raises:
+            ModelError: networks of the task can be, but not with this card's output.
+        """
         return None
 
     def timed(self, prediction: Any, ns: Sequence[int]) -> Any:

@@ -38,7 +38,7 @@ def boxes(numbers: Numbers, rows: NDArray[np.intp], settings: Settings) -> Numbe
     head = settings.head
     numbers = numbers.astype(TYPES[settings.precision])
     if isinstance(head, AnchorHead):
-        return from_deltas(numbers, _anchors(head, settings.network, settings.precision)[rows],
+        return from_deltas(numbers, anchors(head, settings.network, settings.precision)[rows],
                            settings)  # fmt: skip
     if isinstance(head, GridHead):
         cell, stride, anchor = _places(head, settings.network, settings.precision)
@@ -155,7 +155,7 @@ def _in_order(values: Any, order: str, kind: np.dtype[Any]) -> Numbers:
 
 
 @lru_cache(maxsize=32)
-def _anchors(head: AnchorHead, network: Size, precision: str) -> Numbers:
+def anchors(head: AnchorHead, network: Size, precision: str) -> Numbers:
     """(N, 4) x1, y1, x2, y2 of all anchors."""
     where = lattice(head, network)
     center = (where.cell + head.center) * where.stride

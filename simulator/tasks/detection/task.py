@@ -22,6 +22,7 @@ from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.figures import DetectionFlips
 from simulator.tasks.detection.impact import DetectionImpact
+from simulator.tasks.detection.lesson import RetinaLesson
 from simulator.tasks.detection.matching import change
 from simulator.tasks.detection.metric import METRICS, Ranking, evaluate, of_classes
 from simulator.tasks.detection.moving import moved
@@ -93,6 +94,10 @@ class Detection(ImageTask):
     ) -> Detections:
         """Return the boxes in the image's pixels; see :func:`decode`."""
         return decode(outputs, settings, placement, self.network.classes)
+
+    def lesson(self, settings: Settings) -> RetinaLesson:  # type: ignore[override]
+        """Return RetinaNet's loss, by the anchors of the card."""
+        return RetinaLesson(settings, self.network.classes)
 
     def stamp(self, truth: Boxes | None) -> str | None:
         """Return a digest of the boxes; None where nobody has annotated the image."""

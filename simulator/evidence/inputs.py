@@ -15,6 +15,7 @@ from simulator.contract.stage import STAGES
 from simulator.data import example
 from simulator.errors import MissingLibrary, SimulatorError, one_line
 from simulator.identify.probes import edges, noise, ramps, zone
+from simulator.places import read_sample
 from simulator.testing import files, models
 from simulator.testing.runtimes import precisions
 from simulator.testing.subject import Subject
@@ -26,6 +27,8 @@ STAGES_RECORDED = (
 )  # fmt: skip
 """Stages whose results are arrays that depend on the device or its library."""
 PHOTOS = 4
+MOST = 2**24
+"""Bytes of a photo."""
 """How many of the built-in images are decoded."""
 _SIZES = ((41, 37), (150, 170), (41, 170), (202, 242))
 _FAMILIES = ("work", "conv", "depthwise", "gemm", "matmul", "average_pool", "gelu", "softmax")
@@ -184,7 +187,7 @@ def images() -> Mapping[str, bytes]:
         photos = example.images().items[:PHOTOS]
     except SimulatorError:
         photos = ()
-    return found | {f"photo {item.name}": item.path.read_bytes() for item in photos}
+    return found | {f"photo {item.name}": read_sample(item.path, MOST) for item in photos}
 
 
 def digest(arrays: tuple[Array, ...]) -> str:

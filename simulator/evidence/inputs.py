@@ -27,9 +27,9 @@ STAGES_RECORDED = (
 )  # fmt: skip
 """Stages whose results are arrays that depend on the device or its library."""
 PHOTOS = 4
+"""How many of the built-in images are decoded."""
 MOST = 2**24
 """Bytes of a photo."""
-"""How many of the built-in images are decoded."""
 _SIZES = ((41, 37), (150, 170), (41, 170), (202, 242))
 _FAMILIES = ("work", "conv", "depthwise", "gemm", "matmul", "average_pool", "gelu", "softmax")
 _SLOW = ("work", "conv", "gemm")

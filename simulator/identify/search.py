@@ -109,19 +109,31 @@ class Search:
         if not axes:
             return answer
         self._say("geometry, kernel and odd sizes together")
-        ways = {self._way(answer.best): answer.best}
-        for point in sorted(found, key=lambda point: _behind(found[point])):
-            ways.setdefault(self._way(point), point)
-        points = [point for one in ways.values() for point in self._varied(one, axes)]
+        points = [
+            point for one in self._each_way(answer, found) for point in self._varied(one, axes)
+        ]
         first = self._race(list(dict.fromkeys(points)), 1)
-        beam = self._best(self._race(self._alike(first, WIDER * BEAM), len(self._items)), BEAM)
-        scores = self._from(beam)
+        beam: list[Point] = []
+        for by_shape in (False, True):
+            some = self._alike(first, WIDER * BEAM, by_shape)
+            beam += self._best(self._race(some, len(self._items)), BEAM, by_shape)
+        scores = self._from(list(dict.fromkeys(beam)))
         best = min(scores, key=lambda point: _behind(scores[point]))
         return self._around(best) if _behind(scores[best]) < _behind(answer.score) else answer
 
-    def _alike(self, first: Mapping[Point, Score], count: int) -> list[Point]:
+    def _each_way(self, answer: Found, found: Mapping[Point, Score]) -> list[Point]:
+        """Return the nearest point of each way; one like the answer where none was found."""
+        nearest = sorted(found, key=lambda point: _behind(found[point]))
+        like = self._varied(answer.best, self._few)
+        ways: dict[tuple[str, ...], Point] = {}
+        for point in (answer.best, *nearest, *like):
+            if way := self._way(point):
+                ways.setdefault(way, point)
+        return list(ways.values())
+
+    def _alike(self, first: Mapping[Point, Score], count: int, by_shape: bool) -> list[Point]:
         """Return the nearest points, and all that are as near as one of them."""
-        seen = {first[point] for point in self._best(first, count)}
+        seen = {first[point] for point in self._best(first, count, by_shape)}
         return [point for point, score in first.items() if score in seen]
 
     def _places(self) -> tuple[str, ...]:
@@ -160,9 +172,13 @@ class Search:
         yield list(dict.fromkeys([self._start, *single]))
         if self._trials.target.kind in ("outputs", "predictions"):
             return
-        few = [axis for axis in color if len(self._axes[axis]) <= WAYS]
-        ways = {self._way(point): [point] for point in self._varied(self._start, few)}
+        ways = {self._way(point): [point] for point in self._varied(self._start, self._few)}
         yield from ways.values()
+
+    @property
+    def _few(self) -> list[str]:
+        """The axes of colors with few options: their combinations have all ways among them."""
+        return [axis for axis in self._blocks.get("color", ()) if len(self._axes[axis]) <= WAYS]
 
     def _way(self, point: Point) -> tuple[str, ...]:
         steps = self._trials.steps(point) or ()

@@ -196,6 +196,9 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     """Which conditions cost another stack more than the first one."""
     name = title(summary.task, summary.metric)
     first, *_ = summary.stacks
+    if summary.early is not None:
+        against = f"Each is held against {first} under the same condition."
+        return _Told([*early(summary.early, summary.sample_unit), against, *_nc(summary)])
     lost, costliest = [], (0.0, "")
     for side, by in summary.interaction.items():
         found = {condition: one for condition, one in by.items() if is_significant(one)}
@@ -219,9 +222,13 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
     lost += _flipping(summary)
-    lost += [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
+    lost += _nc(summary)
     level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
     return _Told(lost, next=f"simulate explain --under {level}." if level else None)
+
+
+def _nc(summary: RobustnessSummary) -> list[str]:
+    return [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
 
 
 def _faults(summary: FaultsSummary) -> _Told:

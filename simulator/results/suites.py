@@ -68,13 +68,13 @@ class ExplainSummary(ModelSummary):
 class Dropped(Typed):
     """An option that could no longer matter."""
 
-    option: str = Field(description="COLUMN/OPTION")
+    option: str = Field(description="COLUMN/OPTION; of a robustness run STACK/CONDITION")
     samples: int = Field(description="that it was run on")
     why: str
 
 
 class Early(Typed):
-    """A sweep that dropped options as soon as they could no longer matter for its question."""
+    """A run that dropped options as soon as they could no longer matter for its question."""
 
     question: Literal["gate", "worst-flips", "worst-drop"]
     alpha: float = Field(description="the probability of a wrong answer, at most")
@@ -84,7 +84,7 @@ class Early(Typed):
     answer: list[str] = Field(description="options that pass; or that may be the worst")
     dropped: list[Dropped] = Field(description="in this order")
     runs: int = Field(description="options times samples that were run")
-    all_runs: int = Field(description="that a sweep in whole would have run")
+    all_runs: int = Field(description="that a run in whole would have run")
 
 
 class OptionFigures(Typed):

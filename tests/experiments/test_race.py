@@ -184,7 +184,7 @@ def test_tables_and_the_report_show_how_many_images(raced):
     head = tables.options([result.summary]).splitlines()[2]
     assert head.rstrip("| ").endswith("n")
     page = result.report.read_text()
-    assert "order/bgr: dropped after 30: it fails: flip_rate &gt; 2%" in page
+    assert "order/bgr: dropped after 30 images: it fails: flip_rate &gt; 2%" in page
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,11 @@ def test_the_true_worst_is_seldom_dropped(rates):
         flips[:, shared < 0.05] = True
         for start, stop in rounds(400):
             for at in range(start, stop):
-                now = {name: {"changed": int(flips[options.index(name), at])} for name in one.alive}
-                one.add({}, now)
+                now = {
+                    name: ({}, {"changed": int(flips[options.index(name), at])})
+                    for name in one.alive
+                }
+                one.add(now)
             one.judge()
         dropped += "a" not in one.alive
     assert dropped <= stats.binom.isf(1e-4, runs, 0.05)

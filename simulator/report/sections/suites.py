@@ -11,7 +11,7 @@ from simulator.report.colors import BAD, EVEN, GOOD, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
-from simulator.report.words import share, title
+from simulator.report.words import dropped, share, title
 from simulator.results.suites import OptionFigures, SweepSummary, WorstSummary
 
 _NOTES = ("Lines: 95 % intervals; filled: chance does not explain it, the interval leaves out 0.",)
@@ -56,8 +56,6 @@ def options(run: Run) -> Section | None:
     ]  # fmt: skip
     head = ["option", metric, "lost, points", "95 % interval", "flips", "flip rate"]
     head += ["n"] if any(one.samples is not None for _, one in rows) else []
-    early = summary.early.dropped if summary.early else []
-    dropped = [f"{one.option}: dropped after {one.samples:,}: {one.why}" for one in early]
     return Section(
         "options",
         f"Options: {metric} lost, points",
@@ -66,7 +64,7 @@ def options(run: Run) -> Section | None:
         notes=[
             *_NOTES,
             *(f"{name}: {why}" for name, why in summary.left_out.items()),
-            *dropped,
+            *dropped(summary.early, summary.sample_unit),
         ],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )

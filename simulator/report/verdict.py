@@ -15,6 +15,7 @@ from simulator.report.words import (
     count,
     decided,
     early,
+    early_steps,
     given_deadlines,
     interval,
     is_significant,
@@ -185,7 +186,7 @@ def _worst(summary: WorstSummary) -> _Told:
     added = [step.added for step in summary.path]
     picks = ", ".join(added[: summary.path.index(deepest) + 1])
     lost = f"{100 * deepest.drop:.2f} points of {title(summary.task, summary.metric)} are lost"
-    return _Told([f"{lost} by {picks}."])
+    return _Told([f"{lost} by {picks}.", *early_steps(summary.early or ())])
 
 
 def _repaired(summary: RepairSummary) -> _Told:

@@ -168,6 +168,9 @@ class PathStep(Typed):
 
     added: str = Field(description="the option that was added last, as COLUMN/OPTION")
     drop: float = Field(description="of the headline metric: trained less this combination")
+    samples: int | None = Field(
+        default=None, description="that the figures are of; None: all that the run has"
+    )
 
 
 class Combination(PathStep):
@@ -187,6 +190,11 @@ class WorstSummary(_Headline):
     exhaustive: Combination | None = Field(description="None where they are too many to try all")
     left_out: dict[str, str] = Field(
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
+    )
+    early: list[Early] | None = Field(
+        default=None,
+        description="by step, the last one of all combinations: which were dropped early, each "
+        "step with its part of the 5 %; None: every sample was to run",
     )
 
 

@@ -89,9 +89,8 @@ def test_a_cell_that_is_not_decided_runs_on_all_images(raced):
 def test_only_the_stack_that_matters_is_run_on(suite, card, many, cache, tmp_path):
     """Of two other stacks the one that changes nothing is gone under every condition."""
     swapped = tmp_path / "swapped.yaml"
-    swapped.write_text(
-        "schema: 1\nname: swapped\nsummary: red is blue\nextends: pillow_fp32\ncolor: {order: bgr}\n"
-    )
+    own = {"name": "swapped", "summary": "red is blue", "color": {"order": "bgr"}}
+    swapped.write_text(yaml.safe_dump({"schema": 1, "extends": "pillow_fp32", **own}))
     (result,) = robustness(
         suite, ["pillow_fp32", "opencv_fp32", str(swapped)], models=[card], data=many,
         out=tmp_path / "o", until_decided="worst-flips", limit=60,

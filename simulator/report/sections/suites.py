@@ -99,9 +99,14 @@ def path(run: Run) -> Section | None:
     drawn = figure([line], 380, "", title(summary.task, metric))
     drawn.update_yaxes(tickformat=".1%")
     rows = [
-        [str(at), name, share(value, 2), f"{100 * (summary[metric] - value):.2f}"]
-        for at, (name, value) in enumerate(steps)
-    ]
+        ["0", steps[0][0], share(values[0], 2), "0.00", f"{summary.samples:,}"],
+        *(
+            [str(at), s.added, share(s[metric], 2), f"{100 * s.drop:.2f}",
+             f"{s.samples or summary.samples:,}"]
+            for at, s in enumerate(summary.path, 1)
+        ),
+    ]  # fmt: skip
+    told = [line for one in summary.early or () for line in dropped(one, summary.sample_unit)]
     best = summary.exhaustive
     found = (
         f"The worst of all {summary.combinations:,} combinations is {', '.join(best.picks)}: "
@@ -115,10 +120,13 @@ def path(run: Run) -> Section | None:
         "Which options together cost most?",
         [found],
         [Panel(drawn)],
-        [f"{name}: {why}" for name, why in summary.left_out.items()],
+        [*(f"{name}: {why}" for name, why in summary.left_out.items()), *told],
         tables=[
             Table(
-                ["step", "added", title(summary.task, metric), "lost, points"], rows, "The path", 2
+                ["step", "added", title(summary.task, metric), "lost, points", "n"],
+                rows,
+                "The path",
+                2,
             )
         ],
     )

@@ -301,7 +301,7 @@ def ways_to(taken: int, options: Sequence[int]) -> int:
     """
     ways = [1] + [0] * len(options)
     for count in options:
-        ways = [1] + [more + count * fewer for fewer, more in zip(ways, ways[1:], strict=False)]
+        ways = [1, *(more + count * fewer for fewer, more in itertools.pairwise(ways))]
     return ways[taken]
 
 

@@ -131,11 +131,11 @@ def early_steps(found: Sequence[Early]) -> list[str]:
     """Return how far the steps of a worst case are decided; nothing of a run in whole."""
     if not found:
         return []
-    decided = sum(one.decided for one in found)
+    decided, steps = sum(one.decided for one in found), count(len(found), "step")
     share = sum(one.runs for one in found) / max(sum(one.all_runs for one in found), 1)
     return [
-        f"{decided:,} of {count(len(found), 'step')} {'has' if decided == 1 else 'have'} one worst; "
-        f"in the others any of those left may be. {share:.0%} of the work; the worst of a step is "
+        f"{decided:,} of {steps} {'has' if decided == 1 else 'have'} one worst; in the others any "
+        f"of those left may be. {share:.0%} of the work; the worst of a step is "
         "lost in 5% of such runs at most."
     ]
 

@@ -275,14 +275,10 @@ def test_a_killed_worst_case_goes_on_alike(suite, card, many, cache, tmp_path):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("question", ["gate", "worst-drop"])
-def test_a_killed_sweep_under_a_condition_goes_on_alike(
-    suite, card, many, cache, tmp_path, question
-):
-    rules = ["--fail-on", "flip_rate > 2%"] if question == "gate" else []
+def test_a_killed_sweep_under_a_condition_goes_on_alike(suite, card, many, cache, tmp_path):
     killed_and_resumed(
         tmp_path, "sweep", "--suite", suite, "--model", card, "--data", many, "--under", "jpeg:60",
-        "--until-decided", question, *rules, below="colors",
+        "--until-decided", "--fail-on", "flip_rate > 2%", below="colors",
     )  # fmt: skip
 
 

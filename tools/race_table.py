@@ -20,6 +20,7 @@ import numpy as np
 
 from simulator.experiments.decision import ALPHA
 from simulator.experiments.race import rounds
+from simulator.experiments.worst import ways_to
 from simulator.statistics.anytime import Evidence, Range
 
 FEW = (0.03, 0.025, 0.02, 0.02, 0.015, 0.01, 0.01, 0.005, 0.005, 0.002, 0.0)
@@ -51,15 +52,18 @@ def drawn(rates: tuple[float, ...], most: int, random: np.random.Generator) -> n
 
 
 @cache
-def is_better(less: int, more: int, options: int) -> bool:
+def is_better(less: int, more: int, options: int, alpha: float) -> bool:
     """Whether an option that alone changed *less* answers is dropped; equal ones say nothing."""
     found = Evidence(Range(-1.0, 1.0))
     found._counts.update({0.0: less, 1.0: more})
-    return found.against(0.0)[1] >= math.log((options - 1) / ALPHA)
+    return found.against(0.0)[1] >= math.log((options - 1) / alpha)
 
 
-def worst(flips: np.ndarray) -> tuple[list[int], int, int]:
-    """Return the options left, the images used, and options times images; as ``Worst`` does it."""
+def worst(flips: np.ndarray, alpha: float = ALPHA) -> tuple[list[int], int, int]:
+    """Return the options left, the images used, and options times images; as ``Worst`` does it.
+
+    The worst so far is the first of those left.
+    """
     alive, used, work = list(range(len(flips))), 0, 0
     for start, stop in rounds(flips.shape[1]):
         if len(alive) == 1:
@@ -71,9 +75,9 @@ def worst(flips: np.ndarray) -> tuple[list[int], int, int]:
         alive = [
             one
             for one, a, b in zip(alive, less, more, strict=True)
-            if not (a + b and is_better(int(a), int(b), len(flips)))
+            if not (a + b and is_better(int(a), int(b), len(flips), alpha))
         ]
-    return alive, used, work
+    return sorted(alive, key=lambda one: -flips[one, :used].sum()), used, work
 
 
 @cache
@@ -124,6 +128,29 @@ def gate_rows(runs: int, most: int, seed: int) -> Iterator[tuple[str, np.ndarray
         yield name, np.array(rows, float)
 
 
+def path_rows(runs: int, most: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The same for two steps of a worst case: two columns of six options, one of each combined.
+
+    A combination changes what either option changes. *Wrong*: in a step, its true worst is dropped.
+    """
+    random = np.random.default_rng(seed)
+    halves = [range(6), range(6, 12)]
+    for name, rates in SCENARIOS.items():
+        rows = []
+        for _ in range(runs):
+            flips = drawn(rates, most, random)
+            left, images, work = worst(flips, ALPHA / 2)
+            true = {at for at, rate in enumerate(rates) if rate == max(rates)}
+            wrong, single, taken = not true & {*left}, len(left) == 1, left[0]
+            others = [*halves[taken < 6]]
+            left, used, more = worst(flips[others] | flips[taken], ALPHA / 2 / ways_to(1, (6, 6)))
+            best = max(rates[at] for at in others)
+            wrong |= not any(rates[others[at]] == best for at in left)
+            share = (work + more) / most / 18
+            rows.append((wrong, single and len(left) == 1, max(images, used), share))
+        yield name, np.array(rows, float)
+
+
 def table(head: str, found: Iterator[tuple[str, np.ndarray]]) -> None:
     """Print one table."""
     print(f"| {head} | answered | wrong | images, median | 90 % | work, median | 90 % |")
@@ -147,6 +174,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     table("worst-flips: true rates", worst_rows(given.runs, given.most, given.seed))
+    print()
+    table("two steps of worst: true rates", path_rows(given.runs, given.most, given.seed))
     print()
     table("gate, flip_rate > 2 %: true rates", gate_rows(given.runs, given.most, given.seed))
 

@@ -78,6 +78,16 @@ def gate(parser: argparse.ArgumentParser, example: str) -> None:
     )  # fmt: skip
 
 
+def until_decided(parser: argparse.ArgumentParser) -> None:
+    """Add the question by which options are dropped early."""
+    parser.add_argument(
+        "--until-decided", nargs="?", const="gate", choices=("gate", "worst-flips", "worst-drop"),
+        help="take the samples in a random order, and drop an option when it can no longer matter: "
+        "gate (the default): it passes or fails every --fail-on rule; worst-flips, worst-drop: it "
+        "is not the worst. Wrong in 5 %% of the runs at most",
+    )  # fmt: skip
+
+
 def suite(parser: argparse.ArgumentParser) -> None:
     """Add the suite and its training stack."""
     add = parser.add_argument

@@ -43,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --format: a column per condition, or RobustMQ's columns by bit-width",
     )  # fmt: skip
     common.gate(parser, "deploy.NCI.fog > 20%%")
+    common.until_decided(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            until_decided=options.until_decided,
             **shared,
         )
     return show(results, options.json, options.format, options.table)

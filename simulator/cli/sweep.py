@@ -35,12 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     common.inputs(parser, model=False)
     common.output(parser)
     common.gate(parser, "flip_rate > 2%%")
-    parser.add_argument(
-        "--until-decided", nargs="?", const="gate", choices=("gate", "worst-flips", "worst-drop"),
-        help="take the samples in a random order, and drop an option when it can no longer matter: "
-        "gate (the default): it passes or fails every --fail-on rule; worst-flips, worst-drop: it "
-        "is not the worst. Wrong in 5 %% of the runs at most",
-    )  # fmt: skip
+    common.until_decided(parser)
     parser.add_argument(
         "--format",
         choices=("text", "markdown", "latex", "csv", "options"),

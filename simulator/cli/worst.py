@@ -20,6 +20,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     common.suite(parser)
     common.inputs(parser)
     common.output(parser)
+    parser.add_argument(
+        "--until-decided", action="store_true",
+        help="take the samples in a random order, and drop a combination when it can no longer be "
+        "the worst of its step. The worst of a step is lost in 5 %% of the runs at most",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
             options.suite,
             train=options.train,
             model=options.model,
+            until_decided=options.until_decided,
             **common.shared(options, bar),
         )
     return show(result, options.json)

@@ -1,7 +1,8 @@
-"""Options that are dropped as soon as they can no longer matter for the question asked of a sweep.
+"""Options that are dropped as soon as they can no longer matter for the question asked of them.
 
-A question is about all options at once, and its answer is wrong in :data:`ALPHA` of the runs at
-most, however often the samples are looked at; see :mod:`simulator.statistics.anytime`.
+Options are those of a sweep, of a step to the worst case, or the stacks of a robustness run under
+each condition. A question is about all options at once, and its answer is wrong in :data:`ALPHA` of
+the runs at most, however often the samples are looked at; see :mod:`simulator.statistics.anytime`.
 
 ``gate``: which options pass the rules? Each of K options is tested at ``ALPHA / K``, and is dropped
 when its own gate is decided.
@@ -20,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from simulator.analysis.gate import Rule
+from simulator.analysis.gate import Rule, parse
 from simulator.errors import UserError, unknown
 from simulator.experiments.decision import ALPHA, LEAST, Decision
 from simulator.results.shared import RuleOutcome
@@ -31,6 +32,8 @@ from simulator.tasks.task import Task
 
 Question = Literal["gate", "worst-flips", "worst-drop"]
 QUESTIONS: tuple[Question, ...] = ("gate", "worst-flips", "worst-drop")
+Compared = tuple[Record, Record]
+"""What an option is held against, and the option itself, on one sample."""
 _GROWTH = 1.1
 """Options are dropped whenever the samples have grown by this."""
 
@@ -52,11 +55,12 @@ class Race(ABC):
 
     Args:
         question: its name.
-        options: names of stacks.
+        options: their names.
+        alpha: the probability of a wrong answer, at most.
     """
 
-    def __init__(self, question: Question, options: Sequence[str]) -> None:
-        self._question = question
+    def __init__(self, question: Question, options: Sequence[str], alpha: float) -> None:
+        self._question, self._alpha = question, alpha
         self.alive = list(options)
         self.dropped: list[Dropped] = []
         self._options = tuple(options)
@@ -76,17 +80,17 @@ class Race(ABC):
         """Return what came of the rules of each option; nothing without rules."""
 
     @abstractmethod
-    def _add(self, train: Record, options: Mapping[str, Record]) -> None: ...
+    def _add(self, options: Mapping[str, Compared]) -> None: ...
 
     @abstractmethod
     def _settled(self) -> dict[str, str]:
         """The options that no longer matter, and why."""
 
-    def add(self, train: Record, options: Mapping[str, Record]) -> None:
-        """Take the records of one sample, of the training stack and of the options alive."""
+    def add(self, options: Mapping[str, Compared]) -> None:
+        """Take the records of one sample, of all options alive."""
         self._seen += 1
         self._runs += len(options)
-        self._add(train, options)
+        self._add(options)
 
     def skip(self) -> None:
         """Take a sample that went through no stack."""
@@ -107,7 +111,7 @@ class Race(ABC):
         """
         return Early(
             question=self._question,
-            alpha=ALPHA,
+            alpha=self._alpha,
             samples=self._seen,
             of=of,
             decided=self.done,
@@ -122,7 +126,7 @@ class Gates(Race):
     """Which options pass the rules."""
 
     def __init__(self, options: Sequence[str], rules: Sequence[Rule], task: Task) -> None:
-        super().__init__("gate", options)
+        super().__init__("gate", options, ALPHA)
         self._gates = {one: Decision(rules, task, ALPHA / len(options)) for one in options}
 
     @property
@@ -139,9 +143,9 @@ class Gates(Race):
         found = (gate.outcomes(one, undecided) for one, gate in self._gates.items())
         return [outcome for outcomes in found for outcome in outcomes]
 
-    def _add(self, train: Record, options: Mapping[str, Record]) -> None:
-        for name, record in options.items():
-            self._gates[name].add(train, record)
+    def _add(self, options: Mapping[str, Compared]) -> None:
+        for name, (reference, own) in options.items():
+            self._gates[name].add(reference, own)
 
     def _settled(self) -> dict[str, str]:
         return {one: self._why(one) for one in self.alive if self._gates[one].done}
@@ -155,17 +159,26 @@ class Worst(Race):
     """Which option is the worst.
 
     Args:
-        question: ``worst-flips``: that changes most answers; ``worst-drop``: whose metric is the
-            lowest.
-        options: names of stacks.
+        question: ``worst-flips``: that changes most answers; ``worst-drop``: whose metric lies
+            farthest below that of what it is held against.
+        options: their names.
         task: of the model.
+        alpha: the probability that the worst is dropped, at most.
+        shared: whether all are held against the same stack, whose own metric then does not matter.
 
     Raises:
         UserError: the task's metric, or its flips, are no means over samples.
     """
 
-    def __init__(self, question: Question, options: Sequence[str], task: Task) -> None:
-        super().__init__(question, options)
+    def __init__(
+        self,
+        question: Question,
+        options: Sequence[str],
+        task: Task,
+        alpha: float = ALPHA,
+        shared: bool = True,
+    ) -> None:
+        super().__init__(question, options, alpha)
         columns = task.means()
         if not columns or task.headline not in columns:
             raise UserError(
@@ -173,10 +186,12 @@ class Worst(Race):
                 "so that no option can be dropped early; leave it out"
             )
         flips = question == "worst-flips"
-        self._column, self._sign = ("changed", 1) if flips else (columns[task.headline], -1)
+        self._column, self._flips = "changed" if flips else columns[task.headline], flips
+        self._against = not (flips or shared)
+        self._range = Range(-2.0, 2.0) if self._against else Range(-1.0, 1.0)
         self._words = "changes fewer answers than" if flips else "loses less than"
         self._values: dict[str, list[float]] = {one: [] for one in options}
-        self._needed = math.log(max(len(options) - 1, 1) / ALPHA)
+        self._needed = math.log(max(len(options) - 1, 1) / alpha)
 
     @property
     def done(self) -> bool:
@@ -191,11 +206,20 @@ class Worst(Race):
         """Return nothing: it has no rules."""
         return []
 
-    def _add(self, train: Record, options: Mapping[str, Record]) -> None:
-        found = {name: record[self._column] for name, record in options.items()}
-        if None not in found.values():
-            for name, value in found.items():
-                self._values[name].append(self._sign * float(value))
+    def _add(self, options: Mapping[str, Compared]) -> None:
+        found = {name: self._value(*records) for name, records in options.items()}
+        for name, value in found.items():
+            if None not in found.values() and value is not None:
+                self._values[name].append(value)
+
+    def _value(self, reference: Record, own: Record) -> float | None:
+        """How bad an option is on a sample; None where the truth is not known."""
+        value, before = own[self._column], 0.0
+        if self._flips:
+            return float(value)
+        if self._against:
+            before = reference[self._column]
+        return None if value is None or before is None else float(before) - float(value)
 
     def _settled(self) -> dict[str, str]:
         worst, *others = self.answer()
@@ -205,7 +229,7 @@ class Worst(Race):
 
     def _is_better(self, one: str, other: str) -> bool:
         pairs = zip(self._values[one], self._values[other], strict=True)
-        _, below = Evidence(Range(-1.0, 1.0), (a - b for a, b in pairs)).against(0.0)
+        _, below = Evidence(self._range, (a - b for a, b in pairs)).against(0.0)
         return below >= self._needed
 
     def _why(self, one: str, worst: str) -> str:
@@ -213,14 +237,32 @@ class Worst(Race):
         return f"it {self._words} {worst}, by {100 * less:.2f} points of the samples so far"
 
 
-def race(question: str, options: Sequence[str], rules: Sequence[Rule], task: Task) -> Race:
+def rules_of(fail_on: Sequence[str], question: str | None) -> list[Rule]:
+    """Return the rules that each option is judged by, before anything is loaded.
+
+    Args:
+        fail_on: the rules as they are written.
+        question: that is asked; None: none is.
+
+    Raises:
+        UserError: there is no such question, or one of them is no rule.
+    """
+    if question is not None and question not in QUESTIONS:
+        raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")
+    return [parse(rule) for rule in fail_on]
+
+
+def race(
+    question: str, options: Sequence[str], rules: Sequence[Rule], task: Task, shared: bool = True
+) -> Race:
     """Return the race for a question.
 
     Args:
         question: one of :data:`QUESTIONS`.
-        options: names of stacks, at least one.
+        options: their names, at least one.
         rules: of the gate.
         task: of the model.
+        shared: whether all options are held against the same stack.
 
     Raises:
         UserError: there is no such question, or the rules or the task do not fit it.
@@ -231,5 +273,5 @@ def race(question: str, options: Sequence[str], rules: Sequence[Rule], task: Tas
         raise UserError(f"--until-decided {question} has no rules; leave out --fail-on")
     for known in QUESTIONS[1:]:
         if question == known:
-            return Worst(known, options, task)
+            return Worst(known, options, task, shared=shared)
     raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")

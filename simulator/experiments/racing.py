@@ -1,18 +1,23 @@
-"""Runs a sweep in rounds, with the options that still matter for its question."""
+"""Runs samples in rounds, with the options that still matter for a question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.session import Answers, Session, answers
+from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done
-from simulator.pipeline.plan import Arm
+from simulator.pipeline.judge import TaskJudge
+from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Stack
 from simulator.results.parts import Rows
+from simulator.results.shared import Gate
 from simulator.results.store import RunWriter
 from simulator.tasks.task import Task
 
@@ -21,6 +26,38 @@ STOPPED = (
     "images (column n), which are not to be held against those of an option with another n, and "
     "intervals and p-values are those of a fixed number of images, and too short"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An option of a race, or what options are held against.
+
+    Attributes:
+        arm: as records call it.
+        chain: its steps.
+        against: the name of the lane that an option is held against; None: it is no option.
+    """
+
+    arm: Arm
+    chain: Chain
+    against: str | None = None
+
+
+Lanes = Mapping[str, Lane]
+"""By name: every option, and every lane that one is held against."""
+
+
+def lanes_of(session: Session, stacks: Sequence[Stack]) -> Lanes:
+    """Return the lanes of stacks that are all held against the first one."""
+    first, *_ = stacks
+    return {
+        stack.side: Lane(
+            session.arm(stack.side),
+            session.disturbed(stack.chain),
+            None if stack is first else first.side,
+        )
+        for stack in stacks
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +84,13 @@ class Raced:
         return answers(task, stacks, found)
 
 
-def run_race(session: Session, run: RunWriter, stacks: Sequence[Stack], race: Race) -> Raced:
+def run_race(session: Session, run: RunWriter, lanes: Lanes, race: Race) -> Raced:
     """Run rounds of samples until the question is answered, or there are no more samples.
 
     Args:
         session: the model and the samples, already in a random order.
         run: the records are written to it; samples that it has are not run again.
-        stacks: the training stack, then the options.
+        lanes: the options, and what they are held against.
         race: the question; it is told every sample, and drops options after every round.
 
     Raises:
@@ -61,20 +98,19 @@ def run_race(session: Session, run: RunWriter, stacks: Sequence[Stack], race: Ra
         RunError: the records of an earlier attempt are of other options.
     """
     items, before = session.dataset.items, run.kept()
-    by_name = {stack.side: stack for stack in stacks}
     done: list[Done] = []
     names: list[tuple[str, ...]] = []
     merged = None
     for start, stop in rounds(len(items)):
         if race.done or not race.alive:
             break
-        now = (TRAIN, *race.alive)
+        now = _together(lanes, race.alive)
         for item, rows in zip(items[start:stop], before[start:stop], strict=False):
-            _refuse_other(run, rows, now)
+            _refuse_other(run, rows, [lanes[name].arm for name in now])
             done.append(done_of(session.card.task, item, rows))
         if len(done) < stop:
             if merged is None or len(merged.arms) != len(now):
-                merged = session.plan([by_name[name] for name in now])
+                merged = _plan(session, lanes, now)
             arms = merged.arms
 
             def keep(one: Done, arms: Sequence[Arm] = arms) -> None:
@@ -83,24 +119,68 @@ def run_race(session: Session, run: RunWriter, stacks: Sequence[Stack], race: Ra
             done = session.run(merged, keep, done, stop=stop)
         names += [now] * (len(done) - len(names))
         for one in done[start:]:
-            _tell(race, one, now)
+            _tell(race, one, now, lanes)
         race.judge()
     return Raced(done, names)
 
 
-def _tell(race: Race, one: Done, names: Sequence[str]) -> None:
+def _together(lanes: Lanes, options: Sequence[str]) -> tuple[str, ...]:
+    """The lanes that are still run: options behind what they are held against."""
+    groups: dict[str, list[str]] = {}
+    for option in options:
+        groups.setdefault(lanes[option].against or TRAIN, []).append(option)
+    return tuple(name for first, own in groups.items() for name in (first, *own))
+
+
+def _plan(session: Session, lanes: Lanes, names: Sequence[str]) -> Plan:
+    groups: list[list[int]] = []
+    for at, name in enumerate(names):
+        if lanes[name].against is None:
+            groups.append([])
+        groups[-1].append(at)
+    judge = TaskJudge(session.card.task, tuple(map(tuple, groups)))
+    merged = plan({lanes[name].arm: lanes[name].chain for name in names}, judge)
+    session.show.planned(merged)
+    return merged
+
+
+def _tell(race: Race, one: Done, names: Sequence[str], lanes: Lanes) -> None:
     if one.skipped is not None:
         race.skip()
         return
-    train, *options = (outcome.record for outcome in one.outcomes)
-    race.add(train, dict(zip(names[1:], options, strict=True)))
+    records = {name: outcome.record for name, outcome in zip(names, one.outcomes, strict=True)}
+    found = {name: (lanes[name].against, own) for name, own in records.items()}
+    race.add({name: (records[to], own) for name, (to, own) in found.items() if to is not None})
 
 
-def _refuse_other(run: RunWriter, rows: Rows, names: Sequence[str]) -> None:
-    if [row["side"] for row in rows] != [*names]:
+def _refuse_other(run: RunWriter, rows: Rows, arms: Sequence[Arm]) -> None:
+    found = [(row["side"], row["condition"] or "") for row in rows]
+    if found != [(arm.stack, arm.condition) for arm in arms]:
         raise RunError(f"{run.folder}: its records are of other options; start a new run")
 
 
-def per_option(raced: Raced, task: Task, options: Sequence[str]) -> Mapping[str, Answers]:
-    """Return for each option its records and those of the training stack on the same samples."""
-    return {option: raced.answers(task, TRAIN, option) for option in options}
+def per_option(raced: Raced, task: Task, options: Mapping[str, str]) -> Mapping[str, Answers]:
+    """Return for each option its records and those of what it is held against, on one set.
+
+    Args:
+        raced: the samples.
+        task: that the records belong to.
+        options: by name what each is held against.
+    """
+    return {option: raced.answers(task, to, option) for option, to in options.items()}
+
+
+def ended(race: Race, samples: int, undecided: str) -> dict[str, Any]:
+    """Return the fields of a summary that a race leaves: ``early``, ``gate`` and ``warnings``.
+
+    Args:
+        race: after the last round.
+        samples: that there were to run.
+        undecided: ``pass`` or ``fail``, for a rule that the samples do not decide.
+    """
+    outcomes = race.outcomes(undecided)
+    return {
+        "early": race.early(samples),
+        "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),
+        "warnings": [Notice(Kind.FEW_SAMPLES, STOPPED)] if race.dropped else [],
+    }

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from simulator.analysis.gate import Rule, parse
-from simulator.errors import ModelError, ProfileError, UserError, one_line, unknown
+from simulator.analysis.gate import Rule
+from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -23,16 +23,16 @@ from simulator.experiments.common import (
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result, safe_name
 from simulator.experiments.keywords import explicit
-from simulator.experiments.race import QUESTIONS, Race, race
-from simulator.experiments.racing import STOPPED, Raced, per_option, run_race
+from simulator.experiments.race import QUESTIONS, Race, race, rules_of
+from simulator.experiments.racing import Raced, ended, lanes_of, per_option, run_race
 from simulator.experiments.session import Answers, Session, Silent, Variant, answers
-from simulator.notices import Kind, Notice, merged
+from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
 from simulator.profile.suite import overrides as flattened
 from simulator.report.verdict import concluded
-from simulator.results.shared import Gate, Profile
+from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.spent import Work, spending
 from simulator.statistics.bootstrap import Resamples
@@ -119,9 +119,7 @@ def _rules(fail_on: Sequence[str], question: str | None) -> list[Rule]:
             "--fail-on judges each option of a sweep with --until-decided; or judge the finished "
             "run: simulate gate RUN --fail-on RULE"
         )
-    if question is not None and question not in QUESTIONS:
-        raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")
-    return [parse(rule) for rule in fail_on]
+    return rules_of(fail_on, question)
 
 
 def _asking(fail_on: Sequence[str], undecided: str, question: str | None) -> dict[str, Any]:
@@ -192,7 +190,8 @@ class _Sweep:
         whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:
-            raced = run_race(self.session, run, stacks, one_race) if one_race else None
+            lanes = lanes_of(self.session, stacks)
+            raced = run_race(self.session, run, lanes, one_race) if one_race else None
             done = [] if raced else run_and_keep(self.session, whole, run, timed=False)
             show.say("computing the figures")
             card = self.session.card.spec.name
@@ -203,7 +202,8 @@ class _Sweep:
                 else:
                     found = answers(task, [stack.side for stack in stacks], done)
                     figures = table(found, kept, self.session.seed)
-            ended = self._ended(one_race)
+            samples = len(self.session.dataset.items)
+            told = ended(one_race, samples, self.undecided) if one_race else {}
             summary = SweepSummary(
                 **figures,
                 suite=self.suite.spec.name,
@@ -211,12 +211,12 @@ class _Sweep:
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in (*self.options, *self.refused))),
                 left_out={"/".join(key): why for key, why in left_out.items()},
-                warnings=[*notices, *self.session.notes, *ended.pop("warnings", [])],
+                warnings=[*notices, *self.session.notes, *told.pop("warnings", [])],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
                 sample_unit=self.session.card.modality.unit,
-                **ended,
+                **told,
             )
             summary = concluded(summary)
             took = {"seconds": summary.seconds, "workers": self.session.workers}
@@ -231,17 +231,6 @@ class _Sweep:
             raise UserError(f"no option of {self.suite.spec.name} applies to this model")
         return race(self.question, names, self.rules, self.session.card.task)
 
-    def _ended(self, one: Race | None) -> dict[str, Any]:
-        """The fields of a summary that a race leaves; none without one."""
-        if one is None:
-            return {}
-        outcomes = one.outcomes(self.undecided)
-        return {
-            "early": one.early(len(self.session.dataset.items)),
-            "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),
-            "warnings": [Notice(Kind.FEW_SAMPLES, STOPPED)] if one.dropped else [],
-        }
-
     def _pair(self, option: Chosen) -> Pair:
         return {"train": self.base, "deploy": option}
 
@@ -252,7 +241,7 @@ def raced_table(raced: Raced, task: Task, keys: Sequence[Key], seed: int = 0) ->
     Each option is held against the training stack on the samples that it was run on; what follows
     from several options, which would be of different samples, is left out.
     """
-    of = per_option(raced, task, ["/".join(key) for key in keys])
+    of = per_option(raced, task, {"/".join(key): TRAIN for key in keys})
     found = table(raced.answers(task, TRAIN), keys, seed, of)
     return found | {"systematic": Systematic(mean_SR=None, SNI=None, std=None, ACC_of=TRAIN)}
 
@@ -291,12 +280,12 @@ def table(
         column, option = key
         name = "/".join(key)
         if of is None:
-            entry = _entry(task.compare(train, found.score(name), draws), metric)
+            entry = option_figures(task.compare(train, found.score(name), draws), metric)
         else:
             own, count = of[name], len(of[name].items)
             drawn = Resamples(count, seed, task.resamples)
             compared = task.compare(own.score(TRAIN), own.score(name), drawn)
-            entry = _entry(compared, metric).model_copy(update={"samples": count})
+            entry = option_figures(compared, metric).model_copy(update={"samples": count})
         columns.setdefault(column, {})[option] = entry
     return {
         "samples": len(found.items),
@@ -322,8 +311,13 @@ def _column(options: Mapping[str, OptionFigures]) -> Column:
     )
 
 
-def _entry(compared: Mapping[str, Any], metric: str) -> OptionFigures:
-    """An option's figures, from the comparison with the training stack."""
+def option_figures(compared: Mapping[str, Any], metric: str) -> OptionFigures:
+    """Return an option's figures.
+
+    Args:
+        compared: the comparison with what it is held against, of :meth:`Task.compare`.
+        metric: the task's headline.
+    """
     delta, flips = compared["delta"][metric], dict(compared["flips"])
     low, high = delta["ci95"]
     return OptionFigures(

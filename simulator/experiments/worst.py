@@ -12,12 +12,15 @@ from typing import Any, Unpack
 
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
+from simulator.experiments.decision import ALPHA
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
+from simulator.experiments.race import Worst
+from simulator.experiments.racing import STOPPED, lanes_of, run_race
 from simulator.experiments.session import Answers, Session, Variant, answers
-from simulator.notices import Notice, merged
-from simulator.pipeline.stack import Chosen
+from simulator.notices import Kind, Notice, merged
+from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile import axes
 from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
@@ -27,7 +30,8 @@ from simulator.results.lock import locked
 from simulator.results.manifest import RunManifest
 from simulator.results.read import read_manifest
 from simulator.results.shared import Profile, Summary
-from simulator.results.suites import Combination, PathStep, StepSummary, WorstSummary
+from simulator.results.store import RunWriter
+from simulator.results.suites import Combination, Early, PathStep, StepSummary, WorstSummary
 from simulator.typed import plain
 
 EXHAUSTIVE = 64
@@ -43,6 +47,7 @@ def worst(
     *,
     train: str | None = None,
     model: str | Path | None = None,
+    until_decided: bool = False,
     **options: Unpack[Options],
 ) -> Result[WorstSummary]:
     """Combine a suite's options step by step, each time the one that loses most.
@@ -51,6 +56,8 @@ def worst(
         suite: a suite's path, or a built-in name.
         train: the training stack; the suite's own by default.
         model: a model card; the built-in model by default.
+        until_decided: drop a combination as soon as it can no longer be the worst of its step, see
+            :mod:`simulator.experiments.race`.
         options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
             folder per step.
 
@@ -78,7 +85,8 @@ def worst(
         with job.session() as session:
             first = _combined(base, columns, ())
             folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
-            asked = job.request(suite=str(loaded.path.resolve()), train=train)
+            early = {"until_decided": True} if until_decided else {}
+            asked = job.request(suite=str(loaded.path.resolve()), train=train, **early)
             job.refuse_taken(folder)
             held.enter_context(locked(folder, session.show.note))
             mark(folder, {"request": asked}, "running")
@@ -86,7 +94,9 @@ def worst(
             left_out = _drop_inapplicable(session, base, columns)
             count = math.prod(len(of) + 1 for of in columns.values())
             passes = len(columns) + (count <= EXHAUSTIVE)
-            search = _Search(job, session, base, columns, folder, passes)
+            search = _Search(job, session, base, columns, folder, passes, until_decided)
+            if until_decided:
+                session.shuffle()
             path = search.greedy()
             best = search.exhaustive() if count <= EXHAUSTIVE else None
         task = session.card.task
@@ -103,7 +113,8 @@ def worst(
             combinations=count,
             exhaustive=best,
             left_out=left_out,
-            warnings=[*merged(search.notices), *session.notes],
+            warnings=[*merged(search.notices), *session.notes, *search.stopped()],
+            early=search.early or None,
             skipped=search.skipped,
             seconds=job.seconds(),
             under=session.condition,
@@ -156,8 +167,10 @@ class _Search:
         columns: Mapping[str, Mapping[str, list[str]]],
         folder: Path,
         passes: int,
+        until_decided: bool,
     ) -> None:
-        self.passes = passes
+        self.passes, self.until_decided = passes, until_decided
+        self.early: list[Early] = []
         self.job, self.session, self.folder = job, session, folder
         self.base, self.columns = base, columns
         self.runs = 0
@@ -175,9 +188,10 @@ class _Search:
             for option in of
             if self._compatible((*taken, (column, option)))
         ]:
-            value = self._values(candidates)
-            taken = min(candidates, key=lambda picks: value[picks])
-            path.append(PathStep(**self._step(taken, value[taken])))
+            ways = ways_to(len(taken), [len(of) for of in self.columns.values()])
+            found = self._values(candidates, ALPHA / self.passes / ways)
+            taken = min(found, key=lambda picks: found[picks][self._metric])
+            path.append(PathStep(added="/".join(taken[-1]), **found[taken]))
         return path
 
     def exhaustive(self) -> Combination:
@@ -186,10 +200,16 @@ class _Search:
             tuple(pick for pick in picks if pick is not None)
             for picks in itertools.product(*choices)
         ]
-        value = self._values([p for p in combinations if p and self._compatible(p)])
-        found = min(value, key=lambda picks: value[picks])
-        picks = ["/".join(pick) for pick in found]
-        return Combination(picks=picks, **self._step(found, value[found]))
+        tried = [p for p in combinations if p and self._compatible(p)]
+        found = self._values(tried, ALPHA / self.passes)
+        worst = min(found, key=lambda picks: found[picks][self._metric])
+        picks = ["/".join(pick) for pick in worst]
+        return Combination(picks=picks, added=picks[-1], **found[worst])
+
+    def stopped(self) -> list[Notice]:
+        """What users should know of combinations that were dropped."""
+        dropped = any(one.dropped for one in self.early)
+        return [Notice(Kind.FEW_SAMPLES, STOPPED)] if dropped else []
 
     def _compatible(self, picks: Picks) -> bool:
         """Whether no two options write the same axis of the profile."""
@@ -199,12 +219,21 @@ class _Search:
         ]
         return sum(map(len, written)) == len(set().union(*written))
 
-    def _step(self, picks: Picks, value: float) -> dict[str, Any]:
-        metric = self.session.card.task.headline
-        return {"added": "/".join(picks[-1]), metric: value, "drop": self.trained - value}
+    @property
+    def _metric(self) -> str:
+        return self.session.card.task.headline
 
-    def _values(self, candidates: Sequence[Picks]) -> dict[Picks, float]:
-        """Run the training stack and all candidates in one plan."""
+    def _values(self, candidates: Sequence[Picks], alpha: float) -> dict[Picks, dict[str, Any]]:
+        """Run the training stack and all candidates in one plan.
+
+        Args:
+            candidates: the combinations.
+            alpha: where combinations are dropped, the probability of dropping the worst, at most.
+
+        Returns:
+            The metric and the drop of each; only of those that may be the worst, where others were
+            dropped.
+        """
         self.session.show.stage(self.runs + 1, self.passes, "combinations")
         train = _combined(self.base, self.columns, ())
         every = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
@@ -215,20 +244,39 @@ class _Search:
             for name, stack in zip(names, every, strict=True)
         ]
         stacks = self.session.stacks(variants)
-        merged = self.session.plan(stacks)
         self.runs += 1
         folder = self.folder / f"step-{self.runs}"
         start, task = manifest(stacks, self.session, []), self.session.card.task
         with self.job.writer(folder, start, self.session, whole=False) as run:
-            done = run_and_keep(self.session, merged, run, timed=False)
-            found = answers(task, names, done)
-            values = [self._headline(found, name) for name in names]
-            found_values = dict(zip(names, values, strict=True))
-            run.finish(StepSummary(metric=task.headline, values=found_values), {})
+            if self.until_decided:
+                race = Worst("worst-drop", names[1:], task, alpha)
+                of = self._raced(run, stacks, race)
+                left = race.answer()
+            else:
+                done = run_and_keep(self.session, self.session.plan(stacks), run, timed=False)
+                of = dict.fromkeys(names, answers(task, names, done))
+                left = names[1:]
+            values = {name: self._headline(of[name], name) for name in names}
+            run.finish(StepSummary(metric=task.headline, values=values), {})
         self.notices += [notice for stack in stacks for notice in stack.labelled_notices]
-        self.skipped = max(self.skipped, found.skipped)
-        self.samples, self.trained = len(found.items), values[0]
-        return dict(zip(candidates, values[1:], strict=True))
+        longest = max(of.values(), key=lambda found: len(found.items))
+        self.skipped = max(self.skipped, longest.skipped)
+        if not self.until_decided or len(longest.items) > self.samples:
+            self.samples, self.trained = len(longest.items), self._headline(longest, TRAIN)
+        by_name = dict(zip(names[1:], candidates, strict=True))
+        return {by_name[name]: self._figures(of[name], name) for name in left}
+
+    def _raced(self, run: RunWriter, stacks: Sequence[Stack], race: Worst) -> dict[str, Answers]:
+        """Run the candidates while they may be the worst; return the records of each."""
+        ran = run_race(self.session, run, lanes_of(self.session, stacks), race)
+        self.early.append(race.early(len(self.session.dataset.items)))
+        task = self.session.card.task
+        return {stack.side: ran.answers(task, TRAIN, stack.side) for stack in stacks}
+
+    def _figures(self, found: Answers, name: str) -> dict[str, Any]:
+        value, trained = self._headline(found, name), self._headline(found, TRAIN)
+        own = {"samples": len(found.items)} if self.until_decided else {}
+        return {self._metric: value, "drop": trained - value, **own}
 
     @staticmethod
     def _headline(found: Answers, name: str) -> float:
@@ -239,6 +287,22 @@ class _Search:
                 "labels"
             )
         return value
+
+
+def ways_to(taken: int, options: Sequence[int]) -> int:
+    """Return how many sets of so many options there are, no two of a column; at least as many.
+
+    Which options were taken follows from the same samples that judge the next ones. So the next
+    step's bound must hold after each of these sets.
+
+    Args:
+        taken: how many options the set has.
+        options: how many options each column has.
+    """
+    ways = [1] + [0] * len(options)
+    for count in options:
+        ways = [1, *(more + count * fewer for fewer, more in itertools.pairwise(ways))]
+    return ways[taken]
 
 
 def _combined(base: str, columns: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:

@@ -73,12 +73,16 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     titled(f"Worst case of {summary.suite} for {summary.model}, {run_on(summary)}", console)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     metric = summary.metric
-    for column in ("step", "added", title(summary.task, metric), "lost, points"):
+    for column in ("step", "added", title(summary.task, metric), "lost, points", "n"):
         table.add_column(column, justify="left" if column == "added" else "right")
-    table.add_row("0", "the trained stack", f"{summary[metric]:.2%}", "0.00")
+    trained = f"{summary[metric]:.2%}"
+    table.add_row("0", "the trained stack", trained, "0.00", f"{summary.samples:,}")
     deepest = max(summary.path, key=lambda step: step.drop)
     for number, step in enumerate(summary.path, start=1):
-        cells = (escape(step.added), f"{step[metric]:.2%}", f"{step.drop * 100:.2f}")
+        cells = (
+            escape(step.added), f"{step[metric]:.2%}", f"{step.drop * 100:.2f}",
+            f"{step.samples or summary.samples:,}",
+        )  # fmt: skip
         table.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
     console.print(table, highlight=False)
     best = summary.exhaustive

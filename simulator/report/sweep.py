@@ -13,7 +13,7 @@ from rich.table import Table
 
 from simulator.report import cells
 from simulator.report.terminal import heading
-from simulator.report.words import title
+from simulator.report.words import dropped, title
 from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
 
@@ -112,8 +112,7 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
             )
         for option, why in summary.left_out.items():
             console.print(f"[yellow]note[/] {name}: {escape(f'{option}: {why}')}", highlight=False)
-        for one in summary.early.dropped if summary.early else ():
-            told = f"{one.option}: dropped after {one.samples:,} {summary.sample_unit}s: {one.why}"
+        for told in dropped(summary.early, summary.sample_unit):
             console.print(f"{name}: {escape(told)}", highlight=False)
         for warning in summary.warnings:
             console.print(f"[yellow]note[/] {name}: {escape(str(warning))}", highlight=False)

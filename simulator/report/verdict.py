@@ -15,6 +15,7 @@ from simulator.report.words import (
     count,
     decided,
     early,
+    early_steps,
     given_deadlines,
     interval,
     is_significant,
@@ -185,7 +186,7 @@ def _worst(summary: WorstSummary) -> _Told:
     added = [step.added for step in summary.path]
     picks = ", ".join(added[: summary.path.index(deepest) + 1])
     lost = f"{100 * deepest.drop:.2f} points of {title(summary.task, summary.metric)} are lost"
-    return _Told([f"{lost} by {picks}."])
+    return _Told([f"{lost} by {picks}.", *early_steps(summary.early or ())])
 
 
 def _repaired(summary: RepairSummary) -> _Told:
@@ -196,6 +197,9 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     """Which conditions cost another stack more than the first one."""
     name = title(summary.task, summary.metric)
     first, *_ = summary.stacks
+    if summary.early is not None:
+        against = f"Each is held against {first} under the same condition."
+        return _Told([*early(summary.early, summary.sample_unit), against, *_nc(summary)])
     lost, costliest = [], (0.0, "")
     for side, by in summary.interaction.items():
         found = {condition: one for condition, one in by.items() if is_significant(one)}
@@ -219,9 +223,13 @@ def _robustness(summary: RobustnessSummary) -> _Told:
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
     lost += _flipping(summary)
-    lost += [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
+    lost += _nc(summary)
     level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
     return _Told(lost, next=f"simulate explain --under {level}." if level else None)
+
+
+def _nc(summary: RobustnessSummary) -> list[str]:
+    return [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
 
 
 def _faults(summary: FaultsSummary) -> _Told:

@@ -17,6 +17,8 @@ SIGNIFICANT = 0.05
 """A p-value below this one, after Holm's correction, is more than chance."""
 PAGE = "report.html"
 """The page of a run, in its folder."""
+_ANSWERS = 8
+"""Options that an answer names at most; the results have all."""
 _NAMED = 4
 """Describe at most this many stretches of deadlines with a better stack."""
 
@@ -104,8 +106,9 @@ def decided(found: Decided, unit: str) -> str:
 
 
 def early(found: Early, unit: str) -> list[str]:
-    """Return the answer to the question of a sweep that dropped options, and what it cost."""
-    names, left = ", ".join(found.answer), len(found.answer)
+    """Return the answer to the question of a run that dropped options, and what it cost."""
+    left, more = len(found.answer), len(found.answer) - _ANSWERS
+    names = ", ".join(found.answer[:_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
     if found.question == "gate":
         answer = f"{left:,} options pass{f': {names}' if names else ''}."
     else:
@@ -121,6 +124,27 @@ def early(found: Early, unit: str) -> list[str]:
         answer,
         f"{when}, with {share:.0%} of the work on options; wrong in {found.alpha:.0%} of such runs "
         "at most.",
+    ]
+
+
+def early_steps(found: Sequence[Early]) -> list[str]:
+    """Return how far the steps of a worst case are decided; nothing of a run in whole."""
+    if not found:
+        return []
+    decided, steps = sum(one.decided for one in found), count(len(found), "step")
+    share = sum(one.runs for one in found) / max(sum(one.all_runs for one in found), 1)
+    return [
+        f"{decided:,} of {steps} {'has' if decided == 1 else 'have'} one worst; in the others any "
+        f"of those left may be. {share:.0%} of the work; the worst of a step is "
+        "lost in 5% of such runs at most."
+    ]
+
+
+def dropped(found: Early | None, unit: str) -> list[str]:
+    """Return a line for each option that was dropped early; none without a question."""
+    return [
+        f"{one.option}: dropped after {count(one.samples, unit)}: {one.why}"
+        for one in (found.dropped if found else ())
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simulator.results.shared import ConditionDescription, ModelSummary, Running, Skipped
-from simulator.results.suites import AdjustedEffect
+from simulator.results.suites import AdjustedEffect, Early, OptionFigures
 from simulator.typed import Interval, Keys, Typed
 
 
@@ -173,7 +173,11 @@ class SystemNoise(Typed):
 
 
 class RobustnessSummary(ModelSummary):
-    """Several stacks under the conditions of a suite."""
+    """Several stacks under the conditions of a suite.
+
+    A run that dropped options (``early``) has no figures that follow from several conditions, which
+    would be of different samples; its figures are in ``cells``.
+    """
 
     command: Literal["robustness"] = "robustness"
     unit: str = Field(description="what flips are counted in, in the singular")
@@ -203,4 +207,11 @@ class RobustnessSummary(ModelSummary):
     unique_steps: int = Field(description="unique computations in the plan")
     pictures: ConditionPictures | None = Field(
         default=None, description="None: not of images, or resumed after the first sample"
+    )
+    early: Early | None = Field(
+        default=None, description="which cells were dropped early; None: every sample was to run"
+    )
+    cells: dict[str, OptionFigures] = Field(
+        default_factory=dict,
+        description="with early, by STACK/CONDITION: against the first stack under that condition",
     )

@@ -68,13 +68,13 @@ class ExplainSummary(ModelSummary):
 class Dropped(Typed):
     """An option that could no longer matter."""
 
-    option: str = Field(description="COLUMN/OPTION")
+    option: str = Field(description="COLUMN/OPTION; of a robustness run STACK/CONDITION")
     samples: int = Field(description="that it was run on")
     why: str
 
 
 class Early(Typed):
-    """A sweep that dropped options as soon as they could no longer matter for its question."""
+    """A run that dropped options as soon as they could no longer matter for its question."""
 
     question: Literal["gate", "worst-flips", "worst-drop"]
     alpha: float = Field(description="the probability of a wrong answer, at most")
@@ -84,7 +84,7 @@ class Early(Typed):
     answer: list[str] = Field(description="options that pass; or that may be the worst")
     dropped: list[Dropped] = Field(description="in this order")
     runs: int = Field(description="options times samples that were run")
-    all_runs: int = Field(description="that a sweep in whole would have run")
+    all_runs: int = Field(description="that a run in whole would have run")
 
 
 class OptionFigures(Typed):
@@ -168,6 +168,9 @@ class PathStep(Typed):
 
     added: str = Field(description="the option that was added last, as COLUMN/OPTION")
     drop: float = Field(description="of the headline metric: trained less this combination")
+    samples: int | None = Field(
+        default=None, description="that the figures are of; None: all that the run has"
+    )
 
 
 class Combination(PathStep):
@@ -187,6 +190,11 @@ class WorstSummary(_Headline):
     exhaustive: Combination | None = Field(description="None where they are too many to try all")
     left_out: dict[str, str] = Field(
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
+    )
+    early: list[Early] | None = Field(
+        default=None,
+        description="by step, the last one of all combinations: which were dropped early, each "
+        "step with its part of the 5 %; None: every sample was to run",
     )
 
 

@@ -25,14 +25,17 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.job import Job, Options, Result, judged, safe_name
 from simulator.experiments.keywords import explicit
+from simulator.experiments.race import race, rules_of
+from simulator.experiments.racing import ended, run_race
 from simulator.experiments.session import Session, arm_of
-from simulator.notices import merged
+from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
+from simulator.report.verdict import concluded
 from simulator.results.robustness import Attacks, RobustnessSummary
 from simulator.results.store import RunWriter
-from simulator.robustness import attacked, sequences
+from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.method import method_of
@@ -59,6 +62,7 @@ def robustness(
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    until_decided: str | None = None,
     **options: Unpack[Options],
 ) -> list[Result[RobustnessSummary]]:
     """Measure stacks under every condition of a suite, for one model or several.
@@ -75,6 +79,10 @@ def robustness(
         overrides: ``STACK.KEY=VALUE``.
         fail_on: gate rules, for example ``deploy.NCI.fog > 20%``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        until_decided: the question that is asked, by which a stack under a condition is dropped
+            early: ``gate`` (*fail_on* then judges each of them, for example ``flip_rate > 2%``),
+            ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
+            stack is run under every condition on every sample.
         options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
             folder per model, but with *resume* it is the run of one model.
 
@@ -90,14 +98,19 @@ def robustness(
     loaded = load_suite(suite)
     named = named_profiles(profiles, train, deploy)
     sides = stacks_of(named, overrides)
+    rules = rules_of(fail_on, until_decided)
+    notices: list[Notice] = []
+    if until_decided:
+        loaded, notices = raced.asked_of(loaded, list(named))
     noise = SystemNoise(loaded.noise, named, overrides) if loaded.noise else None
-    rules = [gate.parse(rule) for rule in fail_on]
     refuse_missing([*sides.values(), *(noise.every() if noise else ())])
     asked = {
         "suite": str(loaded.path.resolve()),
         "profiles": list(profiles), "train": train, "deploy": deploy,
         "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
     }  # fmt: skip
+    if until_decided:
+        asked["until_decided"] = until_decided
     results: list[Result[RobustnessSummary]] = []
     for number, model in enumerate(models, 1):
         job = Job("robustness", model, options)
@@ -111,14 +124,21 @@ def robustness(
             job.refuse_taken(folder)
             session.require_truth()
             _require_answers(loaded, session.card.task)
-            known = vocabulary(session.card.task, list(sides), loaded)
-            gate.check(rules, RobustnessSummary, known)
+            session.notes += notices
             card = session.card
+            if until_decided is None:
+                known = vocabulary(card.task, list(sides), loaded)
+                gate.check(rules, RobustnessSummary, known)
             for under in loaded.conditions():
                 under.check(card.modality.name, in_pixels=card.task.in_pixels)
             suited = loaded.bound(session.bound)
             own = _Robustness(job, session, suited, sides, noise, overrides, rules, undecided)
-            results.append(own.run(folder, job.request(model=model, **asked)))
+            request = job.request(model=model, **asked)
+            results.append(
+                own.race(folder, request, until_decided)
+                if until_decided
+                else own.run(folder, request)
+            )
     return results
 
 
@@ -166,19 +186,48 @@ class _Robustness:
         options = self.noise.fitted(self.session, self.sides) if self.noise else {}
         with_noise = [*stacks, *(one for own in options.values() for one in own.stacks.values())]
         whole = self._plan(stacks, options, pictures)
-        start = manifest(with_noise, self.session, self.overrides) | {
-            "request": request,
-            "conditions": [one.described() for one in self.suite.conditions()],
-        }
-        with self.job.writer(folder, start, self.session) as run:
+        with self.job.writer(folder, self._start(with_noise, request), self.session) as run:
             records, shown = self._records(whole, run, pictures)
             self.session.show.say("computing the figures")
             found, figures = self._figures(records, whole, options)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
-            summary = self._summary(stacks, whole, found, figures | {"pictures": shown})
+            figures["pictures"] = shown
+            summary = self._summary(stacks, len(whole.nodes), found, figures)
             summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
+
+    def race(
+        self, folder: Path, request: dict[str, Any], question: str
+    ) -> Result[RobustnessSummary]:
+        """Run every stack under every condition while it matters for a question."""
+        session, sides, conditions = self.session, list(self.sides), self.suite.conditions()
+        against = raced.cells(sides, conditions)
+        asked = race(question, list(against), self.rules, session.card.task, shared=False)
+        stacks = session.stacks(variants(self.sides).values())
+        lanes = raced.lanes(stacks, conditions, self._chain)
+        unique = len(plan({lane.arm: lane.chain for lane in lanes.values()}).nodes)
+        session.shuffle()
+        with self.job.writer(folder, self._start(stacks, request), session) as run:
+            ran = run_race(session, run, lanes, asked)
+            session.show.say("computing the figures")
+            found = raced.measured(session, ran, sides)
+            profiles = {side: profile for side, (profile, _) in self.sides.items()}
+            nc = not_converged(session, found.metrics, profiles)
+            figures = table(found, self.suite, sides, nc=sides) | {"nc": nc}
+            figures["cells"] = raced.figures(session, ran, against, list(nc))
+            figures |= ended(asked, len(session.dataset.items), self.undecided)
+            summary = self._summary(stacks, unique, found, figures)
+            took = {"seconds": self.job.seconds(), "workers": session.workers}
+            summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
+            run.finish(summary, took)
+        return Result(summary, folder)
+
+    def _start(self, stacks: Sequence[Stack], request: dict[str, Any]) -> dict[str, Any]:
+        return manifest(stacks, self.session, self.overrides) | {
+            "request": request,
+            "conditions": [one.described() for one in self.suite.conditions()],
+        }
 
     def _items(self, condition: str) -> Sequence[Item]:
         """The samples, with truth that follows the condition."""
@@ -271,9 +320,9 @@ class _Robustness:
         return found, figures
 
     def _summary(
-        self, stacks: Sequence[Stack], whole: Plan, found: Measured, figures: dict[str, Any]
+        self, stacks: Sequence[Stack], unique: int, found: Measured, figures: dict[str, Any]
     ) -> RobustnessSummary:
-        card = self.session.card
+        card, own = self.session.card, figures.pop("warnings", [])
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
         running = {
             stack.side: {
@@ -298,6 +347,6 @@ class _Robustness:
             sample_unit=card.modality.unit,
             skipped=len(found.skipped),
             skipped_samples=skipped[:LISTED],
-            warnings=[*notices, *self.session.notes],
-            unique_steps=len(whole.nodes),
+            warnings=[*notices, *self.session.notes, *own],
+            unique_steps=unique,
         )

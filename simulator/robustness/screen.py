@@ -10,7 +10,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.report.words import ends, figure, is_significant, points, run_on, share, title
+from simulator.report.words import (
+    dropped,
+    ends,
+    figure,
+    is_significant,
+    points,
+    run_on,
+    share,
+    title,
+)
 from simulator.results.robustness import (
     Attacks,
     Figure,
@@ -19,12 +28,14 @@ from simulator.results.robustness import (
     SystemNoise,
 )
 from simulator.results.suites import AdjustedEffect
-from simulator.robustness.words import NC, not_converged, own_pipeline
+from simulator.robustness.words import NC, cells, not_converged, own_pipeline
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
     """Print the metric under each condition, and what the others lose more than the first."""
-    if summary.rows:
+    if summary.early is not None:
+        _cells(summary, console)
+    elif summary.rows:
         _conditions(summary, console)
     if summary.sequences:
         _sequences(summary, summary.sequences, console)
@@ -35,6 +46,20 @@ def show(summary: RobustnessSummary, console: Console) -> None:
         console.print(_noise(summary, summary.system_noise), highlight=False)
         console.print(escape(own_pipeline(summary.system_noise)), highlight=False)
     notes(summary, console)
+
+
+def _cells(summary: RobustnessSummary, console: Console) -> None:
+    """Print each stack under each condition, and which were dropped."""
+    first, (head, *rows) = next(iter(summary.stacks)), cells(summary)
+    against = f"{summary.suite}: against {first} under the same condition; {run_on(summary)}"
+    table = _table(against, head[0])
+    for column in head[1:]:
+        table.add_column(escape(column), justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table, highlight=False)
+    for told in dropped(summary.early, summary.sample_unit):
+        console.print(escape(told), highlight=False)
 
 
 def _conditions(summary: RobustnessSummary, console: Console) -> None:
@@ -199,7 +224,7 @@ def means(summary: RobustnessSummary) -> Sequence[tuple[str, list[str]]]:
 def notes(summary: RobustnessSummary, console: Console) -> None:
     """Print what the figures mean, and what the person should know."""
     lines = [f"Conditions act at: {summary.where}."]
-    if summary.rows:
+    if summary.rows and summary.early is None:
         lines[0] = f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."
     if summary.sequences:
         lines.append(f"mFR and mT5D are relative to {summary.sequences.reference}.")

@@ -10,14 +10,32 @@ import plotly.graph_objects as go
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Picture, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks, text
-from simulator.report.words import ends, is_significant, points, share, title
+from simulator.report.words import dropped, ends, is_significant, points, share, title
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
+from simulator.robustness import words
 from simulator.robustness.screen import number
 from simulator.robustness.words import own_pipeline
 
 ROOM = 900_000
 """Bytes of pictures in the page."""
+
+
+@part(order=21)
+def cells(run: Run) -> Section | None:
+    """Show each stack under each condition, of a run that dropped some of them."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.early is None:
+        return None
+    first, (head, *rows) = next(iter(summary.stacks)), words.cells(summary)
+    return Section(
+        "cells",
+        "Each stack under each condition",
+        f"Which stack under which condition differs from {first} under the same condition?",
+        ["Each row is of its own images (n); rows with another n are not to be compared."],
+        notes=dropped(summary.early, summary.sample_unit),
+        tables=[Table(head, rows, f"Every stack and condition, against {first}", 1)],
+    )
 
 
 @part(order=22)
@@ -117,7 +135,7 @@ def sequences(run: Run) -> Section | None:
 def curves(run: Run) -> Section | None:
     """Show the metric at each severity."""
     summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or not summary.rows:
+    if not isinstance(summary, RobustnessSummary) or not summary.rows or summary.early:
         return None
     metric = title(summary.task, summary.metric)
     drawn_as = looks(summary.stacks)

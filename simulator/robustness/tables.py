@@ -11,6 +11,7 @@ from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
 from simulator.robustness import robustmq
 from simulator.robustness.words import NC, NOTHING
+from simulator.robustness.words import cells as cells_of
 
 _MEANS = ("mFP", "mFR", "muT5D", "mT5D")
 Rows = Callable[[Sequence[RobustnessSummary]], Iterator[list[str]]]
@@ -33,8 +34,22 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
         form: ``markdown``, ``latex`` or ``csv``.
         table: ``conditions`` or ``robustmq``.
     """
+    if any(summary.early for summary in summaries):
+        return _cells(summaries, form)
     rows, as_csv = TABLES[table]
     return as_csv(summaries) if form == "csv" else FORMS[form](list(rows(summaries)))
+
+
+def _cells(summaries: Sequence[RobustnessSummary], form: str) -> str:
+    """A row for each stack and condition of runs that dropped some: there are no means."""
+    rows = [["model", *cells_of(summaries[0])[0]]]
+    rows += [[one.model, *row] for one in summaries for row in cells_of(one)[1:]]
+    if form != "csv":
+        return FORMS[form](rows)
+    out = io.StringIO()
+    plain = ([cells.spreadsheet(cell) for cell in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(plain)
+    return out.getvalue()
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

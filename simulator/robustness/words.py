@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulator.report.words import ends, share, title
 from simulator.results.robustness import RobustnessSummary, SystemNoise
 
 NC = "NC"
@@ -11,6 +12,23 @@ NC = "NC"
 
 NOTHING = "-"
 """What tables have for a figure that is not defined."""
+
+
+def cells(summary: RobustnessSummary) -> list[list[str]]:
+    """Return a table of the cells of a run that dropped some; the first row has the titles."""
+    metric = title(summary.task, summary.metric)
+    head = ["cell", f"{metric} %", "lost, points", "95 % interval", "flips", "flip rate", "n"]
+    return [
+        head,
+        *(
+            [
+                name, f"{100 * one[summary.metric]:.2f}", f"{100 * one.drop:.2f}",
+                ends(one.drop_ci95), f"{one.flips:,} of {one.units:,}", share(one.flip_rate, 2),
+                f"{one.samples:,}",
+            ]
+            for name, one in summary.cells.items()
+        ),
+    ]  # fmt: skip
 
 
 def own_pipeline(found: SystemNoise) -> str:

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import signal
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 import tiny
 import tiny_tasks
 import yaml
+from ending import ended
 from scipy import stats
 
 from simulator import cli
@@ -19,6 +23,7 @@ from simulator.errors import UserError
 from simulator.experiments.race import Worst, rounds
 from simulator.experiments.session import Silent
 from simulator.experiments.sweep import sweep
+from simulator.experiments.worst import ways_to, worst
 from simulator.report import sweep as tables
 from simulator.tasks.task import TASKS, Network
 
@@ -184,7 +189,7 @@ def test_tables_and_the_report_show_how_many_images(raced):
     head = tables.options([result.summary]).splitlines()[2]
     assert head.rstrip("| ").endswith("n")
     page = result.report.read_text()
-    assert "order/bgr: dropped after 30: it fails: flip_rate &gt; 2%" in page
+    assert "order/bgr: dropped after 30 images: it fails: flip_rate &gt; 2%" in page
 
 
 @pytest.mark.parametrize(
@@ -229,8 +234,68 @@ def test_the_true_worst_is_seldom_dropped(rates):
         flips[:, shared < 0.05] = True
         for start, stop in rounds(400):
             for at in range(start, stop):
-                now = {name: {"changed": int(flips[options.index(name), at])} for name in one.alive}
-                one.add({}, now)
+                now = {
+                    name: ({}, {"changed": int(flips[options.index(name), at])})
+                    for name in one.alive
+                }
+                one.add(now)
             one.judge()
         dropped += "a" not in one.alive
     assert dropped <= stats.binom.isf(1e-4, runs, 0.05)
+
+
+def test_ways_on_paper():
+    """Columns of 2, 3 and 1 options: 6 alone, 2 * 3 + 2 * 1 + 3 * 1 pairs, 6 of all three."""
+    assert [ways_to(taken, [2, 3, 1]) for taken in range(4)] == [1, 6, 11, 6]
+
+
+def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, many, cache, tmp_path):
+    """BGR is the worst of the first step after 30 images; what follows changes nothing more."""
+    asked = {"model": card, "data": many}
+    whole = worst(suite, **asked, out=tmp_path / "whole").summary
+    result = worst(suite, **asked, out=tmp_path / "early", until_decided=True)
+    first, second, every = result.summary.early
+
+    assert result.summary.path[0].added == whole.path[0].added == BGR
+    assert result.summary.path[0].samples == 30
+    assert {one.option for one in first.dropped} == {NEAREST, BOX}
+    assert (first.alpha, first.decided) == (pytest.approx(0.05 / 3), True)
+    assert second.alpha == pytest.approx(0.05 / 3 / 3)
+    assert (every.alpha, every.all_runs) == (pytest.approx(0.05 / 3), 5 * 90)
+    assert {one.option for one in every.dropped} == {NEAREST, BOX}
+    assert "of 3 steps" in result.summary.verdict.lost[1]
+    assert any("dropped as soon as" in str(one) for one in result.summary.warnings)
+    assert f"{BOX}: dropped after 30 images" in result.report.read_text()
+
+
+def test_a_killed_worst_case_goes_on_alike(suite, card, many, cache, tmp_path):
+    killed_and_resumed(
+        tmp_path, "worst", "--suite", suite, "--model", card, "--data", many, "--until-decided",
+        folders=("step-1", "step-2", "step-3"),
+    )  # fmt: skip
+
+
+def test_a_killed_sweep_under_a_condition_goes_on_alike(suite, card, many, cache, tmp_path):
+    killed_and_resumed(
+        tmp_path, "sweep", "--suite", suite, "--model", card, "--data", many, "--under", "jpeg:60",
+        "--until-decided", "--fail-on", "flip_rate > 2%", below="colors",
+    )  # fmt: skip
+
+
+def killed_and_resumed(tmp_path, *command, below=".", folders=(".",)):
+    """kill -9 after the first 32 samples are written; resumed, it must equal a run in whole."""
+    code = cli.main([*map(str, command), "--out", str(tmp_path / "whole")])
+    folder, whole = tmp_path / "out" / below, tmp_path / "whole" / below
+    done = ended(signal.SIGKILL, folder, "**/parts/*.parquet", 1, *command, "--out",
+                 tmp_path / "out")  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not (folder / "records.parquet").exists()
+
+    again = subprocess.run([sys.executable, "-m", "simulator.cli", "resume", folder],
+                           capture_output=True, text=True)  # fmt: skip
+
+    assert again.returncode == code, again.stderr
+    for one in folders:
+        assert records(folder / one) == records(whole / one)
+    found, expected = (json.loads((at / "summary.json").read_text()) for at in (folder, whole))
+    assert {**found, "seconds": 0} == {**expected, "seconds": 0}

@@ -11,7 +11,7 @@ from simulator.report.colors import BAD, EVEN, GOOD, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
-from simulator.report.words import share, title
+from simulator.report.words import dropped, share, title
 from simulator.results.suites import OptionFigures, SweepSummary, WorstSummary
 
 _NOTES = ("Lines: 95 % intervals; filled: chance does not explain it, the interval leaves out 0.",)
@@ -56,8 +56,6 @@ def options(run: Run) -> Section | None:
     ]  # fmt: skip
     head = ["option", metric, "lost, points", "95 % interval", "flips", "flip rate"]
     head += ["n"] if any(one.samples is not None for _, one in rows) else []
-    early = summary.early.dropped if summary.early else []
-    dropped = [f"{one.option}: dropped after {one.samples:,}: {one.why}" for one in early]
     return Section(
         "options",
         f"Options: {metric} lost, points",
@@ -66,7 +64,7 @@ def options(run: Run) -> Section | None:
         notes=[
             *_NOTES,
             *(f"{name}: {why}" for name, why in summary.left_out.items()),
-            *dropped,
+            *dropped(summary.early, summary.sample_unit),
         ],
         tables=[Table(head, cells, "Every option, against the training stack", 1)] if rows else [],
     )
@@ -101,9 +99,14 @@ def path(run: Run) -> Section | None:
     drawn = figure([line], 380, "", title(summary.task, metric))
     drawn.update_yaxes(tickformat=".1%")
     rows = [
-        [str(at), name, share(value, 2), f"{100 * (summary[metric] - value):.2f}"]
-        for at, (name, value) in enumerate(steps)
-    ]
+        ["0", steps[0][0], share(values[0], 2), "0.00", f"{summary.samples:,}"],
+        *(
+            [str(at), s.added, share(s[metric], 2), f"{100 * s.drop:.2f}",
+             f"{s.samples or summary.samples:,}"]
+            for at, s in enumerate(summary.path, 1)
+        ),
+    ]  # fmt: skip
+    told = [line for one in summary.early or () for line in dropped(one, summary.sample_unit)]
     best = summary.exhaustive
     found = (
         f"The worst of all {summary.combinations:,} combinations is {', '.join(best.picks)}: "
@@ -117,10 +120,13 @@ def path(run: Run) -> Section | None:
         "Which options together cost most?",
         [found],
         [Panel(drawn)],
-        [f"{name}: {why}" for name, why in summary.left_out.items()],
+        [*(f"{name}: {why}" for name, why in summary.left_out.items()), *told],
         tables=[
             Table(
-                ["step", "added", title(summary.task, metric), "lost, points"], rows, "The path", 2
+                ["step", "added", title(summary.task, metric), "lost, points", "n"],
+                rows,
+                "The path",
+                2,
             )
         ],
     )

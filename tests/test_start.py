@@ -74,3 +74,44 @@ def test_listing_needs_no_library(arguments):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "pillow" in done.stdout
+
+
+def test_comparing_builds_no_summary_of_other_commands():
+    """Their models take 0.2 s of processor time to build."""
+    modules = ["audits", "faults", "identify", "repair", "robustness", "suites", "timed"]
+    code = (
+        "import sys, simulator.experiments.compare\n"
+        f"print([one for one in {modules} if f'simulator.results.{{one}}' in sys.modules])"
+    )
+
+    done = python(code)
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_garbage_is_collected_as_ever_from_the_first_sample_on():
+    code = (
+        "import gc\nusual = gc.get_threshold()\n"
+        "from simulator.cli import collector\nfrom simulator.cli.progress import Bar\n"
+        "collector.wait()\nwaiting = gc.get_threshold()\n"
+        "with Bar():\n    print(waiting > usual, gc.get_threshold() == usual, gc.isenabled())\n"
+        "print(gc.get_freeze_count() > 0)"
+    )
+
+    done = python(code)
+
+    assert (done.stdout, done.stderr) == ("True True True\nTrue\n", "")
+
+
+@pytest.mark.parametrize("given", ["", "['profiles', 'list']"])
+def test_only_a_process_of_its_own_is_left_without_collecting(given):
+    """Who calls ``main`` with arguments goes on in the same process."""
+    code = (
+        "import gc\nfrom simulator.cli import main\nusual = gc.get_threshold()\n"
+        f"assert main({given}) == 0\n"
+        "print(gc.get_freeze_count() > 0, gc.get_threshold() == usual)"
+    )
+
+    done = python(code, "profiles", "list")
+
+    assert done.stdout.splitlines()[-1] == ("False True" if given else "True False")

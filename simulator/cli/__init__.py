@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from simulator import spent
+from simulator.cli import collector
 from simulator.errors import UserError, shortened, unknown
 
 PASS, GATE_FAILED, USER_ERROR, BUG = 0, 1, 2, 3
@@ -68,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
             stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
+    own = argv is None  # the process is there for this command alone
+    if own:
+        collector.wait()
     try:
         with _terminated_like_interrupted(), _notes_on_stderr():
             return _run(arguments)
@@ -80,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PASS
     except Exception as error:
         return _failed(error)
+    finally:
+        if own:
+            collector.leave()
 
 
 def _going_on(notes: Sequence[str]) -> str:

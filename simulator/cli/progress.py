@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from simulator.cli import collector
 from simulator.pipeline.plan import Plan
 
 REFRESH = 0.1
@@ -94,6 +95,7 @@ class Bar:
         self._bar.stop()
 
     def __enter__(self) -> Bar:
+        collector.begin()
         self._bar.start()
         return self
 

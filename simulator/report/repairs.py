@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from simulator.report.words import SIGNIFICANT, between, figure, points, share, title
-from simulator.results.repair import Change, Cost, Judged, RepairSummary, Tried
+
+if TYPE_CHECKING:
+    from simulator.results.repair import Change, Cost, Judged, RepairSummary, Tried
 
 NAME = "deploy"
 """The name of the deployment as it is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from simulator.report import repairs
 from simulator.report.words import (
@@ -25,15 +25,17 @@ from simulator.report.words import (
     share,
     title,
 )
-from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
-from simulator.results.faults import FaultsSummary, Rate
-from simulator.results.identify import IdentifySummary
-from simulator.results.pair import PairSummary
-from simulator.results.repair import RepairSummary
-from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Summary, Verdict
-from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
-from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+
+if TYPE_CHECKING:  # building all of them takes longer than many a run
+    from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
+    from simulator.results.faults import FaultsSummary, Rate
+    from simulator.results.identify import IdentifySummary
+    from simulator.results.pair import PairSummary
+    from simulator.results.repair import RepairSummary
+    from simulator.results.robustness import RobustnessSummary
+    from simulator.results.suites import Blame, ExplainSummary, SweepSummary, WorstSummary
+    from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
 S = TypeVar("S", bound=Summary)
 _NAMED = 5
@@ -71,15 +73,19 @@ def line(found: Verdict) -> str:
 
 
 def _decision(summary: Summary) -> Literal["ok", "not ok", "undecided"] | None:
-    if isinstance(summary, ReplaySummary):
-        differs = any(pair.verdict == "different" for pair in summary.pairs)
-        return "not ok" if differs or summary.contradictions else "ok"
+    if summary.command == "replay":
+        return _reproduced(cast("ReplaySummary", summary))
     if not summary.gate.rules:
         return None
     failed = any(rule.failed and not rule.undecided for rule in summary.gate.rules)
     if not failed and any(rule.undecided for rule in summary.gate.rules):
         return "undecided"
     return "not ok" if failed else "ok"
+
+
+def _reproduced(summary: ReplaySummary) -> Literal["ok", "not ok"]:
+    differs = any(pair.verdict == "different" for pair in summary.pairs)
+    return "not ok" if differs or summary.contradictions else "ok"
 
 
 def _pair(summary: PairSummary) -> _Told:
@@ -296,6 +302,8 @@ def _flipping(summary: RobustnessSummary) -> list[str]:
 
 
 def _latency(summary: LatencySummary | LoadSummary) -> _Told:
+    from simulator.results.timed import LatencySummary
+
     lost = []
     for side, rows in summary.latency_ms.items():
         known = [(name, rows["total"][name]) for name in ("p50", "p90", "p99")]

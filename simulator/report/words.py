@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite, isnan
+from typing import TYPE_CHECKING
 
-from simulator.results.pair import AxisEffect
-from simulator.results.shared import ConditionDescription, Decided, ModelSummary, Profile
-from simulator.results.suites import AdjustedEffect, Early, Effect
-from simulator.results.timed import Better, TailSummary
-from simulator.tasks.figures import Delta
 from simulator.tasks.task import TASKS
+
+if TYPE_CHECKING:  # building all of them takes longer than many a run
+    from simulator.results.pair import AxisEffect
+    from simulator.results.shared import ConditionDescription, Decided, ModelSummary, Profile
+    from simulator.results.suites import AdjustedEffect, Early, Effect
+    from simulator.results.timed import Better, TailSummary
+    from simulator.tasks.figures import Delta
 
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05

@@ -84,6 +84,7 @@ def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):
     assert told["nodes"]["train"][0]["host"] == os.uname().nodename
 
 
+@pytest.mark.prove
 def test_workers_are_killed_at_random_moments(items, tmp_path):
     """Nothing is lost, nothing comes twice, and the order stays."""
     pids = tmp_path / "pids"
@@ -161,6 +162,7 @@ def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
     assert [done.item for done in found] == items[:10]
 
 
+@pytest.mark.prove
 def test_a_driver_is_killed_and_resumed(card, tmp_path):
     """Records are those of a run that nobody interrupted; its workers end with it."""
     data = tmp_path / "data"
@@ -235,4 +237,16 @@ def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
 
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["latency", "tail"])
+def test_what_is_measured_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
+    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+
+    told = cli.main([command, *given, "--out", str(tmp_path / "out"), "--executor", "ray"])
+
+    error = capsys.readouterr().err
+    assert told == 2 and error.count("\n") == 1
+    assert f"{command}: runs its stacks in its own process" in error
     assert not (tmp_path / "out").exists()

@@ -55,8 +55,8 @@ class Cluster:
     def capacity(self, needs: Needs) -> int:
         """Return how many workers with some resources the nodes hold together."""
         wanted = {_ray_name(name): amount for name, amount in needs}
-        if self.place:
-            wanted.setdefault("CPU", 1.0)
+        if self.place and not wanted:
+            wanted["CPU"] = 1.0
         every = self.nodes().values()
         return sum(
             min((int(node.get(name, 0) // amount) for name, amount in wanted.items()), default=1)
@@ -73,8 +73,13 @@ class Cluster:
         )
 
     def options(self, needs: Needs) -> dict[str, Any]:
-        """Return what a worker with some resources asks Ray for."""
-        found: dict[str, Any] = {"num_cpus": 1 if self.place else 0, "max_restarts": 0}
+        """Return what a worker with some resources asks Ray for.
+
+        One that names its resources asks for no processor besides, so that workers of other stacks,
+        which are one for each processor, never keep it from its machine.
+        """
+        cpus = 1 if self.place and not needs else 0
+        found: dict[str, Any] = {"num_cpus": cpus, "max_restarts": 0}
         others = dict(needs)
         if "cpu" in others:
             found["num_cpus"] = others.pop("cpu")

@@ -99,9 +99,12 @@ class Crew:
         """Give the crew a plan and samples; workers that already have the plan keep it."""
         self._items, self._seen = items, time.monotonic()
         self.chunks = Chunks(min(self.most, max(1, len(items))), len(items))
-        for member in self._members:  # what a run that was stopped has left
-            member.queue = deque(call for call in member.queue if call[1] != "run")
-        if self._parcel is None or self._parcel.data != parcel.data:
+        other = self._parcel is None or self._parcel.data != parcel.data
+        # What an earlier run has left; a worker takes its calls in order, so that none comes late.
+        stale = ("run", "missing", "open") if other else ("run",)
+        for member in self._members:
+            member.queue = deque(call for call in member.queue if call[1] not in stale)
+        if other:
             self._parcel, self._put, self._contents = parcel, self.ray.put(parcel), {}
             for member in self._members:
                 member.opened = False

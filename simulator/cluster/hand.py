@@ -146,6 +146,8 @@ class Hand:
             return look(self._runtimes, choice, artifact, feeds, size)
         except UserError as error:
             return Failed(type(error).__name__, str(error))
+        except ModuleNotFoundError as error:
+            return _other_packages(error)
 
     def missing(self, parcel: Parcel) -> list[str]:
         """Return the files of a parcel that this machine lacks."""
@@ -167,8 +169,7 @@ class Hand:
         except UserError as error:
             return Failed(type(error).__name__, str(error))
         except ModuleNotFoundError as error:
-            words = f"{one_line(error)}; install the same packages on every node"
-            return Failed(MissingLibrary.__name__, words)
+            return _other_packages(error)
         return None
 
     def run(self, samples: Sequence[Sample]) -> tuple[bytes, float] | Lacking | Failed:
@@ -258,6 +259,11 @@ def _where(sample: Sample) -> Where | None:
         return place if place.stat().st_size == sample.size else None
     except OSError:
         return None
+
+
+def _other_packages(error: ModuleNotFoundError) -> Failed:
+    words = f"{one_line(error)}; install the same packages on every node"
+    return Failed(MissingLibrary.__name__, words)
 
 
 def _store(parcel: Parcel, sent: Mapping[str, Content]) -> None:

@@ -1,6 +1,7 @@
-"""Steps for workers of a cluster: slow ones, and one that kills its process."""
+"""Steps for workers of a cluster: slow ones, one that kills its process; and a place here."""
 
 import ctypes
+import errno
 import os
 import time
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from simulator.contract.recipe import Recipe
+from simulator.files import read_file
 from simulator.pipeline.inference import Answered
+from simulator.places import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +59,53 @@ class Deadly(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Named(Recipe):
-    """Answers with the name of the sample."""
+    """Answers with the name of the sample, behind a word."""
 
+    word: str = ""
     stage = "postprocess"
 
     def identity(self) -> Any:
-        return ["named"]
+        return ["named", self.word]
 
     def open(self, runtimes: Any) -> Any:
-        return lambda value, context: Answered(context.sample, value.name)
+        return lambda value, context: Answered(self.word + context.sample, value.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Late(Recipe):
+    """Is opened at once by one process, and by every other one after a while."""
+
+    folder: Path
+    seconds: float
+    stage = "decode"
+
+    def identity(self) -> Any:
+        return ["late"]
+
+    def open(self, runtimes: Any) -> Any:
+        try:
+            (self.folder / "first").touch(exist_ok=False)
+        except FileExistsError:
+            (self.folder / "second").touch()
+            time.sleep(self.seconds)
+        return lambda value, context: value
+
+
+@dataclass(frozen=True, slots=True)
+class Here(Place):
+    """A file that no other process sees."""
+
+    path: Path
+    process: int
+
+    @property
+    def suffix(self) -> str:
+        return self.path.suffix
+
+    def read(self, most: int) -> bytes:
+        if os.getpid() != self.process:
+            raise FileNotFoundError(errno.ENOENT, "is on another machine", str(self))
+        return read_file(self.path, most)
+
+    def __str__(self) -> str:
+        return str(self.path)

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import steps
 import tiny
-from steps_that_kill import Deadly, Named, Slow
+from steps_that_kill import Deadly, Here, Late, Named, Slow
 
 from simulator import cli
 from simulator.cluster.connection import leave
@@ -84,6 +84,7 @@ def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):
     assert told["nodes"]["train"][0]["host"] == os.uname().nodename
 
 
+@pytest.mark.prove
 def test_workers_are_killed_at_random_moments(items, tmp_path):
     """Nothing is lost, nothing comes twice, and the order stays."""
     pids = tmp_path / "pids"
@@ -120,24 +121,54 @@ def running(pid):
         return False
 
 
-def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
-    deadly = Deadly((("011.jpg", "segv"), ("029.jpg", "exit")))
-    plan = steps.merged(Chain((Slow(tmp_path, 0.01), deadly, Named())))
+def test_a_plan_that_was_left_while_a_worker_opened_it_answers_no_more(items, tmp_path):
+    before = steps.merged(Chain((Late(tmp_path, 3.0), Slow(tmp_path, 0.2), Named("before "))))
+    after = steps.merged(Chain((Slow(tmp_path, 0.05), Named("after "))))
+    with RuntimePool() as runtimes:
+        executor = RayExecutor(IMAGE, runtimes, 2)
+        try:
+            begun = executor.run(before, items)
+            while not (tmp_path / "second").exists():
+                next(begun)
+            begun.close()
+            found = list(executor.run(after, items[:100]))
+        finally:
+            executor.close()
 
-    found = ran(plan, items[:40])
+    assert [done.outcomes[0].digest for done in found] == [
+        f"after {item.name}" for item in items[:100]
+    ]
+
+
+def test_bytes_are_sent_to_workers_that_do_not_see_them(items):
+    there = [replace(item, path=Here(item.path, os.getpid())) for item in items[:20]]
+    broken = replace(items[20], path=Here(Path("nowhere.jpg"), os.getpid()))
+
+    found = ran(steps.merged(Chain((Named(),))), [*there, broken])
+
+    assert [done.outcomes[0].digest for done in found[:-1]] == [item.name for item in there]
+    assert found[-1].skipped.startswith("read: cannot be read")
+
+
+def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
+    deadly = Deadly((("003.jpg", "segv"), ("008.jpg", "exit")))
+    plan = steps.merged(Chain((Slow(tmp_path, 0.2), deadly, Named())))
+
+    found = ran(plan, items[:10])
 
     skipped = {done.item.name: done.skipped for done in found if done.skipped}
     why = "worker: killed its worker 3 times"
-    assert skipped == {"011.jpg": why, "029.jpg": why}
-    assert [done.item for done in found] == items[:40]
+    assert skipped == {"003.jpg": why, "008.jpg": why}
+    assert [done.item for done in found] == items[:10]
 
 
+@pytest.mark.prove
 def test_a_driver_is_killed_and_resumed(card, tmp_path):
     """Records are those of a run that nobody interrupted; its workers end with it."""
     data = tmp_path / "data"
     (data / "red").mkdir(parents=True)
     files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
-    for at in range(1500):
+    for at in range(600):
         (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
     whole = compare(*PAIR, model=card, data=data, out=tmp_path / "whole", quick=True)
     folder = tmp_path / "out"
@@ -206,4 +237,16 @@ def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
 
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["latency", "tail"])
+def test_what_is_measured_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
+    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+
+    told = cli.main([command, *given, "--out", str(tmp_path / "out"), "--executor", "ray"])
+
+    error = capsys.readouterr().err
+    assert told == 2 and error.count("\n") == 1
+    assert f"{command}: runs its stacks in its own process" in error
     assert not (tmp_path / "out").exists()

@@ -159,7 +159,11 @@ def _batches(backend: Any) -> str | None:
     if not taken:
         return "single samples only"
     stable = dict.fromkeys(kind for offer in offers for kind in offer.make.bit_stable)
-    bits = f"the bits of single samples in {' and '.join(stable)}" if stable else "maybe other bits"
+    bits = (
+        f"seen bit-equal to single samples in {' and '.join(stable)}"
+        if stable
+        else "maybe other bits"
+    )
     return f"{' and '.join(taken)}; {bits}"
 
 

@@ -92,8 +92,9 @@ class Runtime(ABC):
             dimension has that size, and ``dynamic``, of one whose batch dimension is free.
         resizes: whether it gives the model's batch dimension another size itself; else it opens a
             file that has it.
-        bit_stable: the kinds of ``compute`` in which a sample's outputs have the same bits in
-            batches of 1, 4 and 16; the conformance suite holds it against that.
+        bit_stable: the kinds of ``compute`` in which a sample's outputs had the same bits in
+            batches of 1, 4 and 16 where it was measured. Another processor may have other kernels:
+            the conformance suite tells what it finds there.
     """
 
     takes: ClassVar[str] = "onnx"

@@ -216,7 +216,7 @@ RUNTIME = StageSpec(
             "agrees_with_onnx_reference",
             "outputs_fit_their_ports",
             "a_batch_is_its_singles",
-            "a_batch_keeps_its_bits",
+            "samples_of_a_batch_stay_apart",
             "what_does_not_fit_is_refused",
             "closes_twice_and_then_refuses",
             "bad_models_are_refused",

@@ -194,6 +194,7 @@ class Session(Closing):
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
         self.builder.look = self.executor.look
+        self.builder.order = lambda: self.dataset.items
         self.under = self._asking(under) if under else None
         self.digests = Digests([item.path for item in self.dataset.items], workers)
 

@@ -168,6 +168,8 @@ class _Sweep:
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
+        if self.question is not None:
+            self.session.shuffle()
         self.session.show.say("preparing the stacks")
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
         kept: list[Key] = []
@@ -185,8 +187,6 @@ class _Sweep:
                 kept.append(key)
         task, show = self.session.card.task, self.session.show
         one_race = self._race(stacks[1:])
-        if one_race:
-            self.session.shuffle()
         whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.asked}
         with self.job.writer(folder, start, self.session) as run:

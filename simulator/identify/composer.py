@@ -10,6 +10,7 @@ from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError, UserError, one_line
 from simulator.experiments.session import Session
 from simulator.model.artifact import digest
+from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen
 from simulator.profile.implementations import Choice, choose
 from simulator.profile.load import Profile, load
@@ -179,6 +180,7 @@ class Composer:
     def _built(self, chosen: Chosen, point: Point) -> tuple[Known, ...] | None:
         pair = {"train": chosen, "deploy": chosen}
         try:
+            refuse_together("identified", *chosen, "a search needs")
             stack = self._session.builder.stack("identified", chosen, pair)
         except UserError as error:
             self.refused[" ".join(filter(None, point))] = one_line(error)

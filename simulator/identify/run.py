@@ -27,6 +27,7 @@ from simulator.identify.target import Target
 from simulator.identify.trials import Trials
 from simulator.modalities.image.card import ImageCard
 from simulator.notices import Kind, Notice, merged
+from simulator.pipeline.adapted import refuse_together
 from simulator.report.verdict import concluded
 from simulator.results.identify import IdentifySummary, Telling
 from simulator.results.shared import Profile
@@ -78,6 +79,7 @@ def identify(
     found = load_recording(Path(recording))
     document = None if space is None else load_space(space)
     start = chosen(document.base if document else base, [])
+    refuse_together("base", *start, "a search needs")
     folder = job.folder("identify", {"base": start})
     job.refuse_taken(folder)
     asked = job.request(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from simulator.contract.recipe import Chain, Context
 from simulator.data.folder import Item
-from simulator.errors import SampleError
+from simulator.errors import ModelError, SampleError
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.batches import Given
 from simulator.pipeline.executor import Executor
@@ -81,9 +81,12 @@ class Batcher:
                 self._failed.append(f"{item.name}: {error}")
         if not ready:
             return
-        for kept, (one, context) in zip(
-            self._network([given for given, _ in ready]), ready, strict=True
-        ):
+        try:
+            answered = self._network([given for given, _ in ready])
+        except (SampleError, ModelError) as error:
+            self._failed += [f"{one.name}: {error}" for one, _ in ready]
+            return
+        for kept, (one, context) in zip(answered, ready, strict=True):
             try:
                 found = inferred(kept.outputs)
                 for step in self._after:

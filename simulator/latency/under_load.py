@@ -11,7 +11,7 @@ from typing import Any
 from simulator import registry
 from simulator.contract import Load, LoadGenerator, Scenario, Stage
 from simulator.data.folder import Item
-from simulator.errors import SampleError, UserError
+from simulator.errors import ModelError, SampleError, UserError
 from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Session, answers
 from simulator.latency.batcher import Batcher
@@ -59,7 +59,7 @@ class Answering:
         item = self.items[index]
         try:
             self.opened.walk(self.executor.context(item))
-        except SampleError as error:
+        except (SampleError, ModelError) as error:
             self.failed.append(f"{item.name}: {error}")
 
 

@@ -35,7 +35,8 @@ KEPT = 2**28
 class Batched(Recipe):
     """Runs the network on batches.
 
-    A sample that a step before cannot process is in no batch. A batch with fewer samples than its
+    A sample that a step before cannot process is in no batch; where the network fails on a sample,
+    all of its batch fail. A batch with fewer samples than its
     size runs as it is if it is dynamic; else its last sample is repeated up to the size, as an
     engine of fixed shapes needs it. The time of a sample is that of its batch, divided by the
     samples of the batch.
@@ -241,7 +242,8 @@ class _Batch:
             raise
         self._done.wait()
         if self._error is not None:
-            raise ModelError(str(self._error)) from self._error
+            kind = SampleError if isinstance(self._error, SampleError) else ModelError
+            raise kind(str(self._error)) from self._error
 
     def _next(self) -> int | None:
         with self._lock:

@@ -96,6 +96,7 @@ class StackBuilder:
 
     Attributes:
         look: opens a runtime where it will run; in this process, unless an executor replaces it.
+        order: returns the samples in the order in which they run, which batches follow.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class StackBuilder:
         self._known: dict[tuple[str, Needs, int], Looked] = {}
         self.look: Look = self._here
         self._adapting: set[Adapted] = set()
+        self.order: Callable[[], tuple[Item, ...]] = lambda: self.dataset.items
 
     def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
@@ -166,7 +168,7 @@ class StackBuilder:
             if others:
                 refuse_together(side, profile, choices, "what follows from an answer needs")
             dynamic = profile.spec.runtime.is_dynamic
-            network = (Batched(infer, size, dynamic, self.card.modality, self.dataset.items),)
+            network = (Batched(infer, size, dynamic, self.card.modality, self.order()),)
             notices.append(Notice(Kind.BATCHED, _together(profile)))
         if Stage.ADAPT in choices:
             if others or after:

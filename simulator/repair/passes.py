@@ -89,18 +89,18 @@ class Passes:
         session = self.session
         session.show.say("preparing the stacks")
         pair = {"train": self.train, "deploy": self.deploy}
-        stacks = [session.stack(Variant(TRAIN, self.train, pair))]
-        for one in candidates:
-            through = pair | {"deploy": one.chosen} if own else pair
-            try:
-                stacks.append(session.stack(Variant(one.name, one.chosen, through)))
-            except ModelError as error:
-                self.left_out[one.name] = str(error)
-        if own:
-            some = [stack for stack in stacks if stack.side in SIDES]
-            self.notices += [notice for stack in some for notice in stack.labelled_notices]
-        names = [stack.side for stack in stacks]
         with only(session, items):
+            stacks = [session.stack(Variant(TRAIN, self.train, pair))]
+            for one in candidates:
+                through = pair | {"deploy": one.chosen} if own else pair
+                try:
+                    stacks.append(session.stack(Variant(one.name, one.chosen, through)))
+                except ModelError as error:
+                    self.left_out[one.name] = str(error)
+            if own:
+                some = [stack for stack in stacks if stack.side in SIDES]
+                self.notices += [notice for stack in some for notice in stack.labelled_notices]
+            names = [stack.side for stack in stacks]
             merged = session.plan(stacks)
             start = manifest(stacks, session, self.overrides)
             place = self.folder / name

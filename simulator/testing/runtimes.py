@@ -102,12 +102,13 @@ def a_batch_is_its_singles(subject: Subject) -> str | None:
     return None
 
 
-def a_batch_keeps_its_bits(subject: Subject) -> str | None:
-    """Whether samples have the same bits alone and in batches of 4 and 16 is as declared.
+def samples_of_a_batch_stay_apart(subject: Subject) -> str | None:
+    """Samples stay apart in batches of 4 and 16; other bits than alone are remarked.
 
-    A batch that the runtime says it takes is not refused.
+    A batch that the runtime says it takes is not refused. Whether bits stay depends on the kernels
+    that a library chooses on a processor, so that other bits are no fault.
     """
-    make, found = subject.offer.make, []
+    make, found, most = subject.offer.make, [], 0.0
     drawn = np.random.default_rng(6).uniform(-2, 2, (16, *models.SHAPE)).astype(np.float32)
     singles = list(drawn)
     with opened(subject, "rows1") as runtime:
@@ -119,13 +120,29 @@ def a_batch_keeps_its_bits(subject: Subject) -> str | None:
         except UserError as error:
             expect(not make.batches, f"it says that it takes batches, but refuses one: {error}")
             return f"no batch: {error}"
-        if got.shape != want[:count].shape or not np.array_equal(got, want[:count]):
+        expect(
+            got.shape == want[:count].shape and _apart(got, want),
+            f"a row of its own for each of {count} samples expected, got others",
+        )
+        if not np.array_equal(got, want[:count]):
             found.append(str(count))
-    expect(
-        not found or subject.options.get("compute", "fp32") not in make.bit_stable,
-        f"the bits of single samples expected in batches of {' and '.join(found)}, got others",
+            off = np.abs(got - want[:count]).max() / np.abs(want).max()
+            most = max(most, float(off))
+    if not found:
+        return None
+    declared = subject.options.get("compute", "fp32") in make.bit_stable
+    return (
+        f"other bits in batches of {' and '.join(found)}, by at most {most:.0e} of the largest"
+        + (", but none where it was declared" if declared else "")
     )
-    return f"other bits in batches of {' and '.join(found)}" if found else None
+
+
+def _apart(got: Array, singles: Array) -> bool:
+    """Whether every row is ten times nearer to its own sample's than to another's."""
+    off = np.abs(got[:, None].astype(float) - singles[None]).max(axis=-1)
+    own = off.diagonal().copy()
+    np.fill_diagonal(off, np.inf)
+    return bool((10 * own <= off.min(axis=1)).all())
 
 
 def what_does_not_fit_is_refused(subject: Subject) -> None:

@@ -96,6 +96,19 @@ def test_the_profile_gives_the_recorded_tensors(space, tmp_path, cache):
     assert yaml.safe_load(place.read_text())["evidence"]["decode"]["kind"] == "assumed"
 
 
+def test_a_base_with_batches_is_refused_in_a_line(space, tmp_path, cache):
+    path = record(tmp_path / "board", "tensors", [])
+    base = tmp_path / "base.yaml"
+    base.write_text(yaml.safe_dump(
+        {"schema": 1, "name": "base", "extends": "pillow_fp32", "summary": "four at once",
+         "runtime": {"batch": 4}}
+    ))  # fmt: skip
+    space.write_text(yaml.safe_dump({**SPACE, "train": str(base)}, sort_keys=False))
+
+    with pytest.raises(UserError, match=r"^base: a search needs one sample at a time; leave out"):
+        found(path, space, tmp_path / "run")
+
+
 def test_options_that_give_equal_bits_are_named(space, tmp_path, cache):
     path = record(tmp_path / "board", "tensors", ["resize=pil-bilinear"])
 

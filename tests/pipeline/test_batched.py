@@ -10,7 +10,7 @@ from onnx import helper
 
 import simulator
 from backends.ort.runtime import OrtRuntime
-from simulator.errors import ModelError, ProfileError, UserError
+from simulator.errors import ModelError, ProfileError, SampleError, UserError
 from simulator.experiments.explain import explain
 from simulator.faults.run import faults
 from simulator.latency.measure import latency
@@ -242,9 +242,10 @@ def test_answers_that_nobody_takes_are_forgotten(monkeypatch):
     assert len(batches._known) == 2
 
 
-def test_an_error_of_one_thread_ends_all(monkeypatch):
+@pytest.mark.parametrize("kind", [ModelError, SampleError])
+def test_an_error_of_one_thread_is_that_of_all(kind):
     def fails(batch):
-        raise ModelError("no")
+        raise kind("no")
 
     batches = _Batches(lambda number: _Batch(range(4), prepared, fails), 4)
     said = []
@@ -252,7 +253,7 @@ def test_an_error_of_one_thread_ends_all(monkeypatch):
     def take(at):
         try:
             batches.of(at)
-        except ModelError as error:
+        except kind as error:
             said.append(str(error))
 
     threads = [threading.Thread(target=take, args=(at,)) for at in range(4)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from broken import OWN, DoesNotSayWhat
+from broken import OWN, DoesNotSayWhat, LosesABit
 from correct import CORRECT, backend
 from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
 from load_faults import AlwaysWaits
@@ -81,3 +83,15 @@ def test_every_check_says_what_it_demands():
     checks = {check for stage in proved_stages() for check in checks_of(stage)}
 
     assert all((check.__doc__ or "").splitlines()[0].endswith(".") for check in checks)
+
+
+def test_other_bits_in_a_batch_are_told_and_no_fault(tmp_path):
+    """Which kernels a library has in batches depends on the processor."""
+    found = list(prove(backend(Stage.RUNTIME, LosesABit, {}, QUICK), alone(tmp_path)))
+
+    assert failed(found) == {}
+    (told,) = {one.remark for one in found if one.check == "samples_of_a_batch_stay_apart"}
+    assert re.fullmatch(
+        r"other bits in batches of 4 and 16, by at most 1e-06 of the largest, but none where it "
+        r"was declared", told,
+    )  # fmt: skip

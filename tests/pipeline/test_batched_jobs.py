@@ -1,0 +1,218 @@
+"""Batches in the commands that choose samples, their order or their stacks themselves."""
+
+import json
+import shutil
+import signal
+from collections import Counter
+
+import numpy as np
+import pytest
+import tiny
+import tiny_tasks
+import warm
+import yaml
+from ending import ended
+
+import simulator
+from backends.ort.runtime import OrtRuntime
+from simulator.errors import UserError
+from simulator.experiments.sweep import sweep
+from simulator.latency.measure import latency
+from simulator.pipeline import batched
+from simulator.repair.run import repair
+from simulator.robustness.run import robustness
+from simulator.testing import text_specimen
+
+BATCH = "deploy.runtime.batch=4"
+
+
+@pytest.fixture
+def card(tmp_path):
+    return tiny.card(tmp_path / "model")
+
+
+@pytest.fixture
+def many(tmp_path):
+    """90 images, 30 of each color."""
+    return tiny.data(tmp_path / "many", each=30)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """How many samples every inference of several had."""
+    found, run = [], OrtRuntime._run
+
+    def counted(self, feeds):
+        (value,) = feeds.values()
+        if len(value) > 1:
+            found.append(len(value))
+        return run(self, feeds)
+
+    monkeypatch.setattr(OrtRuntime, "_run", counted)
+    return found
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """The samples that were prepared for batches, in order."""
+    found, given = [], batched.given
+
+    def noted(opened, modality, item, following):
+        found.append(item.name)
+        return given(opened, modality, item, following)
+
+    monkeypatch.setattr(batched, "given", noted)
+    return found
+
+
+def order(folder):
+    return list(json.loads((folder / "manifest.json").read_text())["data"]["images"])
+
+
+def digests(result, side):
+    rows = result.records().to_pylist()
+    return {row["sample"]: row["digest"] for row in rows if row["side"] == side}
+
+
+def test_a_pair_that_ends_early_has_batches_in_its_random_order(
+    card, many, cache, tmp_path, prepared
+):
+    """BGR is decided after 30 images, which are in eight batches of 4."""
+    result = simulator.compare(
+        "pillow_fp32", "pillow_fp32", overrides=[BATCH, "deploy.color.order=bgr"], model=card,
+        data=many, out=tmp_path / "run", quick=True, workers=1, until_decided=True,
+        fail_on=["flip_rate > 10%"],
+    )  # fmt: skip
+
+    assert result.summary["decided"].samples == 30
+    each = list(dict.fromkeys(prepared))
+    assert each == order(result.folder)[: len(each)]
+    assert 30 <= len(each) < 40
+
+
+def test_a_race_has_batches_in_its_random_order(card, many, cache, tmp_path, prepared):
+    columns = {"order": {"bgr": {"color.order": "bgr", "runtime.batch": 4}}}
+    path = tmp_path / "mine.yaml"
+    written = {"schema": 1, "name": "mine", "summary": "one", "train": "pillow_fp32"}
+    path.write_text(yaml.safe_dump({**written, "columns": columns}))
+
+    (result,) = sweep(
+        str(path), models=[card], data=many, out=tmp_path / "run", workers=1,
+        until_decided="gate", fail_on=["flip_rate > 10%"],
+    )  # fmt: skip
+
+    assert result.summary.early.samples == 30
+    assert prepared == order(result.folder)[: len(prepared)]
+    assert len(prepared) == 32
+
+
+def test_a_repair_has_batches_of_the_samples_of_each_of_its_passes(
+    card, many, cache, tmp_path, prepared
+):
+    document = {
+        "schema": 1, "name": "mine", "summary": "order", "train": "pillow_fp32",
+        "deploy": "pillow_fp32",
+        "axes": {"order": {"rgb": {"set": {"color.order": "model"}, "cost": {"hours": 3}}}},
+    }  # fmt: skip
+    path = tmp_path / "repairs.yaml"
+    path.write_text(yaml.safe_dump(document))
+
+    summary = repair(
+        gate=["flip_rate < 2%"], repairs=str(path), model=card, data=many, workers=1,
+        overrides=[BATCH, "deploy.color.order=bgr"], out=tmp_path / "run",
+    ).summary  # fmt: skip
+
+    assert summary.chosen == "order/rgb"
+    each = Counter(prepared)
+    assert len(each) == 90
+    assert max(each.values()) <= 4
+
+
+def test_robustness_has_batches_under_every_condition(card, cache, tmp_path, counts):
+    suite = {"schema": 1, "name": "mine", "summary": "one", "conditions": {"d": {"j": ["jpeg:5"]}}}
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(suite))
+    own = {"models": [card], "data": tiny.data(tmp_path / "data", each=6)}
+    pair = {"train": "pillow_fp32", "deploy": "pillow_fp32"}
+
+    (result,) = robustness(str(path), **pair, **own, overrides=[BATCH], out=tmp_path / "run")
+
+    rows = result.records().to_pylist()
+    of = {side: [(row["condition"], row["sample"], row["digest"])
+                 for row in rows if row["side"] == side] for side in pair}  # fmt: skip
+    assert of["train"] == of["deploy"]
+    assert len({condition for condition, _, _ in of["deploy"]}) == 2
+    assert len(counts) >= 10
+
+
+def test_a_detector_finds_the_same_boxes_in_batches(cache, tmp_path, counts):
+    result = simulator.compare(
+        "pillow_fp32", "pillow_fp32", overrides=[BATCH], model=tiny_tasks.card(tmp_path / "model"),
+        data=tiny_tasks.data(tmp_path / "data"), out=tmp_path / "run", quick=True,
+    )  # fmt: skip
+
+    assert digests(result, "deploy") == digests(result, "train")
+    assert len(counts) >= len(digests(result, "train")) / 4
+
+
+def test_a_run_that_is_killed_within_a_batch_goes_on_with_equal_records(
+    card, many, cache, tmp_path
+):
+    command = [
+        "--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.runtime.batch=7",
+        "--model", card, "--data", many, "--quick", "--workers", "1", "--out",
+    ]  # fmt: skip
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    assert warm.command(*command, whole).returncode == 0
+    ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, folder)
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
+
+    done = warm.command("resume", folder)
+
+    assert done.returncode == 0, done.stderr
+    assert records(folder) == records(whole)
+
+
+def records(folder):
+    """All of them without their times."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "records.parquet")
+    return table.drop_columns([name for name in table.column_names if name == "ns"]).to_pylist()
+
+
+def test_texts_are_refused_in_a_line(cache, tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    made = text_specimen.write(tmp_path)
+    for file in made.files:
+        shutil.move(file, texts / file.name)
+    with pytest.raises(UserError, match=r"runtime\.batch: .* a batch needs one input") as error:
+        simulator.compare(
+            "text_fp32", "text_fp32", overrides=[BATCH], model=made.card, data=texts,
+            out=tmp_path / "run",
+        )  # fmt: skip
+    assert "\n" not in str(error.value)
+
+
+def test_a_network_that_fails_under_load_is_told(card, cache, tmp_path, monkeypatch):
+    pytest.importorskip("mlperf_loadgen")
+    run, calls = OrtRuntime._run, []
+
+    def fails(self, feeds):
+        calls.extend(len(value) for value in feeds.values())
+        if sum(count > 1 for count in calls) > 12 and calls[-1] > 1:
+            raise RuntimeError("no more memory")
+        return run(self, feeds)
+
+    monkeypatch.setattr(OrtRuntime, "_run", fails)
+
+    summary = latency(
+        ["pillow_fp32"], scenario="Offline", batch=[4], queries=100, workers=1,
+        model=card, data=tiny.data(tmp_path / "data"), out=tmp_path / "run",
+    ).summary  # fmt: skip
+
+    (served,) = summary.served.values()
+    assert served.failed > 0
+    assert "no more memory" in served.first_failed
+    assert np.isfinite(served.qps)

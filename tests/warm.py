@@ -2,8 +2,9 @@
 
 A process of xdist starts one server at its first command. The server imports what most commands
 need and forks a child for each: another process with the environment and the folder of the test,
-which a signal can kill and whose exit code is its own. What is about the start itself, or about
-what Python reads from its environment, starts ``python -m simulator.cli``.
+which a signal can kill and whose exit code is its own. What is about the start itself, about what
+Python reads from its environment, or about an order that differs from start to start (all children
+of a server hash alike), starts ``python -m simulator.cli``. Commands are given one after another.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from functools import cache
 from pathlib import Path
 
 LONGEST = 600
 """Seconds that a command may take before an alarm ends it."""
+TICK = 0.01
+"""Seconds between two looks at whether a command has ended."""
+ENVIRONMENT = dict(os.environ)
+"""What libraries see while the server imports them, whichever test comes first."""
 
 
 def command(*arguments, ends=()):
@@ -40,16 +47,22 @@ def command(*arguments, ends=()):
         }  # fmt: skip
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
-        code = int(server.stdout.readline())
+        said = server.stdout.readline()
+        assert said, f"the server of tests/warm.py ended with {server.wait()}; see its stderr"
         printed = out.read_text(errors="replace"), err.read_text(errors="replace")
-    return subprocess.CompletedProcess(given, code, *printed)
+    return subprocess.CompletedProcess(given, int(said), *printed)
 
 
 @cache
 def _server():
     """It ends when this process does, and with it the pipe that it reads."""
     return subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent,
+        env=ENVIRONMENT,
     )
 
 
@@ -67,14 +80,41 @@ def serve():
     for name in registry.entry_points():
         registry.backend(name)
     gc.freeze()  # else a child copies every page that its collector looks at
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and so the pipe
     for line in sys.stdin:
         number = os.fork()
         if number == 0:
-            code = _run(cli.main, **json.loads(line))
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)  # ONNX Runtime would end threads here that it began there
-        print(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]), flush=True)
+            os._exit(_code(cli.main, **json.loads(line)))
+        print(_ended(number), flush=True)
+
+
+def _ended(number):
+    """Wait for a child, and return its exit code; kill it when nobody waits for that any more."""
+    while not (found := os.waitpid(number, os.WNOHANG))[0]:
+        if select.select([sys.stdin], [], [], TICK)[0]:
+            os.kill(number, signal.SIGKILL)
+            os.waitpid(number, 0)
+            sys.exit()
+    return os.waitstatus_to_exitcode(found[1])
+
+
+def _code(main, **asked):
+    """Run a command; return its exit code, as Python would end with it.
+
+    What ONNX Runtime began in the server it would end here, so Python may not end by itself.
+    """
+    try:
+        code = _run(main, **asked)
+    except SystemExit as left:
+        if isinstance(left.code, str):
+            print(left.code, file=sys.stderr)
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 def _run(main, arguments, ends, out, err, folder, environment):
@@ -83,14 +123,11 @@ def _run(main, arguments, ends, out, err, folder, environment):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's child is deaf
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.alarm(LONGEST)
     if ends:
         _end(int(ends[0]), Path(ends[1]), ends[2], int(ends[3]))
-    try:
-        return main(arguments)
-    except SystemExit as left:
-        return left.code
+    return main(arguments)
 
 
 def _end(number, folder, pattern, count):

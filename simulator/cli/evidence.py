@@ -53,13 +53,16 @@ def read(options: argparse.Namespace) -> int:
         0: it is whole, and every check that ran on the device passed; 1: one failed.
 
     Raises:
-        UserError: it is no bundle, or is not as it was written.
+        UserError: it is no bundle, or is not as it was written; a backend or the profile is unknown.
     """
+    from simulator import registry
     from simulator.evidence import compare
     from simulator.profile.implementations import choose
     from simulator.profile.load import load
     from simulator.results.json_text import json_text
 
+    for name in options.against:
+        registry.backend(name)
     profile = load(options.profile) if options.profile else None
     choices = choose(profile) if profile else {}
     with compare.load(Path(options.file)) as bundle:
@@ -204,14 +207,18 @@ def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
         for one in exact:
             print(f"  {one.name}:")
             print("    kind: recorded")
-            print(f"    source: {json.dumps(_printable(_ran(bundle)))}")
+            print(f"    source: {json.dumps(_printable(_ran(bundle, one)))}")
             print(f"    bundle: {{file: {bundle.path.name}, sha256: {bundle.sha256}}}")
 
 
-def _ran(bundle: Bundle) -> str:
+def _ran(bundle: Bundle, section: Section) -> str:
+    from simulator.evidence.compare import where
+
     found = bundle.evidence
     versions = " ".join(filter(None, found.libraries.values()))
-    return f"{found.backend} {versions} on {found.device}, recorded {found.made[:10]}"
+    parts = dict.fromkeys(where(recorded) for recorded, _ in section.stages.values())
+    ran = " ".join(filter(None, (found.backend, versions, *parts)))
+    return f"{ran} on {found.device}, recorded {found.made[:10]}"
 
 
 def _printable(text: str) -> str:

@@ -60,9 +60,11 @@ def _shown(place: Path, profile: Profile, choices: Choices, section: str) -> tup
 def described(section: compare.Section) -> str:
     """Return a section's figures in words."""
     parts = [
-        f"{stage}: {match.equal} of {match.compared} inputs bit-equal"
+        " ".join(filter(None, (stage, compare.where(recorded))))
+        + f": {match.equal} of {match.compared} inputs bit-equal"
         + ("" if match.exact else f", mean {match.mean:.3g}, largest {match.largest:.3g}")
-        for stage, (_, match) in section.stages.items()
+        + (f", {match.unknown} inputs unknown here" if match.unknown else "")
+        for stage, (recorded, match) in section.stages.items()
     ]
     parts += [f"{stage}: not recorded" for stage in section.missing]
     return "; ".join(parts)

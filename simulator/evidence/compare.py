@@ -136,6 +136,7 @@ class Bundle(Closing):
         self._workshop = Workshop(Path(self._folder.name), registered())
         self._tried: dict[str, list[Attempt] | None] = {}
         self._made: dict[tuple[str, str], list[Subject]] = {}
+        self._references: list[Attempt] | None = None
 
     def close(self) -> None:
         """Remove the model files that were made."""
@@ -228,13 +229,14 @@ class Bundle(Closing):
                 yield self._match(name, recorded, found)
 
     def _reference(self, recorded: Recorded) -> Match:
-        found = [
-            Attempt(name, sha, (models.reference(model, x),))
-            for model, given in inputs.networks().items()
-            for name, (sha, x) in given.items()
-            if name in recorded.inputs
-        ]
-        return self._match(REFERENCE, recorded, found)
+        if self._references is None:
+            self._references = [
+                Attempt(name, sha, (models.reference(model, x),))
+                for model, given in inputs.networks().items()
+                for name, (sha, x) in given.items()
+            ]
+        asked = [one for one in self._references if one.name in recorded.inputs]
+        return self._match(REFERENCE, recorded, asked)
 
     def _match(self, name: str, recorded: Recorded, attempts: Sequence[Attempt]) -> Match:
         equal = compared = unlike = 0
@@ -250,8 +252,11 @@ class Bundle(Closing):
                 unlike += 1
                 continue
             pairs = list(zip(ours, theirs, strict=True))
-            equal += all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
-            gaps = [np.abs(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+            if all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs):
+                equal += 1
+                means.append(0.0)
+                continue
+            gaps = [_gaps(a, b) for a, b in pairs]
             worst = max((float(gap.max(initial=0)) for gap in gaps), default=0.0)
             largest = max(largest, worst if math.isfinite(worst) else math.inf)
             means.append(sum(float(gap.sum()) for gap in gaps) / max(sum(g.size for g in gaps), 1))
@@ -260,6 +265,15 @@ class Bundle(Closing):
             name, equal, compared, unlike, mean if math.isfinite(mean) else math.inf,
             largest if means else math.inf, len(recorded.inputs) - len(known),
         )  # fmt: skip
+
+
+def _gaps(ours: Array, theirs: Array) -> Array:
+    """Return the absolute differences of two arrays of one shape."""
+    pixels = ours.dtype == theirs.dtype == np.uint8
+    wide = np.int16 if pixels else np.float64
+    with np.errstate(invalid="ignore", over="ignore"):
+        gaps: Array = np.abs(ours.astype(wide) - theirs.astype(wide))
+    return gaps
 
 
 def _agree(recorded: Recorded, choice: Choice) -> bool:
@@ -274,6 +288,12 @@ def _agree(recorded: Recorded, choice: Choice) -> bool:
 def _plain(options: Mapping[str, Any]) -> Any:
     """Options as they come back from a bundle."""
     return json.loads(json_text(dict(options)))
+
+
+def where(recorded: Recorded) -> str:
+    """Return on what part of a device something ran, as far as its options say it."""
+    device = recorded.options.get("device")
+    return "" if device is None else f"device={device}"
 
 
 def load(path: Path) -> Bundle:

@@ -76,11 +76,17 @@ def attempts(subject: Subject, what: str) -> list[Attempt]:
     """
     if subject.offer.stage == Stage.RUNTIME:
         return list(_inferred(subject))
-    with _opened(subject) as made:
-        return [
-            Attempt(name, digest(values), _outcome(partial(do, made)))
-            for name, values, do in _tasks(subject, what)
-        ]
+    tasks = list(_tasks(subject, what))
+    try:
+        with _opened(subject) as made:
+            return [
+                Attempt(name, digest(values), _outcome(partial(do, made)))
+                for name, values, do in tasks
+            ]
+    except (MissingLibrary, CannotMake):
+        raise
+    except Exception as error:  # a library may raise anything while it opens
+        return [Attempt(name, digest(values), one_line(error, 200)) for name, values, _ in tasks]
 
 
 Task = tuple[str, tuple[Array, ...], Callable[[Any], tuple[Array, ...]]]

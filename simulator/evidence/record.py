@@ -55,6 +55,7 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
         UserError: the file exists, or cannot be written.
     """
     registry.require(backend)
+    device, versions = _device(backend), dict(registry.versions(backend))
     draft = _draft(path)
     began = time.monotonic()
     try:
@@ -77,10 +78,10 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
             "commit": checkout.commit(),
             "backend": backend.name,
             "package": registry.package(backend.name),
-            "libraries": dict(registry.versions(backend)),
-            "device": _device(backend),
+            "libraries": versions,
+            "device": device,
             "drivers": drivers(),
-            "machine": json.loads(json_text(machine.describe(registry.versions(backend)))),
+            "machine": json.loads(json_text(machine.describe(versions))),
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "seconds": round(time.monotonic() - began, 1),
             "findings": findings,

@@ -400,6 +400,47 @@ def test_inputs_that_this_simulator_does_not_have_are_counted_and_not_compared(w
     assert (row.nearest.compared, row.nearest.unknown) == (3, 1)
 
 
+class Sulking(Constant):
+    """Gives nothing: its library cannot be opened any more."""
+
+    def __init__(self, *_, **__):
+        raise RuntimeError("device lost\nat 0x0")
+
+
+def test_a_library_that_fails_while_it_opens_is_recorded_as_refusing(monkeypatch):
+    """Else ten minutes on somebody's board end in a traceback, without a file."""
+    installed(monkeypatch)
+    offer = replace(WRONG.offers[0], make=Sulking)
+    subject = compare.first(WRONG, offer, None)
+
+    found = inputs.attempts(subject, "result")
+
+    assert len(found) == 4
+    assert {one.outcome for one in found} == {"device lost at 0x0"}
+
+
+def test_a_backend_that_is_unknown_is_no_empty_column(turbojpeg, capsys):
+    code = main(["backends", "evidence", str(turbojpeg), "--against", "opencv", "pilow"])
+
+    out, err = capsys.readouterr()
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pilow" in err
+
+
+def test_the_part_of_the_device_is_named_where_a_recording_has_one(turbojpeg, tmp_path, capsys):
+    """A library has the CPU too: its bits say nothing of the accelerator beside it."""
+    found = manifest(turbojpeg)["recordings"]
+    on_cpu = [{**one, "options": {**one["options"], "device": "cpu"}} for one in found]
+    other = with_manifest(turbojpeg, tmp_path / "e.zip", device="H100, x86_64", recordings=on_cpu)
+
+    notes, problems = cited(tmp_path, other, FANCY)
+    main(["backends", "evidence", str(other), "--profile", str(tmp_path / "board.yaml")])
+
+    assert problems == []
+    assert "decode device=cpu: " in notes[0]
+    assert re.search(r"source: .*device=cpu on H100, x86_64", capsys.readouterr().out)
+
+
 def test_stages_of_strangers_are_compared_with_nothing(wrong, tmp_path):
     found = manifest(wrong)["recordings"][0]
     other = with_manifest(

@@ -27,6 +27,7 @@ class Work(StrEnum):
     REPEATS = "repeats"
     READING = "reading"
     WAITING = "waiting"
+    ELSEWHERE = "elsewhere"
     START = "start-up"
     PREPARING = "preparing"
     MAKING = "making artifacts"
@@ -43,6 +44,7 @@ WORDS = {
     Work.REPEATS: "the libraries' work on samples that run twice, as a control",
     Work.READING: "reading samples",
     Work.WAITING: "cores without work: waiting for samples, memory or other processes",
+    Work.ELSEWHERE: "samples in other processes or on other machines; their work is not told apart",
     Work.START: "Python, imports and the command line",
     Work.PREPARING: "model, data, profiles, manifest",
     Work.MAKING: "converting, calibrating and quantizing the model; the next run finds it made",

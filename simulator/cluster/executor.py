@@ -23,7 +23,8 @@ from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
 from simulator.profile.implementations import Choice
-from simulator.spent import phase
+from simulator.spent import Work as Spent
+from simulator.spent import spending
 
 
 class RayExecutor(Executor):
@@ -71,16 +72,16 @@ class RayExecutor(Executor):
         apart = _is_apart(groups)
         crews = self._begun(groups, every, None if apart else watch)
         far = Far(plan, groups, crews, self.context)
-        with phase(self.workers):
-            for item in every:
-                while not all(crew.chunks.ready for crew in crews):
-                    for crew in crews:
-                        crew.fill()
-                    turn(crews)
-                found = [crew.chunks.pop() for crew in crews]
+        for item in every:
+            while not all(crew.chunks.ready for crew in crews):
                 for crew in crews:
                     crew.fill()
-                yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
+                with spending(Spent.ELSEWHERE):
+                    turn(crews)
+            found = [crew.chunks.pop() for crew in crews]
+            for crew in crews:
+                crew.fill()
+            yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a sample: here, or where its resources are."""

@@ -20,14 +20,13 @@ def verdict(found: TimeSpent) -> str:
     by_work: dict[str, float] = defaultdict(float)
     for row in found.spent:
         by_work[row.work] += row.seconds
-    libraries = by_work.pop(Work.STEPS, 0.0)
+    away = Work.ELSEWHERE in by_work
+    main = by_work.pop(Work.ELSEWHERE if away else Work.STEPS, 0.0)
+    what = "for samples that ran elsewhere" if away else "the libraries' own work on samples"
     whole = max(found.seconds, 1e-9)
     rest = sorted(by_work.items(), key=lambda one: -one[1])[:3]
     others = ", ".join(f"{work} {100 * seconds / whole:.0f} %" for work, seconds in rest)
-    return (
-        f"{100 * libraries / whole:.0f} % of {found.seconds:.2f} s is the libraries' own work on "
-        f"samples; {others}."
-    )
+    return f"{100 * main / whole:.0f} % of {found.seconds:.2f} s is {what}; {others}."
 
 
 def render(found: TimeSpent, console: Console) -> None:

@@ -79,7 +79,9 @@ def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):
     for picture in sorted(here.folder.rglob("*.png")):
         copy = there.folder / picture.relative_to(here.folder)
         assert copy.read_bytes() == picture.read_bytes()
-    told = json.loads((there.folder / "manifest.json").read_text())["executor"]
+    manifest = json.loads((there.folder / "manifest.json").read_text())
+    assert "elsewhere" in {row["work"] for row in manifest["time"]["spent"]}
+    told = manifest["executor"]
     assert (told["name"], told["place"], set(told["nodes"])) == ("ray", "", {"train", "deploy"})
     assert told["nodes"]["train"][0]["host"] == os.uname().nodename
 

@@ -124,7 +124,9 @@ class Search:
     def _each_way(self, answer: Found, found: Mapping[Point, Score]) -> list[Point]:
         """Return the nearest point of each way; one like the answer where none was found."""
         nearest = sorted(found, key=lambda point: _behind(found[point]))
-        like = self._varied(answer.best, self._few)
+        start = dict(zip(self._names, self._start, strict=True))
+        placed = self._with(answer.best, {axis: start[axis] for axis in self._places()})
+        like = [*self._varied(answer.best, self._few), *self._varied(placed, self._few)]
         ways: dict[tuple[str, ...], Point] = {}
         for point in (answer.best, *nearest, *like):
             if way := self._way(point):
@@ -258,7 +260,7 @@ class Search:
         rows = itertools.product(*(self._axes[axis] for axis in axes))
         return [self._with(point, dict(zip(axes, row, strict=True))) for row in rows]
 
-    def _with(self, point: Point, picks: Mapping[str, str]) -> Point:
+    def _with(self, point: Point, picks: Mapping[str, str | None]) -> Point:
         pairs = zip(self._names, point, strict=True)
         return tuple(picks.get(axis, own) for axis, own in pairs)
 

@@ -13,9 +13,10 @@ def test_a_command_ends_with_the_tests(monkeypatch):
     child = subprocess.Popen(["sleep", "600"])
     os.close(writing)  # as when a process of xdist dies
 
-    with os.fdopen(reading) as pipe, pytest.raises(SystemExit):
+    with os.fdopen(reading) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        warm._ended(child.pid)
+        with pytest.raises(SystemExit):
+            warm._ended(child.pid)
 
     with pytest.raises(ChildProcessError):
         os.waitpid(child.pid, os.WNOHANG)

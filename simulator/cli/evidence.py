@@ -53,7 +53,7 @@ def read(options: argparse.Namespace) -> int:
         0: it is whole, and every check that ran on the device passed; 1: one failed.
 
     Raises:
-        UserError: it is no bundle, or is not as it was written; a backend or the profile is unknown.
+        UserError: it is no bundle, or not as it was written; a backend or the profile is unknown.
     """
     from simulator import registry
     from simulator.evidence import compare

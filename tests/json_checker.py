@@ -65,6 +65,12 @@ def properties(value, rule, schema, root, where):
     return [e for k, v in pairs if k in rule for e in errors(v, rule[k], root, f"{where}.{k}")]
 
 
+def patterns(value, rule, schema, root, where):
+    pairs = value.items() if isinstance(value, dict) else ()
+    return [e for k, v in pairs for pattern, one in rule.items() if re.search(pattern, k)
+            for e in errors(v, one, root, f"{where}.{k}")]  # fmt: skip
+
+
 def additional(value, rule, schema, root, where):
     pairs = value.items() if isinstance(value, dict) else ()
     known = schema.get("properties", {})
@@ -113,6 +119,8 @@ CHECKS = {
     "if": if_then,
     "not": not_,
     "properties": properties,
+    "patternProperties": patterns,
+    "minProperties": check(lambda v, rule: not isinstance(v, dict) or len(v) >= rule),
     "additionalProperties": additional,
     "propertyNames": property_names,
     "items": items,

@@ -53,8 +53,8 @@ def test_the_defaults_that_are_shown_are_those_of_a_job():
     given = {name: value for name, value in DEFAULTS.items() if name not in ("data", "progress")}
     bare, explicit = (Job("run", None, o) for o in ({}, given))
 
-    assert vars(bare) | {"_options": 0, "_started": 0} == vars(explicit) | {
-        "_options": 0, "_started": 0,
+    assert vars(bare) | {"_options": 0, "_started": 0, "_begun": 0} == vars(explicit) | {
+        "_options": 0, "_started": 0, "_begun": 0,
     }  # fmt: skip
 
 

@@ -139,13 +139,13 @@ def test_what_the_samples_do_not_decide_may_pass(raced):
     assert failed == {BGR, "combined/combined"}
 
 
-@pytest.mark.parametrize("question", ["worst-flips", "gate"])
-@pytest.mark.parametrize("stop", [1, 30, 33, 64])
+@pytest.mark.parametrize(
+    ("question", "stop"), [("worst-flips", 1), *(("gate", stop) for stop in (1, 30, 33, 64))]
+)
 def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
     rules = {"fail_on": ["flip_rate > 2%"]} if question == "gate" else {}
     whole = raced(question, "whole", **rules)
-    if stop >= whole.summary.early.samples:
-        pytest.skip("it was answered before")
+    assert stop < whole.summary.early.samples
     with pytest.raises(KeyboardInterrupt):
         raced(question, "stopped", progress=StopsAt(stop), **rules)
     folder = tmp_path / "stopped" / "colors"

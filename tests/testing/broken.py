@@ -195,8 +195,9 @@ class ForgetsTheBias(NumpyRuntime):
         return ports
 
     def _run(self, feeds):
-        out = super()._run(feeds)
-        return {"y": out["y"] - getattr(self, "bias", np.float32(0))}
+        out = super()._run(feeds)["y"]
+        bias = getattr(self, "bias", np.zeros(1, np.float32))
+        return {"y": out - bias if bias.shape[-1] in (1, out.shape[-1]) else out}
 
 
 class DoesNotSayWhat(NumpyRuntime):

@@ -317,7 +317,7 @@ class Crew:
             sample = self.chunks.died(member.queue.popleft()[2])
             if sample is not None:
                 self.chunks.skip(sample, KILLED)
-        if opening:
+        else:
             self._stillborn += 1
             if self._stillborn >= DEATHS:
                 raise UserError(

@@ -16,7 +16,7 @@ from simulator.cluster.connection import RAY
 from simulator.cluster.parcel import Content, Parcel, missing, store, unpack
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
-from simulator.errors import MissingLibrary, SampleError, UserError, one_line
+from simulator.errors import MissingLibrary, UserError, one_line
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import outcomes_of
@@ -24,7 +24,7 @@ from simulator.pipeline.inference import Answered
 from simulator.pipeline.look import look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.pipeline.walk import Opened, StageError, Walk, Watch, context_of
 from simulator.places import InMemory, Place, Where, size_of
 
 WALKS = 4
@@ -241,11 +241,7 @@ class Hand:
 
     def _context(self, item: Item, place: Where) -> Context:
         assert self._work is not None
-        try:
-            source = self._work.modality.read(item.name, place)
-        except SampleError as error:
-            raise StageError("read", error) from error
-        return Context(item.name, source, item.truth, item)
+        return context_of(self._work.modality, item, place)
 
 
 def _where(sample: Sample) -> Where | None:

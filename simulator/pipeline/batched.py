@@ -25,7 +25,7 @@ from simulator.modalities.modality import Modality
 from simulator.pipeline.batches import Given, Kept, joined, stamp
 from simulator.pipeline.inference import Infer, Inferred, inferred
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.walk import Opened
+from simulator.pipeline.walk import Opened, context_of
 
 KEPT = 2**28
 """Bytes of answers that wait for their samples; of more, the oldest are computed again."""
@@ -143,9 +143,7 @@ def given(opened: Opened, modality: Modality, item: Item, following: int) -> Giv
         ModelError: the network takes more than one array.
     """
     try:
-        source = modality.read(item.name, item.path)
-        context = Context(item.name, source, item.truth, item)
-        (value,) = opened.walk(context).answers()
+        (value,) = opened.walk(context_of(modality, item)).answers()
     except SampleError:
         return None
     if not isinstance(value, np.ndarray):

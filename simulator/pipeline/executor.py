@@ -23,7 +23,7 @@ from simulator.model.artifact import Artifact
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.walk import Opened, StageError, Walk, Watch
+from simulator.pipeline.walk import Opened, StageError, Walk, Watch, context_of
 from simulator.profile.implementations import Choice
 from simulator.spent import Work, phase, spending
 
@@ -194,12 +194,7 @@ class Executor(ABC):
         Raises:
             StageError: it cannot be read; the run goes on without it.
         """
-        try:
-            with spending(Work.READING):
-                source = self.modality.read(item.name, item.path)
-        except SampleError as error:
-            raise StageError("read", error) from error
-        return Context(item.name, source, item.truth, item)
+        return context_of(self.modality, item)
 
 
 class LocalExecutor(Executor):

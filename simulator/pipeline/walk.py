@@ -16,8 +16,11 @@ import numpy as np
 
 from simulator.contract import Array, Frame, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
+from simulator.data.folder import Item
 from simulator.errors import SampleError
+from simulator.modalities.modality import Modality
 from simulator.pipeline.plan import Node, Path, Plan
+from simulator.places import Where
 from simulator.spent import Row, Work, spending
 
 Say = Callable[[Recipe, Any], None]
@@ -78,6 +81,25 @@ class StageError(SampleError):
     def __init__(self, stage: str, reason: object) -> None:
         super().__init__(f"{stage}: {reason}")
         self.stage, self.reason = stage, str(reason)
+
+
+def context_of(modality: Modality, item: Item, where: Where | None = None) -> Context:
+    """Read a sample.
+
+    Args:
+        modality: reads it.
+        item: the sample.
+        where: read it there; None: where the item is.
+
+    Raises:
+        StageError: it cannot be read.
+    """
+    try:
+        with spending(Work.READING):
+            source = modality.read(item.name, item.path if where is None else where)
+    except SampleError as error:
+        raise StageError("read", error) from error
+    return Context(item.name, source, item.truth, item)
 
 
 TWINS = 2**26

@@ -16,12 +16,12 @@ import tiny_tasks
 import yaml
 from ending import ended
 from scipy import stats
+from stopping import StopsAt
 
 from simulator import cli
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import UserError
 from simulator.experiments.race import Worst, rounds
-from simulator.experiments.session import Silent
 from simulator.experiments.sweep import sweep
 from simulator.experiments.worst import ways_to, worst
 from simulator.report import sweep as tables
@@ -36,15 +36,6 @@ SUITE = {
     },
     "combined": {"color.order": "bgr", "resize": "opencv-nearest"},
 }  # fmt: skip
-
-
-class StopsAt(Silent):
-    def __init__(self, count):
-        self.count = count
-
-    def advance(self, done, total):
-        if done == self.count:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture

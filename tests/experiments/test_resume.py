@@ -11,22 +11,13 @@ import tiny
 import yaml
 from ending import ended
 from made_results import start
+from stopping import StopsAt
 
 from simulator import cli
 from simulator.errors import RunError
-from simulator.experiments.session import Silent
 from simulator.experiments.sweep import sweep
 from simulator.profile.load import shipped_folder
 from simulator.results import store
-
-
-class StopsAt(Silent):
-    def __init__(self, count):
-        self.count = count
-
-    def advance(self, done, total):
-        if done == self.count:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture

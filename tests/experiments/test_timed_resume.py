@@ -10,7 +10,8 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 from ending import ended
-from timed_runs import IMAGES, JOBS, ROUNDS, Meanwhile, StopsAt, kept, shape, timed, written
+from stopping import StopsAt
+from timed_runs import IMAGES, JOBS, ROUNDS, Meanwhile, kept, shape, timed, written
 
 from backends.ort.runtime import OrtRuntime
 from simulator import cli

@@ -14,7 +14,7 @@ import tiny
 import tiny_tasks
 from hypothesis import given
 from hypothesis import strategies as st
-from timed_runs import StopsAt
+from stopping import StopsAt
 
 from simulator import compare
 from simulator.experiments.common import notify, pair_of, watching

@@ -47,17 +47,6 @@ def timed(command, profiles=("pillow_fp32",), **options):
     return job(list(profiles), **{**own, **options})
 
 
-class StopsAt(Silent):
-    """Is interrupted when so many samples are through, those of all rounds and stacks."""
-
-    def __init__(self, count):
-        self.count = count
-
-    def advance(self, done, total):
-        if done == self.count:
-            raise KeyboardInterrupt
-
-
 class Meanwhile(Silent):
     """Does something once, when so many samples are through."""
 

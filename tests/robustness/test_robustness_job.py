@@ -11,12 +11,12 @@ import tiny
 import warm
 import yaml
 from ending import ended
+from stopping import StopsAt
 
 import simulator
 from simulator import cli
 from simulator.cli.robustness import show
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.session import Silent
 from simulator.robustness import document
 from simulator.robustness.run import robustness
 
@@ -39,15 +39,6 @@ RULES = {
 """With the place of the figure in the summary; all fail."""
 PAIR = {"train": "pillow_fp32", "deploy": "pillow_fp32",
         "overrides": ["deploy.color.order=bgr"]}  # fmt: skip
-
-
-class StopsAt(Silent):
-    def __init__(self, count):
-        self.count = count
-
-    def advance(self, done, total):
-        if done == self.count:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")

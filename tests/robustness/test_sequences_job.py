@@ -11,12 +11,12 @@ import tiny
 import tiny_tasks
 import yaml
 from PIL import Image
+from stopping import StopsAt
 
 import simulator
 from simulator import cli
 from simulator.cli.robustness import show
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.session import Silent
 from simulator.report import page
 from simulator.robustness import document
 from simulator.robustness.run import robustness
@@ -43,15 +43,6 @@ RULES = {
 """With whether they fail."""
 PAIR = {"train": "pillow_fp32", "deploy": "pillow_fp32",
         "overrides": ["deploy.color.order=bgr", "deploy.resize.interpolation=nearest"]}  # fmt: skip
-
-
-class StopsAt(Silent):
-    def __init__(self, count):
-        self.count = count
-
-    def advance(self, done, total):
-        if done == self.count:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,14 @@
+"""A run that is interrupted at a sample."""
+
+from simulator.experiments.session import Silent
+
+
+class StopsAt(Silent):
+    """Is interrupted when so many samples are through, those of all rounds and stacks."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def advance(self, done, total):
+        if done == self.count:
+            raise KeyboardInterrupt

@@ -156,10 +156,11 @@ def _join(ray: Any, **how: Any) -> None:
 def _alone() -> None:
     """Set what a cluster of our own needs: a secret that no file has, and no reports to Ray.
 
-    Ray hides every GPU from workers that do not ask for one; ours see what this process sees.
+    Ray reads the secret once in a process, so the next cluster has the same. It hides every GPU
+    from workers that do not ask for one; ours see what this process sees.
     """
     os.environ["RAY_AUTH_MODE"] = "token"
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 

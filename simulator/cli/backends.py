@@ -150,7 +150,7 @@ def _remove(options: argparse.Namespace) -> int:
 def _batches(backend: Any) -> str | None:
     """What its runtimes say of batches; None where it has no runtime."""
     from simulator.contract import Stage
-    from simulator.profile.implementations import batches_of
+    from simulator.profile.agreement import batches_of
 
     offers = backend.of(Stage.RUNTIME)
     if not offers:

@@ -1,0 +1,88 @@
+"""Hold the fields of a section against an offer: whether they fit it, and what does not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.contract import Admits, Backend, KeepList, Offer, Pairs
+from simulator.contract.stage import STAGES
+from simulator.errors import unknown
+
+
+def fits(offer: Offer, fields: Mapping[str, Any]) -> bool:
+    """Whether :func:`mismatches` finds nothing; without its words, which take most of its time."""
+    words = STAGES[offer.stage].words
+    return all(
+        name in offer.options
+        and ((isinstance(value, str) and value in words) or _admitted(value, offer.options[name]))
+        for name, value in fields.items()
+    ) and not any(
+        name not in fields and _needed(name, admits) for name, admits in offer.options.items()
+    )
+
+
+def _needed(name: str, admits: Admits) -> bool:
+    """Whether a profile must have a field: it has several values, or its only device is no CPU."""
+    implied = only(admits)
+    return implied is None or (name == "device" and implied != "cpu")
+
+
+def mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:
+    """Return one line for each field that does not fit: the field, a tab, and the problem."""
+    problems, words = [], STAGES[offer.stage].words
+    for name, value in fields.items():
+        if name not in offer.options:
+            problems.append(f"{name}\t{_no_such_field(backend, offer, name)}")
+        elif isinstance(value, str) and value in words:
+            continue
+        elif not _admitted(value, offer.options[name]):
+            admits = offer.options[name]
+            known = admits if isinstance(admits, tuple) else ()
+            near = difflib.get_close_matches(str(value), map(str, known), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            problems.append(
+                f"{name}\t{backend.name} offers {told(admits)} here, got {shown(value)}{hint}"
+            )
+    for name, admits in offer.options.items():
+        if name not in fields and _needed(name, admits):
+            problems.append(f"{name}\trequired by {backend.name}: {told(admits)}")
+    return problems
+
+
+def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
+    """Return a message that suggests a similar field, or another backend with this field."""
+    spec = STAGES[offer.stage]
+    has = {field for other in backend.of(offer.stage) for field in other.options}
+    has = {"backend", *spec.own, *has} - {key[-1] for key in spec.shared}
+    if name not in has and difflib.get_close_matches(name, has, n=1):
+        return unknown("key", name, has)
+    return f"{backend.name} has no such field{' here' * (name in has)}; leave it out"
+
+
+def _admitted(value: Any, admits: Admits) -> bool:
+    """Whether a value is supported; true and 1 are different values."""
+    alike = [one for one in admits if one == value] if isinstance(admits, tuple) else []
+    kinds = {isinstance(one, bool) for one in alike}
+    return value in admits and (not kinds or isinstance(value, bool) in kinds)
+
+
+def only(admits: Admits) -> Any:
+    """Return the only value of a field, which a profile may omit; None if it has several."""
+    if isinstance(admits, Pairs):
+        return {}
+    if isinstance(admits, KeepList):
+        return {"op_types": [], "nodes": [], "reason": ""}
+    return admits[0] if isinstance(admits, tuple) and len(admits) == 1 else None
+
+
+def shown(value: object) -> str:
+    """Return a value as a profile writes it, in one line."""
+    word = str(value).lower() if isinstance(value, bool) else str(value)
+    return word if word.isprintable() else repr(word)
+
+
+def told(admits: Admits) -> str:
+    """Return what a field admits: its values, or what its range says of itself."""
+    return ", ".join(map(shown, admits)) if isinstance(admits, tuple) else str(admits)

@@ -1,0 +1,1 @@
+"""What the verdict of each command says."""

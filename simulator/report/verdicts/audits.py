@@ -1,0 +1,80 @@
+"""The verdict of an audit, and of a replay: how many pairs pass every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simulator.report.verdicts.told import Told
+from simulator.report.words import PAGE, chance, count, points, title
+
+if TYPE_CHECKING:
+    from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
+
+
+_NAMED = 5
+"""Name at most this many pairs or rules; the tables after the verdict have all."""
+
+
+def audit(summary: AuditSummary) -> Told:
+    """How many pairs pass every rule, and which rules fail where."""
+    pairs, rules = summary.pairs, summary.gate.rules
+    failed = [rule for rule in rules if rule.failed and not rule.undecided]
+    undecided = [rule for rule in rules if rule.undecided]
+    passes = "passes" if len(pairs) == 1 else "pass"
+    lost = f"{len(pairs)} of {count(len(pairs), 'pair')} {passes} every rule."
+    if not rules:
+        lost = "Nothing was judged: the document has no rules."
+    elif broken := failed or undecided:
+        does = ("fail", "fails") if failed else ("are undecided", "is undecided")
+        where = list(dict.fromkeys(f"{rule.deploy} ({rule.model})" for rule in broken))
+        lost = (
+            f"{len(broken)} of {count(len(rules), 'rule')} {does[len(broken) == 1]}, on "
+            f"{len(where)} of {count(len(pairs), 'pair')}: {_some(where)}."
+        )
+    causes = [
+        f"{word}: {_some(list(dict.fromkeys(rule.rule for rule in found)), '; ')}."
+        for word, found in {"Failed": failed, "Undecided": undecided}.items()
+        if found
+    ]
+    folders = [pair.folder for pair in pairs if not pair.passed]
+    return Told(
+        [lost, *_most_changed(pairs)],
+        " ".join(causes) or None,
+        f"open {folders[0]}/{PAGE}." if folders else None,
+    )
+
+
+def _most_changed(pairs: Sequence[AuditedPair]) -> list[str]:
+    """What is lost on the pair that changes most answers."""
+    if not pairs:
+        return []
+    most = max(pairs, key=lambda pair: pair.flips.rate or 0)
+    if not most.flips.count:
+        return ["No answer changes."]
+    where = f" on {most.deploy} ({most.model})" if len(pairs) > 1 else ""
+    lost = f"Most answers change{where}" if len(pairs) > 1 else "Answers that change"
+    lost += f": {most.flips.count:,} of {most.flips.units:,}"
+    if delta := most.delta:
+        lost += f"; {title(most.task, most.metric)} {points(delta)} points{chance(delta.ci95)}"
+    return [f"{lost}."]
+
+
+def _some(names: Sequence[str], between: str = ", ") -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return between.join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def replay(summary: ReplaySummary) -> Told:
+    """How many pairs a bundle gives again."""
+    kinds = dict.fromkeys(pair.verdict for pair in summary.pairs)
+    found = [
+        f"{sum(pair.verdict == kind for pair in summary.pairs)} of "
+        f"{count(len(summary.pairs), 'pair')} {kind}"
+        for kind in kinds
+    ]
+    lost = [f"{'; '.join(found)}."]
+    if summary.contradictions:
+        lost.append(f"The bundle contradicts itself in {len(summary.contradictions)} places.")
+    return Told(lost)

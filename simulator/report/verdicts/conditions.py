@@ -1,0 +1,77 @@
+"""The verdict under conditions of the world: which cost a stack more than the first one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simulator.report.verdicts.told import Told
+from simulator.report.words import count, early, is_significant, share, title
+
+if TYPE_CHECKING:
+    from simulator.results.robustness import RobustnessSummary
+
+
+def robustness(summary: RobustnessSummary) -> Told:
+    """Which conditions cost another stack more than the first one."""
+    name = title(summary.task, summary.metric)
+    first, *_ = summary.stacks
+    if summary.early is not None:
+        against = f"Each is held against {first} under the same condition."
+        return Told([*early(summary.early, summary.sample_unit), against, *_nc(summary)])
+    lost, costliest = [], (0.0, "")
+    for side, by in summary.interaction.items():
+        found = {condition: one for condition, one in by.items() if is_significant(one)}
+        worse = {condition: one.value or 0.0 for condition, one in found.items()}
+        worse = {condition: value for condition, value in worse.items() if value < 0}
+        several = count(len(by), "condition")
+        if worse:
+            most = min(worse, key=lambda one: worse[one])
+            costliest = min(costliest, (worse[most], most))
+            lost.append(
+                f"{side} loses more than {first} under {len(worse)} of {several} (Holm), most "
+                f"under {most}: {-100 * worse[most]:.2f} points of {name} more."
+            )
+        else:
+            lost.append(
+                f"Under none of {several} does {side} lose more than {first} beyond chance (Holm)."
+            )
+    means = [
+        f"{side} {share(stack.mnci.value)}" for side, stack in summary.stacks.items() if stack.mnci
+    ]
+    if means:
+        lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
+    lost += _flipping(summary)
+    lost += _nc(summary)
+    level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
+    return Told(lost, next=f"simulate explain --under {level}." if level else None)
+
+
+def _nc(summary: RobustnessSummary) -> list[str]:
+    return [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
+
+
+def _flipping(summary: RobustnessSummary) -> list[str]:
+    """How often answers flip from frame to frame, and where more often than the first's."""
+    found = summary.sequences
+    if found is None:
+        return []
+    first, told = next(iter(found.stacks)), []
+    for side, by in found.interaction.items():
+        worse = {name: one.value or 0.0 for name, one in by.items() if is_significant(one)}
+        worse = {name: value for name, value in worse.items() if value > 0}
+        several = count(len(by), "sequence")
+        if worse:
+            most = max(worse, key=lambda one: worse[one])
+            told.append(
+                f"Answers of {side} flip more often than those of {first} in {len(worse)} of "
+                f"{several} (Holm), most in {most}: {100 * worse[most]:.2f} points more."
+            )
+        else:
+            told.append(
+                f"In none of {several} do answers of {side} flip more often than those of {first} "
+                "beyond chance (Holm)."
+            )
+    means = [f"{side} {share(one.mfp.value, 2)}" for side, one in found.stacks.items() if one.mfp]
+    if means:
+        told.append(f"From frame to frame answers flip on average: {', '.join(means)}.")
+    return told

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.cluster.chunks import DEATHS
-from simulator.cluster.crew import Crew, killed
+from simulator.cluster.crew import Crew
+from simulator.cluster.member import Member
 from simulator.cluster.messages import Failed, Lacking, Raw, Stopped
 from simulator.cluster.parcel import Parcel, content
 from simulator.data.folder import Item
@@ -58,18 +59,17 @@ def aside(crew: Crew, item: Item, name: str) -> Any:
 
 
 def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
-    mates, ended = crew.mates.of([item]), None
-    for _ in range(DEATHS):
+    """Call a worker's method with a sample, and wait for it."""
+    deaths = 0
+    while True:
         member = crew.ready()
-        call = getattr(member.actor, name)
         try:
-            found = crew.ray.get(call.remote(*_both(member, item, mates), *given))
-            if isinstance(found, Lacking):
-                member.blind = True
-                found = crew.ray.get(call.remote(*_both(member, item, mates), *given))
+            found = _answer(crew, member, item, name, given)
         except crew.ray.exceptions.RayActorError as error:
             crew.bury(member)
-            ended = error
+            deaths += 1
+            if deaths == DEATHS:
+                raise crew.killed(error).error() from error
             continue
         if isinstance(found, Failed):
             raise found.error(member.place)
@@ -77,9 +77,14 @@ def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
             raise found.error()
         crew.heard(member)
         return found
-    raise killed(ended).error()
 
 
-def _both(member: Any, item: Item, mates: list[Item]) -> tuple[Any, Any]:
-    (sample,) = member.samples([item])
-    return sample, member.samples(mates)
+def _answer(crew: Crew, member: Member, item: Item, name: str, given: tuple[Any, ...]) -> Any:
+    """The answer of a worker; where it cannot read a file, that is sent."""
+    method, mates = getattr(member.actor, name), crew.mates.of([item])
+    while True:
+        (sample,) = member.samples([item])
+        found = crew.ray.get(method.remote(sample, member.samples(mates), *given))
+        if not isinstance(found, Lacking) or member.blind:
+            return found
+        member.blind = True

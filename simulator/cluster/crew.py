@@ -61,7 +61,7 @@ class Crew:
             raise cluster.lacking(who, needs)
         self._most = min(workers, capacity)
         self._members: list[Member] = []
-        self._stillborn = 0
+        self._stillborn, self._worked = 0, False
         self._seen = self._looked = time.monotonic()
         self._parcel: Parcel | None = None
         self._contents: dict[str, Any] = {}
@@ -126,7 +126,7 @@ class Crew:
         elif now - self._looked > LOOK:
             self._looked = now
             if not self._cluster.capacity(self._needs):
-                raise self._cluster.lacking(self.who, self._needs)
+                raise self._cluster.lacking(self.who, self._needs, lost=self._worked)
             if now - self._seen > SLOW:
                 self._seen = now
                 _log.warning("note: waiting for a free node for %s", self.who)
@@ -175,6 +175,11 @@ class Crew:
         for call in reversed(member.queue):
             if call.name == "run":
                 self.chunks.again(call.chunk)
+
+    def killed(self, error: Exception) -> Stopped:
+        """Return the result of a sample whose worker died too often, the last time of this."""
+        signal = self._cluster.signal(error)
+        return Stopped("worker", f"killed its worker {DEATHS} times" + (signal and f": {signal}"))
 
     def close(self) -> None:
         """End every worker; idle ones of an own cluster wait for the next run."""
@@ -225,7 +230,7 @@ class Crew:
         elif name == "missing":
             self._send(member, value)
         elif name == "open":
-            member.opened, self._stillborn = True, 0
+            member.opened, self._worked, self._stillborn = True, True, 0
             member.node = member.node and replace(member.node, versions=value)
         elif isinstance(value, Lacking):
             member.blind = True
@@ -250,7 +255,7 @@ class Crew:
         if all(call.name == "run" for call in member.queue):
             sample = self.chunks.died(member.queue.popleft().chunk)
             if sample is not None:
-                self.chunks.skip(sample, killed(error))
+                self.chunks.skip(sample, self.killed(error))
         else:
             self._stillborn += 1
             if self._stillborn >= DEATHS:
@@ -262,11 +267,6 @@ class Crew:
         _log.warning(
             "note: a worker ended on %s; what it had not finished is run again", member.place
         )
-
-
-def killed(error: Exception | None) -> Stopped:
-    """Return the result of a sample whose worker died too often."""
-    return Stopped("worker", f"killed its worker {DEATHS} times")
 
 
 def turn(crews: Sequence[Crew]) -> None:

@@ -3,9 +3,9 @@
   python two_boxes.py PORT HIDDEN CACHE
 
 The first box has a processor, ``train_box`` and the client server at PORT; its address and number
-are printed. Each line of stdin adds one with ``deploy_box`` alone, whose number and raylet's process
-are printed. It sees an empty folder in place of HIDDEN, as another machine would, and has its cache
-at CACHE.
+are printed. Each line of stdin adds one with ``deploy_box`` alone; its number and its raylet's
+process are printed. It sees an empty folder in place of HIDDEN, as another machine would, and has
+its cache at CACHE.
 """
 
 import ctypes

@@ -190,5 +190,6 @@ def _gathered(far: Far, item: Item, found: Sequence[Any], watch: Watch | None) -
 def _versions(plan: Plan) -> Mapping[str, Mapping[str, str | None]]:
     """The versions of the libraries that the arms use, by backend."""
     used = sorted({index for path in plan.paths for index in path})
-    choices = (getattr(plan.nodes[index].recipe, "choice", None) for index in used)
+    recipes = (plan.nodes[index].recipe for index in used)
+    choices = (getattr(getattr(one, "infer", one), "choice", None) for one in recipes)
     return {choice.backend.name: registry.versions(choice.backend) for choice in choices if choice}

@@ -55,7 +55,7 @@ def _answered(
     """Let a method of a worker return what it raises for the driver."""
 
     @wraps(call)
-    def answer(self: Hand, *given: P.args, **named: P.kwargs) -> T | Failed | Stopped | Lacking:
+    def answer(self: Hand, /, *given: P.args, **named: P.kwargs) -> T | Failed | Stopped | Lacking:
         try:
             return call(self, *given, **named)
         except _UnseenError:

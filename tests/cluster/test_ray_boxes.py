@@ -168,7 +168,7 @@ def test_nodes_are_lost(boxes, tmp_path):
     """
     card, data = tiny.card(boxes.hidden / "two"), boxes.hidden / "many" / "red"
     data.mkdir(parents=True)
-    wide = np.broadcast_to(np.linspace(0, 255, 1500)[None, :, None], (1500, 1500, 3))
+    wide = np.broadcast_to(np.linspace(0, 255, 1000)[None, :, None], (1000, 1000, 3))
     (data / "000.jpg").write_bytes(tiny.encoded(wide.astype(np.uint8)))
     for at in range(1, 400):
         (data / f"{at:03}.jpg").symlink_to("000.jpg")

@@ -62,3 +62,16 @@ def test_a_sample_that_was_there_when_workers_were_killed_is_not_skipped_for_it(
         assert chunks.died(chunks.take()) is None
 
     assert chunks.take() == range(1, 2)
+
+
+def test_chunks_end_where_batches_end():
+    """Of samples that begin in the middle of a batch, as those of a run that goes on."""
+    chunks = Chunks(1, 14, step=4, place=2)
+    sizes = []
+    while (chunk := chunks.take()) is not None:
+        sizes.append(len(chunk))
+        chunks.done(chunk, list(chunk), SECONDS * len(chunk) / 7)
+        for _ in chunk:
+            chunks.pop()
+
+    assert sizes == [2, 4, 4, 4]

@@ -182,11 +182,11 @@ def test_nodes_are_lost(boxes, tmp_path):
     out = tmp_path / "out"
 
     run = started(boxes.address, *pair(card, data.parent, out, *overrides), "--quick")
-    for _ in range(2):
-        before = parts(out)
-        while parts(out) == before and run.poll() is None:
-            time.sleep(0.01)
-        boxes.lose()
+    wait_for_more(run, out)
+    boxes.lose()
+    assert run.stderr.readline().startswith("note: a worker ended")
+    wait_for_more(run, out)
+    boxes.lose()
     code, said = ended(run)
     assert code == 2, said
     *notes, line = said.splitlines()
@@ -202,6 +202,12 @@ def test_nodes_are_lost(boxes, tmp_path):
     assert (node["node"], node["python"]) == (boxes.deploy, platform.python_version())
     assert node["versions"]["onnxruntime"] == version("onnxruntime")
     assert not cli.main(["report", str(out)])
+
+
+def wait_for_more(run, folder):
+    before = parts(folder)
+    while parts(folder) == before and run.poll() is None:
+        time.sleep(0.01)
 
 
 def parts(folder):

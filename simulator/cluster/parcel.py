@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from simulator import cache
-from simulator.errors import ModelError
+from simulator.errors import ModelError, UserError, one_line
 from simulator.files import LARGE, hash_file, read_file
 from simulator.model.artifact import Artifact
 from simulator.model.onnxfile import structure
@@ -60,11 +60,17 @@ def pack(value: Any) -> Parcel:
 
     Raises:
         OSError: a file that it names cannot be read.
-        Exception: something in it cannot be pickled.
+        UserError: something in it cannot be pickled.
     """
     file = io.BytesIO()
     writer = _Writer(file)
-    writer.dump(value)
+    try:
+        writer.dump(value)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise UserError(
+            "--executor ray: a step is no plain data, so that it cannot be sent: "
+            f"{one_line(error)}; use --executor local"
+        ) from error
     return Parcel(file.getvalue(), tuple(writer.units.values()))
 
 

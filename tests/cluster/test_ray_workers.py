@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import steps
 import tiny
+import yaml
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 
 from simulator import cli
@@ -33,6 +34,11 @@ from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.runtimes import RuntimePool
 
 PAIR = ("pillow_fp32", "opencv_fp32")
+STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
+RECORDING = {
+    "schema": 1, "name": "board", "device": "a board", "kind": "predictions", "file": "board.csv",
+    "match": "name", "model": "0" * 64,
+}  # fmt: skip
 KILLS = 20
 AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_env/agent/main.py")
 
@@ -264,6 +270,13 @@ def test_a_network_that_adapts_is_refused(items):
         ran(plan, items)
 
 
+def test_a_step_that_is_no_data_is_refused(items):
+    plan = steps.merged(steps.answering(("decode", lambda value, context: value)))
+
+    with pytest.raises(UserError, match=r"a step is no plain data.*use --executor local$"):
+        ran(plan, items)
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [
@@ -276,7 +289,7 @@ def test_a_network_that_adapts_is_refused(items):
 )
 def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
     leave()
-    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+    given = [*STACKS, "--model", str(card), "--data", str(data)]
 
     assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", written]) == 2
 
@@ -289,7 +302,7 @@ def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
     leave()
     monkeypatch.setattr(connection, "RAY", Library("ray", distribution="ray", extra="ray"))
     monkeypatch.setitem(sys.modules, "ray", None)
-    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+    given = [*STACKS, "--model", str(card), "--data", str(data)]
 
     assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", "ray"]) == 2
 
@@ -299,12 +312,22 @@ def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", [("latency",), ("tail",), ("faults", "--campaign", "neurons-transient")]
-)
-def test_what_is_measured_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
-    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+    "command",
+    [
+        ("latency", *STACKS), ("tail", *STACKS),
+        ("faults", *STACKS, "--campaign", "neurons-transient"),
+        ("identify", "--recording", "recording.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_done_here_takes_no_other_executor(
+    card, data, tmp_path, capsys, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    Path("recording.yaml").write_text(yaml.safe_dump(RECORDING))
+    Path("board.csv").write_text("image,prediction,score,margin\n")
+    given = ["--model", str(card), "--data", str(data), "--out", str(tmp_path / "out")]
 
-    told = cli.main([*command, *given, "--out", str(tmp_path / "out"), "--executor", "ray"])
+    told = cli.main([*command, *given, "--executor", "ray"])
 
     error = capsys.readouterr().err
     assert told == 2 and error.count("\n") == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.cluster.chunks import DEATHS, Chunk, Chunks
 from simulator.cluster.connection import Cluster, Needs
-from simulator.cluster.hand import BESIDE, Hand
+from simulator.cluster.hand import ASIDE, Hand
 from simulator.cluster.mates import Mates
 from simulator.cluster.member import Member
 from simulator.cluster.messages import Failed, Lacking, Node, Stopped, Work
@@ -194,7 +194,7 @@ class Crew:
     def _hire(self) -> Member:
         idle = self._cluster.idle.get((self._needs, self._isolate))
         options = self._cluster.options(self._needs)
-        made = self.ray.remote(concurrency_groups=BESIDE)(Hand).options(**options)
+        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand).options(**options)
         member = Member(idle.pop() if idle else made.remote(self._isolate))
         self._members.append(member)
         member.call("where")

@@ -39,8 +39,8 @@ from simulator.places import InMemory, Place, Where
 
 WALKS = 4
 """Samples whose values are kept, for those who ask for more of them."""
-BESIDE = {"aside": 1}
-"""Threads for calls that do not wait for the samples before them."""
+ASIDE = "aside"
+"""The group of calls, with a thread of their own, that do not wait for the samples before them."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def _answered(
 
 def _beside(call: Callable[P, T]) -> Callable[P, T]:
     """Let a method run beside samples; what ``ray.method`` does, without importing it here."""
-    (vars(call)["__ray_concurrency_group__"],) = BESIDE
+    vars(call)["__ray_concurrency_group__"] = ASIDE
     return call
 
 

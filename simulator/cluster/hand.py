@@ -27,6 +27,7 @@ from simulator.cluster.messages import (
 )
 from simulator.cluster.parcel import Content, Parcel, missing, store, unpack
 from simulator.contract.recipe import Context
+from simulator.data.masks import MaskTruth
 from simulator.errors import MissingLibrary, UserError, one_line
 from simulator.files import LARGE
 from simulator.pipeline.batched import Batched
@@ -270,6 +271,8 @@ def _where(sample: Sample) -> Where:
     place = sample.item.path
     if sample.data is not None or sample.size is None:
         return sample.data or place
+    if isinstance(sample.item.truth, MaskTruth) and not sample.item.truth.is_here():
+        raise _UnseenError
     try:
         if isinstance(place, Place):
             return InMemory.of(place, LARGE)

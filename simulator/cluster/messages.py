@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import simulator.errors
 from simulator.data.folder import Item
+from simulator.data.masks import MaskTruth
 from simulator.errors import UserError
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
@@ -118,8 +120,12 @@ def sample_of(item: Item) -> Sample:
 
 
 def with_data(sample: Sample) -> Sample:
-    """Return a sample with its bytes."""
+    """Return a sample with its bytes, and those of its mask."""
+    item = sample.item
+    if isinstance(item.truth, MaskTruth):
+        with suppress(OSError):  # whoever judges says why it cannot be read
+            item = replace(item, truth=item.truth.carried())
     try:
-        return replace(sample, data=InMemory.of(sample.item.path, LARGE))
+        return replace(sample, item=item, data=InMemory.of(item.path, LARGE))
     except OSError:  # the worker says why it cannot be read
         return replace(sample, size=None)

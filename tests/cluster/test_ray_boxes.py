@@ -26,7 +26,7 @@ BOXES = ["train.runtime.resources={train_box: 1}", "deploy.runtime.resources={de
 def surroundings():
     """What a throw-away cluster and those who join it share.
 
-    With gRPC's support of forks the client server starts no process for a client: grpcio 1.85.
+    With gRPC's support of forks the client server may start no process for a client: grpcio 1.85.
     """
     return {
         **os.environ,

@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 from statistics import median
 
-from simulator.cluster.hand import sample_of
+from simulator.cluster.messages import sample_of
 from simulator.experiments.common import pair_of, variants
 from simulator.experiments.session import Session
 from simulator.pipeline.executor import EXECUTORS, Done, Executor

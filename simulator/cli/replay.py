@@ -58,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             memory=options.memory,
             progress=bar,
+            executor=options.executor,
+            isolate=options.isolate,
         )
     return show(result, options.json)
 

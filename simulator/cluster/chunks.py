@@ -24,13 +24,16 @@ class Chunks:
     Args:
         workers: how many run chunks at once.
         count: how many samples there are.
+        step: chunks are cut where batches of so many samples end.
+        place: of the first sample in its batch.
 
     Attributes:
         workers: see above.
     """
 
-    def __init__(self, workers: int, count: int) -> None:
+    def __init__(self, workers: int, count: int, step: int = 1, place: int = 0) -> None:
         self.workers, self._count = workers, count
+        self._step, self._place = step, place
         self._each: float | None = None
         self._again: deque[Chunk] = deque()
         self._results: dict[int, Any] = {}
@@ -42,15 +45,17 @@ class Chunks:
     def size(self) -> int:
         """Samples in the next chunk, by the time that the last ones took."""
         if self._each is None:
-            return 1
-        return max(1, min(LONGEST, round(SECONDS / max(self._each, 1e-6))))
+            return self._step
+        return max(self._step, min(LONGEST, round(SECONDS / max(self._each, 1e-6))))
 
     def take(self) -> Chunk | None:
         """Return what to do next; None if there is nothing, or too much ahead of the rest."""
         if self._again:
             return self._again.popleft()
-        until = min(self._count, self._next + SPREAD * self.workers * self.size)
-        chunk = range(self._begun, min(self._begun + self.size, until))
+        until = self._next + SPREAD * self.workers * self.size
+        stop = min(self._begun + self.size, until)
+        stop -= (self._place + stop) % self._step
+        chunk = range(self._begun, min(stop, self._count))
         if not chunk:
             return None
         self._begun = chunk.stop

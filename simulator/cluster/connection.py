@@ -5,15 +5,16 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import re
 import secrets
-import shutil
 import socket
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from simulator.cluster.temporary import Temporary
 from simulator.contract.library import Library
 from simulator.errors import UserError, one_line
 
@@ -24,8 +25,6 @@ STARTS = 3
 """How often a cluster of our own is started at most."""
 PATIENCE = 10.0
 """Seconds until a cluster that does not answer is given up."""
-_SHORT = 24
-"""Characters of a temporary folder; the paths of Ray's sockets below it must stay below 108."""
 Needs = tuple[tuple[str, float], ...]
 """The resources that a stack asks for, by name."""
 
@@ -37,11 +36,13 @@ class Cluster:
     Attributes:
         ray: the library.
         place: the address, as it was given; empty for a cluster of our own on this machine.
+        logs: where an own cluster writes what its workers say.
         idle: workers of an own cluster that wait for the next run, by what they were started with.
     """
 
     ray: Any
     place: str
+    logs: Path | None = None
     idle: dict[Any, list[Any]] = field(default_factory=dict)
 
     def nodes(self) -> dict[str, Mapping[str, float]]:
@@ -63,12 +64,27 @@ class Cluster:
             for node in every
         )
 
-    def lacking(self, who: str, needs: Needs) -> UserError:
-        """Return the error of a stack whose resources no node has."""
+    def signal(self, error: Exception) -> str:
+        """Return the signal that ended a worker of an own cluster; empty if it is not known."""
+        process = re.search(r"\tpid: (\d+)", str(error))
+        if process is None or self.logs is None:
+            return ""
+        for log in self.logs.glob(f"worker-*-{process[1]}.err"):
+            with suppress(OSError):
+                said = log.read_text(errors="replace")
+                found = re.search(r"^\*{3} (SIG[A-Z]+) received", said, re.MULTILINE)
+                return found[1] if found else ""
+        return ""
+
+    def lacking(self, who: str, needs: Needs, lost: bool = False) -> UserError:
+        """Return the error of a stack whose resources no node has, or none has any more."""
         asked = ", ".join(f"{name}: {amount:g}" for name, amount in needs) or "cpu: 1"
         found = "; ".join(f"{name}: {_told(has)}" for name, has in self.nodes().items())
+        now = "no node of the cluster has that"
+        if lost:
+            now = "the last node that had that is lost; what was done stays for simulate resume"
         return UserError(
-            f"{who} needs {{{asked}}}, and no node of the cluster has that; the nodes: {found}; "
+            f"{who} needs {{{asked}}}, and {now}; the nodes: {found}; "
             "start a node with: ray start --resources='{...}', or change runtime.resources"
         )
 
@@ -117,36 +133,37 @@ def connect(place: str) -> Cluster:
         _alone()
     ray = RAY.load()
     try:
-        _init(ray, place)
+        logs = _init(ray, place)
     except Exception as error:  # Ray raises many kinds
         what = f"join the cluster at {place.lstrip('/')}" if place else "start a cluster here"
         raise UserError(f"--executor ray: cannot {what}: {one_line(error)}") from error
     _hush()
-    _joined[:] = [Cluster(ray, place)]
+    _joined[:] = [Cluster(ray, place, logs)]
     return _joined[0]
 
 
-def _init(ray: Any, place: str) -> None:
-    """Join a cluster, or start one: Ray gives a busy machine 30 s for that, so try it thrice."""
+def _init(ray: Any, place: str) -> Path | None:
+    """Join a cluster, or start one, and return the folder of its logs.
+
+    Ray gives a busy machine 30 s to start one, so it is tried thrice.
+    """
     if place:
         _join(ray, address=f"ray:{place}" if place.startswith("//") else place)
-        return
-    folder = tempfile.gettempdir()
-    temporary = tempfile.mkdtemp(
-        prefix="simulate-ray-", dir=folder if len(folder) <= _SHORT else "/tmp"
-    )
+        return None
+    temporary = Temporary()
     atexit.register(_end, ray, temporary)
     for left in reversed(range(STARTS)):
         try:
             _join(
                 ray, address="local", num_cpus=0, include_dashboard=False,
-                object_store_memory=STORE, _temp_dir=temporary,
+                object_store_memory=STORE, _temp_dir=str(temporary.path),
             )  # fmt: skip
-            return
+            break
         except RuntimeError:  # it was too slow, or a process of it did not start
             ray.shutdown()
             if not left:
                 raise
+    return temporary.path / "session_latest" / "logs"
 
 
 def _join(ray: Any, **how: Any) -> None:
@@ -172,9 +189,9 @@ def leave() -> None:
     _joined.clear()
 
 
-def _end(ray: Any, temporary: str) -> None:
+def _end(ray: Any, temporary: Temporary) -> None:
     ray.shutdown()
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.remove()
 
 
 def _hush() -> None:

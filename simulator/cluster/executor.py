@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from simulator import registry
+from simulator.cluster.asking import look
 from simulator.cluster.connection import Needs, connect
 from simulator.cluster.crew import Crew, turn
 from simulator.cluster.groups import Far, Gathered, Group, groups_of
-from simulator.cluster.hand import Node, Stopped, Work
+from simulator.cluster.messages import Node, Stopped, Work
 from simulator.cluster.parcel import pack
 from simulator.data.folder import Item
 from simulator.errors import UserError
@@ -116,7 +118,7 @@ class RayExecutor(Executor):
         if not needs:
             return super().look(choice, artifact, feeds, needs, size)
         crew = self._crew(needs, f"runtime {choice.backend.name}")
-        found: Looked = crew.look(pack((choice, artifact, tuple(feeds), size)))
+        found: Looked = look(crew, pack((choice, artifact, tuple(feeds), size)))
         return found
 
     def close(self) -> None:
@@ -128,9 +130,7 @@ class RayExecutor(Executor):
     def described(self) -> dict[str, Any]:
         """Return the name, the address, and for each stack the nodes where samples of it ran."""
         nodes = {
-            stack: [
-                {"host": one.host, "node": one.node, "processor": one.processor} for one in found
-            ]
+            stack: [asdict(one) | {"versions": dict(one.versions)} for one in found]
             for stack, found in self._ran.items()
         }
         return super().described() | {"nodes": nodes}
@@ -159,7 +159,7 @@ class RayExecutor(Executor):
         stacks = tuple(dict.fromkeys(arm.stack for arm in group.plan.arms))
         crew.ran = lambda node: [self._ran[stack].setdefault(node) for stack in stacks]
         work = Work(group.plan, self.modality, watch, apart, _versions(group.plan))
-        crew.begin(pack(work), items)
+        crew.begin(work, items)
         return crew
 
 
@@ -190,5 +190,6 @@ def _gathered(far: Far, item: Item, found: Sequence[Any], watch: Watch | None) -
 def _versions(plan: Plan) -> Mapping[str, Mapping[str, str | None]]:
     """The versions of the libraries that the arms use, by backend."""
     used = sorted({index for path in plan.paths for index in path})
-    choices = (getattr(plan.nodes[index].recipe, "choice", None) for index in used)
+    recipes = (plan.nodes[index].recipe for index in used)
+    choices = (getattr(getattr(one, "infer", one), "choice", None) for one in recipes)
     return {choice.backend.name: registry.versions(choice.backend) for choice in choices if choice}

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simulator.cluster import asking
 from simulator.cluster.connection import Needs
 from simulator.cluster.crew import Crew
-from simulator.cluster.hand import Raw
+from simulator.cluster.messages import Raw
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.pipeline.plan import Path, Plan
@@ -106,7 +107,7 @@ class Far:
         Raises:
             StageError: a stage failed.
         """
-        return Gathered(self, item, [crew.again(item) for crew in self.crews])
+        return Gathered(self, item, [asking.again(crew, item) for crew in self.crews])
 
 
 class Gathered(Walk):
@@ -152,7 +153,7 @@ class Gathered(Walk):
         """
         far = self._far
         home = home_of(far.plan, far.plan.asides[name], far.groups)
-        return far.crews[home].aside(self._item, name)
+        return asking.aside(far.crews[home], self._item, name)
 
     def again(self) -> Walk:
         """Run every arm on the same sample once more."""

@@ -10,15 +10,17 @@ import hashlib
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
 from simulator import cache
+from simulator.errors import ModelError, UserError, one_line
 from simulator.files import LARGE, hash_file, read_file
 from simulator.model.artifact import Artifact
 from simulator.model.onnxfile import structure
+from simulator.pipeline.batched import Batched
 from simulator.profile.implementations import Choice, again
 
 Content = tuple[tuple[str, bytes], ...]
@@ -58,11 +60,17 @@ def pack(value: Any) -> Parcel:
 
     Raises:
         OSError: a file that it names cannot be read.
-        Exception: something in it cannot be pickled.
+        UserError: something in it cannot be pickled.
     """
     file = io.BytesIO()
     writer = _Writer(file)
-    writer.dump(value)
+    try:
+        writer.dump(value)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise UserError(
+            "--executor ray: a step is no plain data, so that it cannot be sent: "
+            f"{one_line(error)}; use --executor local"
+        ) from error
     return Parcel(file.getvalue(), tuple(writer.units.values()))
 
 
@@ -120,6 +128,8 @@ class _Writer(pickle.Pickler):
             return _choice, (
                 value.stage, value.backend.name, number, options, value.facts, dict(value.files),
             )  # fmt: skip
+        if isinstance(value, Batched) and value.items:  # samples are no files of the plan
+            return _batched, (replace(value, items=()), pickle.dumps(value.items))
         if isinstance(value, PurePath) and Path(value).is_file():
             return Path, (self._file(Path(value)),)
         return NotImplemented
@@ -146,6 +156,10 @@ def _artifact(path: Path, key: str, format: str) -> Artifact:
     return Artifact(path, key, format)
 
 
+def _batched(step: Batched, items: bytes) -> Batched:
+    return replace(step, items=pickle.loads(items))
+
+
 def _choice(
     stage: str, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...],
     files: dict[str, str],
@@ -164,7 +178,7 @@ def _place(unit: Unit) -> Path | None:
     try:
         if _unit(source).digest == unit.digest:
             return source
-    except OSError:
+    except (OSError, ModelError):  # it is not there, or another file is
         pass
     kept = cache.folder() / _entry(unit)
     return (kept / unit.name if unit.name else kept) if kept.is_dir() else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated as Checked
 from typing import Literal, final
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from simulator import registry
+from simulator import places, registry
 from simulator.contract import MaskReader, Stage
 from simulator.contract.warp import WarpOf
 from simulator.data.annotated import (
@@ -31,7 +31,8 @@ from simulator.data.format import DataCard
 from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
 from simulator.errors import DataError, MissingLibrary, SampleError, unknown
-from simulator.files import IMAGE, read_file
+from simulator.files import IMAGE
+from simulator.places import InMemory, Place, Where
 
 IGNORE = 255
 """The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
@@ -131,6 +132,18 @@ class MaskTruth(ABC):
     def digest(self) -> str | None:
         """Return a digest of this truth; None where its file cannot be read."""
 
+    def is_here(self) -> bool:
+        """Whether its file, if it has one, is to be seen from this process."""
+        return True
+
+    def carried(self) -> MaskTruth:
+        """Return it with the bytes of its file, for a process that does not see that.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return self
+
     @abstractmethod
     def _read(self) -> Indices:
         """Return the mask, of any size."""
@@ -169,6 +182,14 @@ class MovedMask(MaskTruth):
     def digest(self) -> str | None:
         """Return the digest of the mask as it was: its condition is recorded elsewhere."""
         return self.mask.digest()
+
+    def is_here(self) -> bool:
+        """Whether the mask as it was is to be seen."""
+        return self.mask.is_here()
+
+    def carried(self) -> MovedMask:
+        """Return it with the bytes of the mask as it was."""
+        return replace(self, mask=self.mask.carried())
 
     def _read(self) -> Indices:
         before = self.mask.read()
@@ -213,23 +234,32 @@ class IndexMask(MaskTruth):
         values: what they mean; shared by the masks of a data set.
     """
 
-    path: Path
+    path: Where
     values: Values
 
     def digest(self) -> str | None:
         """Return the SHA-256 of the file and of what its values mean."""
         try:
-            data = read_file(self.path, IMAGE)
+            data = places.read(self.path, IMAGE)
         except OSError:
             return None
         return hashlib.sha256(data + self.values.table.tobytes()).hexdigest()
 
+    def is_here(self) -> bool:
+        """Whether the file is there."""
+        return isinstance(self.path, Place) or self.path.is_file()
+
+    def carried(self) -> IndexMask:
+        """Return it with the bytes of the file."""
+        return replace(self, path=InMemory.of(self.path, IMAGE))
+
     def _read(self) -> Indices:
         try:
-            data = read_file(self.path, IMAGE)
+            data = places.read(self.path, IMAGE)
         except OSError as error:
             raise SampleError(f"{self.path}: {error.strerror or error}") from error
-        return self.values.classes(reader().indices(data, self.path.name), self.path.name)
+        name = PurePath(str(self.path)).name
+        return self.values.classes(reader().indices(data, name), name)
 
 
 def load_masks(

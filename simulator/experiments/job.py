@@ -81,8 +81,8 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
     "executor": "local",
     "isolate": "auto",
 }
-IN_PROCESS = ("latency", "tail", "faults")
-"""Commands whose samples no executor runs: what is measured is this process."""
+IN_PROCESS = ("latency", "tail", "faults", "identify")
+"""Commands whose samples no executor runs: they measure this process, or search what runs here."""
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 

@@ -128,6 +128,10 @@ class ClusterNode(Typed):
     host: str
     node: str = Field(description="Ray's name of it")
     processor: str
+    python: str | None = Field(default=None, description="None: of an earlier version")
+    versions: dict[str, str | None] = Field(
+        default_factory=dict, description="there, of the libraries of the stack"
+    )
 
 
 class ExecutorDescription(Typed):

@@ -1,78 +1,141 @@
-"""Two machines, as Ray sees them: each stack runs on the one that has what it needs."""
+"""Several machines, as Ray sees them: each stack runs on one that has what it needs."""
 
 import json
 import os
+import platform
+import signal
+import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import tiny
 
+from simulator import cli
 from simulator.experiments.compare import compare
 
 PAIR = ("pillow_fp32", "opencv_fp32")
 BOXES = ["train.runtime.resources={train_box: 1}", "deploy.runtime.resources={deploy_box: 1}"]
 
 
-@dataclass
-class Boxes:
-    """A cluster: its address, and the number of each of its nodes."""
-
-    address: str
-    train: str
-    deploy: str
-
-
 def surroundings():
-    """What a throw-away cluster and those who join it share."""
+    """What a throw-away cluster and those who join it share.
+
+    With gRPC's support of forks the client server may start no process for a client: grpcio 1.85.
+    """
     return {
         **os.environ,
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "GRPC_ENABLE_FORK_SUPPORT": "0",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
 
 
+class Boxes:
+    """A cluster of machines that do not see *hidden*, but for the first.
+
+    Attributes:
+        hidden: a folder.
+        cache: of the machines that do not see it.
+        address: where a node of the cluster finds it.
+        client: where others do.
+        train: the number of the first machine.
+        deploy: the number of the last one that was added.
+    """
+
+    def __init__(self, folder):
+        self.hidden, self.cache = folder / "hidden", folder / "cache"
+        self.hidden.mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        own = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user")
+        script = Path(__file__).with_name("two_boxes.py")
+        self._cluster = subprocess.Popen(
+            [*own, sys.executable, script, str(port), self.hidden, self.cache],
+            env=surroundings(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.address, self.train = self._said()
+        self.client = f"//127.0.0.1:{port}"
+        self._raylets = []
+
+    def add(self):
+        """Add a machine."""
+        self._cluster.stdin.write("add\n")
+        self._cluster.stdin.flush()
+        self.deploy, raylet = self._said()
+        self._raylets.append(int(raylet))
+
+    def lose(self):
+        """Lose the machine that was added first."""
+        os.kill(self._raylets.pop(0), signal.SIGKILL)
+
+    def close(self):
+        self._cluster.stdin.close()
+        self._cluster.wait()
+        self._cluster.stdout.close()
+
+    def _said(self):
+        lines = (line.split() for line in self._cluster.stdout)
+        return next(words[1:] for words in lines if words[:1] == ["box"])
+
+
 @pytest.fixture(scope="module")
-def boxes():
-    """A cluster of two nodes."""
-    script = Path(__file__).with_name("two_boxes.py")
-    with subprocess.Popen(
-        [sys.executable, script], env=surroundings(), text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as cluster:  # fmt: skip
-        words = next(line.split() for line in cluster.stdout if len(line.split()) == 3)
-        yield Boxes(*words)
-        cluster.stdin.close()
+def boxes(tmp_path_factory):
+    found = Boxes(tmp_path_factory.mktemp("boxes"))
+    found.add()
+    yield found
+    found.close()
 
 
-def simulate(boxes, card, data, out, *overrides):
-    """Run the pair on the cluster, in a process of its own."""
-    command = [
-        sys.executable, "-m", "simulator.cli", "--train", PAIR[0], "--deploy", PAIR[1],
-        "--model", str(card), "--data", str(data), "--out", str(out),
-        "--executor", f"ray:{boxes.address}",
+def started(place, *arguments):
+    """A command on the cluster, in a process of its own."""
+    command = [sys.executable, "-m", "simulator.cli", *arguments, "--executor", f"ray:{place}"]
+    return subprocess.Popen(
+        [str(word) for word in command], env=surroundings(), text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def ended(command):
+    """Its exit code, and what it said."""
+    said = command.communicate()[1]
+    return command.returncode, said
+
+
+def pair(card, data, out, *overrides):
+    return (
+        "--train", PAIR[0], "--deploy", PAIR[1], "--model", card, "--data", data, "--out", out,
         *(word for one in overrides for word in ("--set", one)),
-    ]  # fmt: skip
-    return subprocess.run(command, env=surroundings(), check=False, capture_output=True, text=True)
+    )  # fmt: skip
 
 
 def records(folder):
     return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
 
 
-def test_each_stack_runs_on_its_own_box(boxes, card, data, tmp_path):
+def manifest(folder):
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def test_each_stack_runs_on_its_own_box(boxes, tmp_path):
+    """From outside of the cluster; the second box gets the model and the images sent."""
+    card, data = tiny.card(boxes.hidden / "one"), tiny.data(boxes.hidden / "data")
     (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
     here = compare(*PAIR, model=card, data=data, out=tmp_path / "here", overrides=BOXES)
 
-    told = simulate(boxes, card, data, tmp_path / "there", *BOXES)
+    told = ended(started(boxes.client, *pair(card, data, tmp_path / "there", *BOXES)))
 
-    assert told.returncode == 0, told.stderr
+    assert told[0] == 0, told[1]
     assert records(tmp_path / "there").equals(records(here.folder))
-    manifest = json.loads((tmp_path / "there" / "manifest.json").read_text())
-    nodes = manifest["executor"]["nodes"]
+    nodes = manifest(tmp_path / "there")["executor"]["nodes"]
     assert [one["node"] for one in nodes["train"]] == [boxes.train]
     assert [one["node"] for one in nodes["deploy"]] == [boxes.deploy]
     one, two = (json.loads((folder / "summary.json").read_text())
@@ -83,12 +146,69 @@ def test_each_stack_runs_on_its_own_box(boxes, card, data, tmp_path):
     for picture in sorted(here.folder.rglob("*.png")):
         copy = tmp_path / "there" / picture.relative_to(here.folder)
         assert copy.read_bytes() == picture.read_bytes()
+    sent = [file.read_bytes() for file in boxes.cache.rglob("*.onnx")]
+    assert (card.parent / "model.onnx").read_bytes() in sent
 
 
 def test_a_resource_that_no_node_has_is_refused(boxes, card, data, tmp_path):
-    told = simulate(boxes, card, data, tmp_path / "out", "deploy.runtime.resources={ascend: 2}")
+    command = started(
+        boxes.address, *pair(card, data, tmp_path / "out", "deploy.runtime.resources={ascend: 2}")
+    )
+    code, said = ended(command)
 
-    assert told.returncode == 2
-    (line,) = told.stderr.splitlines()
+    assert code == 2
+    (line,) = said.splitlines()
     assert "needs {ascend: 2}, and no node of the cluster has that" in line
     assert "train_box 1" in line and "deploy_box 1" in line
+
+
+@pytest.mark.prove
+def test_nodes_are_lost(boxes, tmp_path):
+    """One of two: the other goes on. The last one: what was done stays, and a third one finishes.
+
+    None of them sees the images, which are sent; the deployment runs batches.
+    """
+    card, data = tiny.card(boxes.hidden / "two"), boxes.hidden / "many" / "red"
+    data.mkdir(parents=True)
+    wide = np.broadcast_to(np.linspace(0, 255, 1000)[None, :, None], (1000, 1000, 3))
+    (data / "000.jpg").write_bytes(tiny.encoded(wide.astype(np.uint8)))
+    for at in range(1, 300):
+        (data / f"{at:03}.jpg").symlink_to("000.jpg")
+    both = [f"{stack}.runtime.resources={{deploy_box: 1}}" for stack in ("train", "deploy")]
+    overrides = [*both, "deploy.runtime.batch=4"]
+    given = {"model": card, "data": data.parent, "overrides": overrides, "quick": True}
+    here = compare(*PAIR, **given, out=tmp_path / "here")
+    boxes.add()
+    out = tmp_path / "out"
+
+    run = started(boxes.address, *pair(card, data.parent, out, *overrides), "--quick")
+    wait_for_more(run, out)
+    boxes.lose()
+    assert run.stderr.readline().startswith("note: a worker ended")
+    wait_for_more(run, out)
+    boxes.lose()
+    code, said = ended(run)
+    assert code == 2, said
+    *notes, line = said.splitlines()
+    assert {note[:5] for note in notes} == {"note:"}
+    assert "needs {deploy_box: 1}, and the last node that had that is lost; what was done" in line
+    assert manifest(out)["status"] != "complete" and parts(out)
+    boxes.add()
+    code, said = ended(started(boxes.address, "resume", out))
+
+    assert code == 0, said
+    assert records(out).equals(records(here.folder))
+    (node,) = manifest(out)["executor"]["nodes"]["deploy"]
+    assert (node["node"], node["python"]) == (boxes.deploy, platform.python_version())
+    assert node["versions"]["onnxruntime"] == version("onnxruntime")
+    assert not cli.main(["report", str(out)])
+
+
+def wait_for_more(run, folder):
+    before = parts(folder)
+    while parts(folder) == before and run.poll() is None:
+        time.sleep(0.01)
+
+
+def parts(folder):
+    return set(folder.glob("parts/*"))

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -15,11 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 import steps
 import tiny
+import yaml
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 
 from simulator import cli
+from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.cluster.executor import RayExecutor
+from simulator.cluster.temporary import clean
+from simulator.contract.library import Library
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
@@ -29,7 +34,13 @@ from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.runtimes import RuntimePool
 
 PAIR = ("pillow_fp32", "opencv_fp32")
+STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
+RECORDING = {
+    "schema": 1, "name": "board", "device": "a board", "kind": "predictions", "file": "board.csv",
+    "match": "name", "model": "0" * 64,
+}  # fmt: skip
 KILLS = 20
+AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_env/agent/main.py")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -160,13 +171,35 @@ def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
 
     skipped = {done.item.name: done.skipped for done in found if done.skipped}
     why = "worker: killed its worker 3 times"
-    assert skipped == {"003.jpg": why, "008.jpg": why}
+    assert skipped == {"003.jpg": f"{why}: SIGSEGV", "008.jpg": why}
     assert [done.item for done in found] == items[:10]
 
 
+def test_a_process_starts_a_second_cluster(items):
+    """Ray reads the secret of a cluster once in a process; ours keeps one for all of its own."""
+    plan = steps.merged(Chain((Named(),)))
+    before = ran(plan, items[:2])
+    leave()
+    after = ran(plan, items[:2])
+
+    for found in (before, after):
+        assert [done.outcomes[0].digest for done in found] == ["000.jpg", "001.jpg"]
+
+
+@pytest.fixture
+def short():
+    """A folder with a path that is short enough for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.prove
-def test_a_driver_is_killed_and_resumed(card, tmp_path):
-    """Records are those of a run that nobody interrupted; its workers end with it."""
+def test_a_driver_is_killed_and_resumed(card, tmp_path, short):
+    """Records are those of a run that nobody interrupted; its workers end with it.
+
+    Two agents of Ray's look for their cluster for a minute, and end then. The folder that is left
+    is removed by who starts the next cluster.
+    """
     data = tmp_path / "data"
     (data / "red").mkdir(parents=True)
     files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
@@ -179,11 +212,16 @@ def test_a_driver_is_killed_and_resumed(card, tmp_path):
         "--model", str(card), "--data", str(data), "--out", str(folder), "--quick",
         "--executor", "ray", "--workers", "2",
     ]  # fmt: skip
-    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    driver = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(short)},
+    )  # fmt: skip
     while not list(folder.glob("parts/*")) and driver.poll() is None:
         time.sleep(0.01)
     assert driver.poll() is None, driver.stderr.read()
-    children = offspring(driver.pid)
+    children = [pid for pid in offspring(driver.pid) if not titled(pid, AGENTS)]
+    clean(short)
+    (left,) = short.iterdir()
     driver.kill()
     driver.wait()
 
@@ -195,6 +233,17 @@ def test_a_driver_is_killed_and_resumed(card, tmp_path):
     while any(map(running, children)) and time.monotonic() < until:
         time.sleep(0.1)
     assert not [pid for pid in children if running(pid)]
+    clean(short)
+    assert not left.exists()
+
+
+def titled(pid, words):
+    """Whether one of some words is in the title of a process."""
+    try:
+        title = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+    return any(word in title for word in words)
 
 
 def offspring(pid):
@@ -221,6 +270,13 @@ def test_a_network_that_adapts_is_refused(items):
         ran(plan, items)
 
 
+def test_a_step_that_is_no_data_is_refused(items):
+    plan = steps.merged(steps.answering(("decode", lambda value, context: value)))
+
+    with pytest.raises(UserError, match=r"a step is no plain data.*use --executor local$"):
+        ran(plan, items)
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [
@@ -233,7 +289,7 @@ def test_a_network_that_adapts_is_refused(items):
 )
 def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
     leave()
-    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+    given = [*STACKS, "--model", str(card), "--data", str(data)]
 
     assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", written]) == 2
 
@@ -242,13 +298,38 @@ def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", ["latency", "tail"])
-def test_what_is_measured_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
-    given = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(data)]
+def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
+    leave()
+    monkeypatch.setattr(connection, "RAY", Library("ray", distribution="ray", extra="ray"))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    given = [*STACKS, "--model", str(card), "--data", str(data)]
 
-    told = cli.main([command, *given, "--out", str(tmp_path / "out"), "--executor", "ray"])
+    assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", "ray"]) == 2
+
+    error = capsys.readouterr().err
+    assert "pip install 'pipeline-simulator[ray]'" in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("latency", *STACKS), ("tail", *STACKS),
+        ("faults", *STACKS, "--campaign", "neurons-transient"),
+        ("identify", "--recording", "recording.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_done_here_takes_no_other_executor(
+    card, data, tmp_path, capsys, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    Path("recording.yaml").write_text(yaml.safe_dump(RECORDING))
+    Path("board.csv").write_text("image,prediction,score,margin\n")
+    given = ["--model", str(card), "--data", str(data), "--out", str(tmp_path / "out")]
+
+    told = cli.main([*command, *given, "--executor", "ray"])
 
     error = capsys.readouterr().err
     assert told == 2 and error.count("\n") == 1
-    assert f"{command}: runs its stacks in its own process" in error
+    assert f"{command[0]}: runs its stacks in its own process" in error
     assert not (tmp_path / "out").exists()

@@ -1,6 +1,13 @@
 """Chunks of samples: their size, their order, and how a sample that kills is found."""
 
+import steps
+
 from simulator.cluster.chunks import DEATHS, LONGEST, SECONDS, SPREAD, Chunks
+from simulator.cluster.mates import Mates
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.modalities.image.modality import IMAGE
+from simulator.pipeline.batched import Batched
 
 
 def test_chunks_grow_to_half_a_second():
@@ -62,3 +69,28 @@ def test_a_sample_that_was_there_when_workers_were_killed_is_not_skipped_for_it(
         assert chunks.died(chunks.take()) is None
 
     assert chunks.take() == range(1, 2)
+
+
+def test_chunks_end_where_batches_end():
+    """Of samples that begin in the middle of a batch, as those of a run that goes on."""
+    chunks = Chunks(1, 14, step=4, place=2)
+    sizes = []
+    while (chunk := chunks.take()) is not None:
+        sizes.append(len(chunk))
+        chunks.done(chunk, list(chunk), SECONDS * len(chunk) / 7)
+        for _ in chunk:
+            chunks.pop()
+
+    assert sizes == [2, 4, 4, 4]
+
+
+def test_the_samples_that_share_a_batch_with_others():
+    items = tuple(Item(str(at), None, None) for at in range(10))
+    (network,) = steps.chain(("infer", steps.nothing)).recipes
+    plan = steps.merged(*(Chain((Batched(network, size, False, IMAGE, items),)) for size in (2, 4)))
+    mates = Mates(plan)
+
+    assert (mates.step, mates.place(items[6:])) == (4, 2)
+    assert mates.of(items[4:8]) == []
+    assert sorted(one.name for one in mates.of([items[3], items[9]])) == ["0", "1", "2", "8"]
+    assert Mates(steps.merged(steps.answering())).of(items) == []

@@ -40,10 +40,10 @@ def pytest_report_header():
     return [f"{name} is left out: OpenVINO crashes with it here" for name in too_narrow()]
 
 
-LONGEST = (
+LONGEST = {
     "test_readme.py", "test_fuzz_corpus.py", "test_ray_workers.py", "test_backends.py",
-    "test_golden_tasks.py", "test_prove_kinds.py",
-)  # fmt: skip
+    "test_golden_tasks.py",
+}  # fmt: skip
 """What has tests of half a minute and more."""
 
 
@@ -54,7 +54,7 @@ def pytest_collection():
 
 def pytest_collection_modifyitems(items):
     """Long tests first: one that comes last keeps one process waiting for the other."""
-    items.sort(key=lambda it: (it.path.name not in LONGEST, not it.get_closest_marker("prove")))
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_collection_finish():

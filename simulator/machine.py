@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -10,6 +9,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from simulator.contract.library import installed_version
 
 
 def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
@@ -25,15 +26,8 @@ def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
         "cpu": processor(),
         "cores": os.cpu_count(),
         "usable_cores": usable(),
-        "versions": dict(sorted({**versions, **{n: _version(n) for n in core}}.items())),
+        "versions": dict(sorted({**versions, **{n: installed_version(n) for n in core}}.items())),
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 @cache

@@ -1,5 +1,6 @@
 """What the tests share: a machine like any other, and a tiny classifier with a few photographs."""
 
+import gc
 import os
 
 import pytest
@@ -37,6 +38,40 @@ def too_narrow():
 def pytest_report_header():
     """Tell which masks are left out."""
     return [f"{name} is left out: OpenVINO crashes with it here" for name in too_narrow()]
+
+
+LONGEST = {
+    "test_readme.py", "test_fuzz_corpus.py", "test_ray_workers.py", "test_backends.py",
+    "test_golden_tasks.py",
+}  # fmt: skip
+"""What has tests of half a minute and more."""
+
+
+def pytest_collection():
+    """Collect no garbage while tests are collected: nearly all that is made there stays."""
+    gc.disable()
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first: one that comes last keeps one process waiting for the other."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_collection_finish():
+    """From here on garbage is collected."""
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def old_objects():
+    """Let no collection look again at a million objects that were there before, most of libraries.
+
+    Garbage of the module before is collected first. Where a job has thawed the old ones, that
+    would take a second, and they are only frozen.
+    """
+    if gc.get_freeze_count():
+        gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,6 +33,7 @@ def uninstall(monkeypatch, library):
         return importlib.metadata.version(name)
 
     monkeypatch.setattr("simulator.contract.library._read", read)
+    monkeypatch.setattr("simulator.contract.library._missing", {})
     monkeypatch.setattr(library, "_loaded", None)
     monkeypatch.setitem(sys.modules, library._module, None)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
+import sys
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -72,12 +74,12 @@ class Library:
             )
 
     def _installed(self) -> list[str]:
-        return [name for name in self._distributions if _version(name)]
+        return [name for name in self._distributions if installed_version(name)]
 
     @property
     def version(self) -> str | None:
         """Return the installed version, or None; nothing is imported."""
-        return _version(self.distribution)
+        return installed_version(self.distribution)
 
     @property
     def present(self) -> bool:
@@ -98,10 +100,34 @@ class Library:
         return next(iter(self._installed()), self._distributions[0])
 
 
-def _version(distribution: str) -> str | None:
+def installed_version(distribution: str) -> str | None:
+    """Return the version of an installed package, or None.
+
+    To look for one in vain takes longest, so nobody looks again until a folder of ``sys.path``
+    has changed, as it does when a package is installed.
+    """
+    now = _folders()
+    if _missing.get(distribution) == now:
+        return None
     try:
         return _read(distribution)
     except importlib.metadata.PackageNotFoundError:
+        _missing[distribution] = now
+        return None
+
+
+_Folders = list[tuple[str, int | None]]
+_missing: dict[str, _Folders] = {}
+
+
+def _folders() -> _Folders:
+    return [(place, _changed(place)) for place in sys.path]
+
+
+def _changed(place: str) -> int | None:
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except (OSError, ValueError):
         return None
 
 

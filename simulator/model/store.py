@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from simulator import cache
+from simulator.contract.library import installed_version
 from simulator.errors import ModelError, SimulatorError, one_line
 from simulator.model.card import Card
 
@@ -59,7 +59,7 @@ def digest(value: Any) -> str:
 def makers() -> dict[str, Any]:
     """Return what every artifact depends on besides its own inputs: our arithmetic, and ONNX."""
     names = ("onnx", "pipeline-simulator")
-    return {name: importlib.metadata.version(name) for name in names} | {"recipe": RECIPE}
+    return {name: installed_version(name) for name in names} | {"recipe": RECIPE}
 
 
 @contextmanager

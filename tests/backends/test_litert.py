@@ -442,6 +442,7 @@ def test_the_predecessor_is_taken_where_only_that_is_installed(monkeypatch):
     assert runpy.run_path(source)["newest"].distribution == "ai-edge-litert"
     monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setattr("simulator.contract.library._read", version)
+    monkeypatch.setattr("simulator.contract.library._missing", {})
     assert runpy.run_path(source)["newest"].distribution == "tflite-runtime"
 
 

@@ -1,6 +1,5 @@
 """What ``simulate latency`` and ``simulate tail`` print: whole words, every figure."""
 
-import gc
 import inspect
 import io
 import json
@@ -48,9 +47,7 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PIPELINE_SIMULATOR_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        gc.freeze()
         yield folder
-        gc.unfreeze()
 
 
 @pytest.fixture(scope="module")

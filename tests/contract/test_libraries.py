@@ -32,6 +32,14 @@ def test_without_either_the_usual_one_is_missing():
     assert (drawing().distribution, drawing().version) == ("drawing", None)
 
 
+def test_what_is_installed_later_is_found(install):
+    assert drawing().version is None
+
+    install("drawing")
+
+    assert drawing().version == "1.0"
+
+
 def test_both_are_refused_in_one_line(install):
     install("drawing")
     install("drawing-gpu")

@@ -1,17 +1,17 @@
 """What the tests of the timed jobs share: quiet, and a command line on the tiny model."""
 
+import gc
+
 import pytest
-from timed_runs import frozen
 
 from simulator import cli
 
 
 @pytest.fixture
 def alone(cache, tmp_path, monkeypatch):
-    """Nothing lands in the user's cache or in runs/; pytest's own objects are not collected."""
+    """Nothing lands in the user's cache or in runs/; collections see nothing that is old."""
     monkeypatch.chdir(tmp_path)
-    with frozen():
-        yield
+    gc.freeze()
 
 
 @pytest.fixture

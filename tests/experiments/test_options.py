@@ -1,12 +1,13 @@
 """What every job takes besides its own arguments, and that a run can be asked for again."""
 
+import gc
 import json
 import pydoc
 
 import pytest
 import tiny_tasks
 import yaml
-from timed_runs import MEASURED, frozen, shape
+from timed_runs import MEASURED, shape
 
 import simulator
 from simulator import cli
@@ -54,8 +55,8 @@ def jobs(card, cache, tmp_path):
         "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
     }
     assert set(calls) == set(resume.EXPERIMENTS) - DOCUMENTED
-    with frozen():
-        yield calls
+    gc.freeze()
+    return calls
 
 
 DOCUMENTED = {"audit", "replay", "robustness", "faults", "identify"}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import re
-from contextlib import contextmanager
 
 import numpy as np
 import tiny
@@ -29,16 +27,6 @@ MEASURED = {
     "tail", "better",
 }  # fmt: skip
 """Parts of a summary that differ from run to run; their shape does not."""
-
-
-@contextmanager
-def frozen():
-    """Spare the collections before every round the objects of pytest, which take most of them."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def timed(command, profiles=("pillow_fp32",), **options):

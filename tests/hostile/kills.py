@@ -5,6 +5,7 @@ The script imports all libraries once and then forks, so that a kill costs no st
 """
 
 import contextlib
+import gc
 import json
 import os
 import random
@@ -13,13 +14,16 @@ import sys
 import time
 from pathlib import Path
 
-import onnxruntime  # noqa: F401  imported before the fork, so that children start at once
+import cv2  # noqa: F401  imported before the fork, so that children start at once
+import onnxruntime  # noqa: F401
+import PIL.Image  # noqa: F401
 import pyarrow.parquet as pq
 
-from simulator import cli
-from simulator.cli import resume, run  # noqa: F401
+from simulator import cli, registry
+from simulator.cli import progress, resume, run  # noqa: F401
 from simulator.experiments import compare  # noqa: F401
-from simulator.report import page  # noqa: F401
+from simulator.report import page, terminal  # noqa: F401
+from simulator.report.sections.section import PARTS
 
 os.fsync = lambda number: None  # a kill is no power cut: what was written is kept
 
@@ -48,6 +52,10 @@ def answers(folder):
 
 def main():
     """Kill, resume and compare, as often as was asked."""
+    for name in registry.entry_points():
+        registry.backend(name)
+    list(PARTS)
+    gc.freeze()  # else a child copies every page that its collector looks at
     folder, card, data, count, seed = sys.argv[1:]
     folder, rng = Path(folder), random.Random(int(seed))
     words = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", card, "--data", data]

@@ -6,9 +6,10 @@
 Each column of the suite is a table: a row for each option that the network is fine-tuned on, one
 for the mix, and one for the network as it is; a column for each option that it is tested on; mean
 and standard deviation (ddof = 1: that reproduces the paper's own rows). Figures are in percent,
-means over the seeds: top-1, and mAP of a detector. Below each table: by how much the mix spreads
-less than each row, and how much better its mean is, with intervals of 95 % from a paired bootstrap
-over the test images. It goes on where it was stopped.
+top-1, and mAP of a detector. With several seeds each figure is its mean over them, and mean and
+standard deviation have ± by how much they differ between seeds (ddof = 1). Below each table: by
+how much the mix spreads less than each row, and how much better its mean is, with intervals of
+95 % from a paired bootstrap over the test images. It goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class Row:
     column: str
     option: str
     folder: str
+
+    def place(self, given: argparse.Namespace, seed: int) -> Path:
+        """Return its folder; a network as it is has no seed."""
+        return given.out / f"{self.folder}-{0 if self.option == AS_IS else seed}"
 
     def settings(self, given: argparse.Namespace, seed: int) -> Settings:
         """Return how it learns."""
@@ -91,7 +96,7 @@ def main() -> None:
             for row in rows(given, column):
                 every.setdefault(row.folder, row)
         for row in every.values():
-            place = given.out / f"{row.folder}-{seed}"
+            place = row.place(given, seed)
             if row.option != AS_IS:
                 settings = row.settings(given, seed)
                 summary = finetune(given.model, given.train, place, settings, limit=given.limit)
@@ -123,7 +128,7 @@ def _rows(given: argparse.Namespace, column: str) -> Iterator[Row]:
 
 def tested(given: argparse.Namespace, row: Row, seed: int) -> dict[tuple[str, str], Figure]:
     """Return the figure of a network for each option of the suite: one sweep."""
-    place = given.out / f"{row.folder}-{seed}"
+    place = row.place(given, seed)
     card = given.model if row.option == AS_IS else place / "model.yaml"
     runs = place.with_name(f"{place.name}-tested")
     name = Card(card).spec.name
@@ -166,19 +171,19 @@ def table(given: argparse.Namespace, column: str) -> str:
     """Return a table in Markdown, and how the mix compares with each row."""
     every = list(rows(given, column))
     options = list(load_suite(given.suite).spec.columns[column])
-    cells: dict[str, np.ndarray] = {}  # (1 + R, options)
+    cells: dict[str, np.ndarray] = {}  # (seeds, 1 + R, options)
     for row in every:
         seeds = [tested(given, row, seed) for seed in range(given.seeds)]
         images = images_of(given, row)
-        cells[row.option] = np.mean(
-            [resampled([one[column, name] for name in options], images) for one in seeds], axis=0
+        cells[row.option] = np.array(
+            [resampled([one[column, name] for name in options], images) for one in seeds]
         )
     lines = [f"| trained on / tested on | {' | '.join(options)} | mean | std |"]
     lines.append("|---" * (len(options) + 3) + "|")
     for name, tops in cells.items():
-        values = " | ".join(f"{top:.2f}" for top in tops[0])
-        mean, std = figures(tops)
-        lines.append(f"| {name} | {values} | {mean[0]:.2f} | {std[0]:.3f} |")
+        values = " | ".join(f"{top:.2f}" for top in tops[:, 0].mean(0))
+        mean, std = figures(tops[:, 0])
+        lines.append(f"| {name} | {values} | {over(mean, 2)} | {over(std, 3)} |")
     lines += ["", "| mix against | std | mean |", "|---|---|---|"]
     for name in cells if MIX in cells else ():
         if name != MIX:
@@ -204,14 +209,20 @@ def figures(tops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tops.mean(-1), tops.std(-1, ddof=1)
 
 
+def over(seeds: np.ndarray, digits: int) -> str:
+    """Return the mean over the seeds, and by how much they differ where there are several."""
+    apart = f" ± {seeds.std(ddof=1):.{digits}f}" if seeds.size > 1 and np.ptp(seeds) else ""
+    return f"{seeds.mean():.{digits}f}{apart}"
+
+
 def compared(mix: np.ndarray, one: np.ndarray) -> list[tuple[float, tuple[float, float]]]:
-    """Return what the mix has more of std and of mean, each with its interval.
+    """Return what the mix has more of std and of mean over the seeds, each with its interval.
 
     Args:
-        mix: (1 + R, options) of :func:`resampled`.
+        mix: (seeds, 1 + R, options) of :func:`resampled`.
         one: likewise, of another row.
     """
-    mean, spread = np.subtract(figures(mix), figures(one))
+    mean, spread = np.subtract(figures(mix), figures(one)).mean(1)
     return [(float(of[0]), tuple(np.percentile(of[1:], [2.5, 97.5]))) for of in (spread, mean)]
 
 

@@ -112,18 +112,25 @@ class Composer:
         self._values = self._profile.spec.model_dump(by_alias=True, exclude_none=True)
         self._choices: dict[str, Choice] = {}
         self._known: dict[Any, Known] = {}
-        self._chosen: dict[Point, Chosen | None] = {}
+        self._written: dict[Point, dict[str, Any]] = {}
+        self._chosen: dict[str, Chosen | None] = {}
         self._fronts: dict[Point, tuple[Known, ...] | None] = {}
         self._ends: dict[Point, tuple[Known, ...] | None] = {}
 
     def values(self, point: Point) -> dict[str, Any]:
-        """Return the whole document of a point."""
-        found = _copied(self._values)
-        for axis, option in zip(self.names, point, strict=True):
+        """Return the whole document of a point; it shares sections with others and stays as it is.
+
+        Points of a search begin alike: what their first options make of the base is made once.
+        """
+        if not point:
+            return self._values
+        if point not in self._written:
+            found, option = self.values(point[:-1]), point[-1]
             if option is not None:
-                for key, value in self.axes[axis][option].items():
-                    _apply(found, key.split("."), value)
-        return found
+                for key, value in self.axes[self.names[len(point) - 1]][option].items():
+                    found = _applied(found, key.split("."), value)
+            self._written[point] = found
+        return self._written[point]
 
     def same(self, point: Point) -> bool:
         """Whether a point is the base itself."""
@@ -131,17 +138,19 @@ class Composer:
 
     def chosen(self, point: Point) -> Chosen | None:
         """Return the stack of a point, or None where it is impossible."""
-        if point not in self._chosen:
+        values = self.values(point)
+        written = repr(values)  # many points are written alike: of RGB no way to make YUV is left
+        if written not in self._chosen:
             try:
-                spec = schema_of(self._profile.spec.modality).model_validate(self.values(point))
+                spec = schema_of(self._profile.spec.modality).model_validate(values)
                 profile = Profile(spec.name, spec, self._profile.origins)
-                self._chosen[point] = (
+                self._chosen[written] = (
                     profile,
                     {stage: self._interned(choice) for stage, choice in choose(profile).items()},
                 )
             except (UserError, ValueError):
-                self._chosen[point] = None
-        return self._chosen[point]
+                self._chosen[written] = None
+        return self._chosen[written]
 
     def front(self, point: Point) -> tuple[Known, ...] | None:
         """Return the steps of a point up to the network's input; None where it is impossible."""
@@ -205,31 +214,31 @@ class Composer:
         return self._known[key]
 
 
-def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy the dictionaries in a document; nothing else in it is ever changed in place."""
-    return {
-        name: _copied(value) if isinstance(value, dict) else value for name, value in values.items()
-    }
+def _applied(values: dict[str, Any], key: Sequence[str], value: Any) -> dict[str, Any]:
+    """Write one override as :func:`simulator.profile.load.load` does; None removes.
 
-
-def _apply(values: dict[str, Any], key: Sequence[str], value: Any) -> None:
-    """Write one override as :func:`simulator.profile.load.load` does; None removes."""
-    if key == ["resize"] and isinstance(value, str):
+    Returns:
+        A document that shares with the given one what is not changed.
+    """
+    if list(key) == ["resize"] and isinstance(value, str):
         value = {**RESIZE[value], "antialias": None}
-    for name in key[:-1]:
-        inner = values.get(name)
-        values[name] = inner if isinstance(inner, dict) else {}
-        values = values[name]
-    _merge(values, {key[-1]: value})
+    return _merged(values, _nested(key, value))
 
 
-def _merge(values: dict[str, Any], new: Mapping[str, Any]) -> None:
+def _nested(key: Sequence[str], value: Any) -> dict[str, Any]:
+    for name in reversed(key[1:]):
+        value = {name: value}
+    return {key[0]: value}
+
+
+def _merged(values: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    found = dict(values)
     for name, value in new.items():
-        if isinstance(value, Mapping):
-            inner = values.get(name)
-            values[name] = inner if isinstance(inner, dict) else {}
-            _merge(values[name], value)
+        if isinstance(value, dict):
+            inner = found.get(name)
+            found[name] = _merged(inner if isinstance(inner, dict) else {}, value)
         elif value is None:
-            values.pop(name, None)
+            found.pop(name, None)
         else:
-            values[name] = value
+            found[name] = value
+    return found

@@ -19,9 +19,10 @@ from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.identify import answer
+from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer, Point
 from simulator.identify.kit import all_probes
-from simulator.identify.search import Found, Search, blocks
+from simulator.identify.search import Found, Search
 from simulator.identify.space import Space, load_space, space
 from simulator.identify.target import Target
 from simulator.identify.trials import Trials

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from simulator.data.folder import Item
 from simulator.errors import ProfileError
-from simulator.identify.composer import Axes, Point
+from simulator.identify.blocks import blocks
+from simulator.identify.composer import Point
 from simulator.identify.trials import Score, Trials
 
 BEAM = 6
@@ -27,7 +28,7 @@ FEW = 200
 WAYS = 5
 """Options of an axis of colors up to which each is a beginning."""
 RACE = 2
-"""Images on which the points of a step are compared; only the best see the others."""
+"""Images on which the points of a step are compared at first; only the best see the others."""
 SHOWN = 12
 """Runners-up that are measured on all images."""
 Say = Callable[[str], None]
@@ -77,6 +78,8 @@ class Search:
         self._axes, self._names = trials.composer.axes, trials.composer.names
         self._ends = None if minutes is None else time.monotonic() + 60 * minutes
         self._blocks = blocks(self._axes)
+        self._answers = trials.target.kind in ("outputs", "predictions")
+        self._compared = RACE
 
     def run(self) -> Found:
         """Search, and measure what is left of it on all images; of few points try each.
@@ -140,7 +143,7 @@ class Search:
 
     def _places(self) -> tuple[str, ...]:
         """The axes that decide together where in the image a pixel comes from."""
-        if self._trials.target.kind in ("outputs", "predictions"):
+        if self._answers:
             return ()
         odd = [
             axis
@@ -151,13 +154,19 @@ class Search:
 
     def _from(self, beam: list[Point]) -> dict[Point, Score]:
         """Descend, and again with the worst images in front; the last points on all images."""
-        scores: dict[Point, Score] = {}
-        for _ in range(RESTARTS):
+        left = RESTARTS
+        while left:
             beam = self._descended(beam)
             self._say(f"the nearest on all {len(self._items):,} images")
             scores = self._trials.scores(beam, self._items)
             beam = sorted(scores, key=lambda point: _behind(scores[point]))
-            if self._over or scores[beam[0]].exact or not self._harder(beam[0]):
+            if self._over or scores[beam[0]].exact:
+                break
+            if self._answers and self._race(beam)[beam[0]].exact:
+                self._compare_more(beam[0])
+            elif self._harder(beam[0]):
+                left -= 1
+            else:
                 break
         return scores
 
@@ -172,7 +181,7 @@ class Search:
             self._with(self._start, {axis: one}) for axis in color for one in self._axes[axis]
         ]
         yield list(dict.fromkeys([self._start, *single]))
-        if self._trials.target.kind in ("outputs", "predictions"):
+        if self._answers:
             return
         ways = {self._way(point): [point] for point in self._varied(self._start, self._few)}
         yield from ways.values()
@@ -197,25 +206,36 @@ class Search:
             for name, axes in self._blocks.items():
                 self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
                 beam = self._step(beam, axes, BEAM, apart=name in YUV)
-                if self._over:
+                if self._over or (self._answers and self._race(beam)[beam[0]].exact):
                     return beam
             if self._race(beam)[beam[0]].mean in (0.0, before):
                 break
         return beam
+
+    def _compare_more(self, point: Point) -> None:
+        """Put the image in front on which a point is worst; the ones compared so far stay.
+
+        Few images cannot tell it apart, and each trial runs the network: more of them are compared
+        only where that is so.
+        """
+        found = self._trials.by_image(point, self._items)
+        worst = max(range(len(found)), key=lambda at: (not found[at].equal, found[at].mean))
+        self._items.insert(0, self._items.pop(worst))
+        self._compared += 1
 
     def _harder(self, point: Point) -> bool:
         """Put the images in front on which a point is worst; whether that changes anything."""
         found = self._trials.by_image(point, self._items)
         order = sorted(range(len(found)), key=lambda at: -found[at].mean)
         before, self._items = self._items, [self._items[at] for at in order]
-        return before[:RACE] != self._items[:RACE]
+        return before[: self._compared] != self._items[: self._compared]
 
-    def _race(self, points: Sequence[Point], images: int = RACE) -> dict[Point, Score]:
-        return self._trials.scores(points, self._items[:images])
+    def _race(self, points: Sequence[Point], images: int | None = None) -> dict[Point, Score]:
+        return self._trials.scores(points, self._items[: images or self._compared])
 
     def _first(self, starts: Sequence[Point]) -> list[Point]:
         """Find the right geometry and kernel, whatever the colors are."""
-        if self._trials.target.kind in ("outputs", "predictions"):
+        if self._answers:
             return [self._start]
         self._say("geometry and kernel, by the shapes in the gray images")
         beam = self._best(self._race(starts, 1), 2, by_shape=True) or [self._start]
@@ -327,7 +347,7 @@ class Search:
 
     def _pairs(self) -> list[tuple[str, ...]]:
         """Axes that only together may give equal bits; not where each trial runs the network."""
-        if self._trials.target.kind in ("outputs", "predictions"):
+        if self._answers:
             return []
         groups = [("color", "matrices", "sampling"), ("numbers",)]
         axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
@@ -344,40 +364,3 @@ def _least(scores: Mapping[Point, Score]) -> list[Point]:
 def _behind(score: Score) -> tuple[int, float]:
     """The less the better: an image that it cannot match at all does not put a point last."""
     return -score.equal, score.mean
-
-
-def blocks(axes: Axes) -> dict[str, tuple[str, ...]]:
-    """Return the axes that are searched together, in the order in which they are.
-
-    ``numbers`` are the order of channels and the normalization, ``execution`` is precision, graph
-    and runtime, ``color`` what decides most about colors, ``matrices`` the two conversions, and
-    ``sampling`` the order of steps and odd sizes. An axis may be in several.
-    """
-    order = (
-        "numbers", "geometry", "resize", "execution", "color", "matrices", "decode", "sampling",
-    )  # fmt: skip
-    found: dict[str, list[str]] = {name: [] for name in order}
-    for axis, options in axes.items():
-        for name in _blocks({key for option in options.values() for key in option}):
-            found[name].append(axis)
-    return {name: tuple(inside) for name, inside in found.items() if inside}
-
-
-def _blocks(keys: set[str]) -> tuple[str, ...]:
-    sections = {key.partition(".")[0] for key in keys}
-    if keys <= {"color.order"} or sections == {"normalize"}:
-        return ("numbers",)
-    parts = {".".join(key.split(".")[:2]) for key in keys}
-    several = {
-        "color.convert": ("color", "matrices"),
-        "color.encode": ("matrices",),
-        "color.odd_size": ("sampling",),
-        "color.source": ("color", "sampling"),
-        "resize.domain": ("color", "sampling"),
-    }
-    if len(parts) == 1 and (known := several.get(next(iter(parts)))):
-        return known
-    if "color" in sections:
-        return ("color",)
-    first = ("decode", "geometry", "resize")
-    return (next((name for name in first if name in sections), "execution"),)

@@ -55,7 +55,12 @@ def test_a_finished_run_of_other_settings_is_refused(tmp_path, other):
 
 def resampled(right):
     found = [lambda counts, one=one: counts @ one / counts.sum(1) for one in right]
-    return mix_tables.resampled(found, right.shape[1])
+    return mix_tables.resampled(found, right.shape[1])[None]
+
+
+def test_several_seeds_say_by_how_much_they_differ():
+    assert mix_tables.over(np.array([70.0, 71.0, 72.0]), 2) == "71.00 ± 1.00"
+    assert mix_tables.over(np.array([71.25]), 2) == "71.25"
 
 
 def test_a_network_against_itself_differs_by_nothing():

@@ -289,6 +289,20 @@ def test_without_a_document_one_is_made_of_what_differs_and_can_be_edited(run):
     assert result.summary.chosen == "color/as_trained"
 
 
+def test_a_model_file_is_repaired_where_the_device_stays(run):
+    """Red and blue change places, which colors can undo; there is no BatchNormalization."""
+    stacks = {"train": "pillow_fp32", "deploy": "pillow_fp32"}
+    result = run(repairs="model-file", overrides=["deploy.color.order=bgr"], **stacks)
+    summary = result.summary
+
+    assert result.passed
+    assert summary.chosen in ("transform/affine", "transform/matrix")
+    flips = {one.name: one.flip_rate for one in summary.tried}
+    assert flips["transform/matrix"] == 0
+    assert flips["statistics/deploy_pixels"] == flips["deploy"] > 0.3
+    assert "compensation" in {one.axis for one in summary.difference}
+
+
 def test_the_screen_and_the_report_show_the_answer(run, capsys):
     folder = run().folder
 

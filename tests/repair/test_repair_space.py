@@ -12,7 +12,7 @@ from simulator.repair.confirm import answer, subsets
 from simulator.repair.document import builtin_repairs, load_repairs
 from simulator.repair.profile import document
 from simulator.repair.search import schedule
-from simulator.repair.space import better_half, fronts, space, written
+from simulator.repair.space import EXACT, better_half, fronts, space, written
 from simulator.results.repair import Confirmation
 
 BGR = {"set": {"color.order": "bgr"}, "cost": {"ms": 1.5, "hours": 2}}
@@ -170,6 +170,21 @@ def test_too_many_combinations_are_refused(read):
 @pytest.mark.parametrize("name", builtin_repairs())
 def test_the_built_in_documents_can_be_read(name):
     assert load_repairs(name).spec.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "deploy", "count"),
+    [
+        ("ascend-310", "ascend_nv12_int8", 2 * 3 * 2 * 3),
+        ("model-file", "pillow_fp32", 2 * 3),
+        ("model-file-int8", "openvino_int8", 2**5),
+    ],
+)
+def test_every_combination_of_a_built_in_document_is_a_stack(name, deploy, count):
+    whole = space(load_repairs(name), deploy, [])
+
+    assert whole.left_out == {}
+    assert len(whole.candidates) == count <= EXACT
 
 
 POINTS = st.dictionaries(

@@ -35,7 +35,9 @@ def asked(url: str, ask: Callable[[], T]) -> T:
         Unreachable: no server answers.
         OSError: it refuses, or what it gives breaks off.
     """
-    for pause in (*PAUSES, None):
+    # S3's library asks again by itself.
+    pauses = () if url.startswith(("s3://", "s3a://")) else PAUSES
+    for pause in (*pauses, None):
         try:
             return ask()
         except (MissingLibrary, DataError):

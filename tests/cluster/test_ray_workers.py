@@ -16,6 +16,7 @@ import pytest
 import steps
 import tiny
 from steps_that_kill import Deadly, Here, Late, Named, Slow
+from web_server import serving
 
 from simulator import cli
 from simulator.cluster.connection import leave
@@ -162,6 +163,17 @@ def test_a_sample_that_kills_its_worker_is_skipped(items, tmp_path):
     why = "worker: killed its worker 3 times"
     assert skipped == {"003.jpg": why, "008.jpg": why}
     assert [done.item for done in found] == items[:10]
+
+
+def test_samples_behind_a_url_are_read_by_the_workers(card, data, tmp_path):
+    quick = {"model": card, "quick": True}
+    here = compare(*PAIR, data=data, out=tmp_path / "here", **quick)
+    with serving(data) as web:
+        there = compare(
+            *PAIR, data=web.url, out=tmp_path / "there", executor="ray", workers=2, **quick
+        )
+
+    assert records(there.folder).equals(records(here.folder))
 
 
 @pytest.mark.prove

@@ -1,6 +1,7 @@
 """Data behind real servers: HTTP and S3, with all that goes wrong on the way."""
 
 import io
+import os
 import tarfile
 
 import datacards
@@ -232,11 +233,7 @@ def test_folders_shards_and_annotations_on_s3(bucket, tmp_path):
     folder = bucket
     (folder / "val/red").mkdir(parents=True)
     (folder / "val/red/a b#1.jpg").write_bytes(b"abc")
-    with tarfile.open(folder / "x.tar", "w") as file:
-        for name, data in (("x.jpg", b"y" * 700), ("x.cls", b"1")):
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            file.addfile(info, io.BytesIO(data))
+    tar(folder / "x.tar", x=b"y" * 700)
     rows = [{"image": {"bytes": b"z", "path": "z.jpg"}, "label": 0}]
     pq.write_table(pa.Table.from_pylist(rows), folder / "x.parquet")
     datacards.images(folder, "a.jpg")
@@ -244,7 +241,7 @@ def test_folders_shards_and_annotations_on_s3(bucket, tmp_path):
     over(path, "s3://b", "images", "annotations")
 
     assert content(TASK.load("s3://b/val", IMAGES)) == [("red/a b#1.jpg", b"abc", 0)]
-    assert content(TASK.load("s3://b/x.tar", IMAGES)) == [("x.tar/x.jpg", b"y" * 700, 1)]
+    assert content(TASK.load("s3://b/x.tar", IMAGES)) == [("x.tar/x.jpg", b"y" * 700, None)]
     assert content(TASK.load("s3://b/x.parquet", IMAGES)) == [("x.parquet/00000000.jpg", b"z", 0)]
     assert len(datacards.load(path, "cat", "dog").items) == 1
 
@@ -262,20 +259,26 @@ def test_what_s3_refuses_is_one_line(bucket):
         remote.Url("s3://b/none.jpg").read(9)
 
 
-def test_a_part_of_a_file_is_all_that_is_asked_for(tmp_path):
-    """rclone gives parts and says how many bytes; a server that gives none is refused at once."""
-    data = bytes(range(256)) * 40_000
-    (tmp_path / "a.tar").write_bytes(data)
+def tar(path, **members):
+    with tarfile.open(path, "w") as file:
+        for name, data in members.items():
+            info = tarfile.TarInfo(f"{name}.jpg")
+            info.size = len(data)
+            file.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_shards_need_a_server_that_gives_parts_of_files(tmp_path):
+    """rclone gives them, and says when a file was written."""
+    second = bytes(range(256))
+    place = tar(tmp_path / "a.tar", first=bytes(6_000_000), second=second)
     with rclone("http", tmp_path) as (url, _):
-        size, time = remote.size_and_time(f"{url}/a.tar")
-        assert (size, time) == (len(data), remote.size_and_time(f"{url}/a.tar")[1])
-        assert remote.part(f"{url}/a.tar", 300, 5, size) == bytes(range(44, 49))
-        with remote.opened(f"{url}/a.tar") as file:
-            file.seek(9_000_000)
-            assert file.read(3) == data[9_000_000:9_000_003]
-    with serving(tmp_path) as web, remote.opened(f"{web.url}/a.tar") as file:
-        file.seek(9_000_000)
-        with pytest.raises(ValueError, match="range requests"):
-            file.read(3)
-    with serving(tmp_path) as web, pytest.raises(DataError, match="the server gives no part of"):
+        far = f"{url}/a.tar"
+        assert content(TASK.load(far, IMAGES))[1] == ("a.tar/second.jpg", second, None)
+        size, time = remote.size_and_time(far)
+        assert (size, time) == (place.stat().st_size, remote.size_and_time(far)[1])
+        os.utime(place, (0, 0))
+        assert remote.size_and_time(far)[1] != time
+    with serving(tmp_path) as web, pytest.raises(DataError) as raised:
         TASK.load(f"{web.url}/a.tar", IMAGES)
+    assert str(raised.value).endswith("a.tar: cannot be read: the server gives no part of a file")

@@ -52,7 +52,7 @@ class Unreachable(OSError):
     def stop(self) -> DataError:
         """Return the error that ends what reads samples, as every further one would fail too."""
         return DataError(
-            f"{self.filename}: {self.strerror}; `simulate resume` goes on with a run later"
+            f"{self.filename}: {self.strerror}; a run that has begun goes on with `simulate resume`"
         )
 
 

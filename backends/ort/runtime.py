@@ -183,10 +183,11 @@ class OrtRuntime(Runtime):
 
 def asked(options: Options) -> dict[str, str]:
     """Return what the execution provider is told, in its own words."""
-    own = dict(_ASKS.get((options["provider"], options["compute"]), {}))
+    own: dict[str, str] = dict(_ASKS.get((options["provider"], options["compute"]), {}))
     if "use_tf32" in options:
         own["use_tf32"] = str(int(options["use_tf32"]))
-    return own | options.get("provider_options", {})
+    own |= options.get("provider_options", {})
+    return own
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from simulator.files import LARGE, hash_file
-from simulator.places import Place, Where
+from simulator.places import Place, Unreachable, Where
 
 BATCH = 32
 """Files that a thread hashes at a time."""
@@ -44,11 +44,17 @@ class Digests:
 
 
 def sha256(path: Where) -> str | None:
-    """Return the SHA-256 of a sample or a file in hexadecimal; None if it cannot be read."""
+    """Return the SHA-256 of a sample or a file in hexadecimal; None if it cannot be read.
+
+    Raises:
+        DataError: the server that has it does not answer any more.
+    """
     try:
         if isinstance(path, Place):
             return hashlib.sha256(path.read(LARGE)).hexdigest()
         return hash_file(path)
+    except Unreachable as error:
+        raise error.stop() from error
     except OSError:
         return None
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from simulator.errors import SampleError
+from simulator.errors import DataError, SampleError
 from simulator.files import read_file
 
 
@@ -44,6 +44,16 @@ class Place(ABC):
     def state(self) -> tuple[int, ...]:
         """Return numbers that change where the bytes do, without reading them."""
         return ()
+
+
+class Unreachable(OSError):
+    """No server answers where bytes are: none of its samples can be read now."""
+
+    def stop(self) -> DataError:
+        """Return the error that ends what reads samples, as every further one would fail too."""
+        return DataError(
+            f"{self.filename}: {self.strerror}; a run that has begun goes on with `simulate resume`"
+        )
 
 
 Where = Path | Place
@@ -104,9 +114,12 @@ def read_sample(where: Where, most: int) -> bytes:
 
     Raises:
         SampleError: they cannot be read, or are more than *most*.
+        DataError: the server that has them does not answer any more.
     """
     try:
         return read(where, most)
+    except Unreachable as error:
+        raise error.stop() from error
     except OSError as error:
         raise SampleError(f"cannot be read: {error.strerror or error}") from error
 

@@ -3,7 +3,7 @@
   python tools/vendor_stubs.py             write the stubs again, from the wheels of these versions
   python tools/vendor_stubs.py --check     say whether they differ from those wheels; exit 1
 
-pip downloads the wheels (135 MB in all; nothing is installed), gcc makes empty stand-ins for the
+pip downloads the wheels (390 MB in all; nothing is installed), gcc makes empty stand-ins for the
 NVIDIA libraries that TensorRT's module is linked against, and mypy's stubgen imports the module and
 reads its signatures. Only what the backends use is kept: types outside of that become ``Any``.
 `typings/acl` is not made here: CANN is in no package index, and that file names its source.
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -100,6 +101,15 @@ VENDORS = (
     ),
 )  # fmt: skip
 
+OPTIONS = "provider_options.txt"
+PROVIDERS = "onnxruntime-gpu==1.31.1"
+"""The wheel with ONNX Runtime's providers for NVIDIA's GPUs; options have no signature."""
+_OPTIONS = {
+    "cuda": ("use_tf32",),
+    "tensorrt": ("trt_fp16_enable", "trt_int8_enable"),
+}
+"""The options that the backend gives to each provider."""
+
 _LEFT_OUT = re.compile(r"_(?!_(?:init|getitem|len|iter|buffer)__)\w+")
 _PROTOCOLS = {
     "Dims": "def __iter__(self) -> typing.Iterator[int]: ...",
@@ -140,6 +150,24 @@ def made(vendor: Vendor) -> str:
         "-",
     ]
     return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
+
+
+def options() -> str:
+    """Return the options that the providers' libraries know, each in a line with its provider.
+
+    A library knows an option if its name is a whole string in it.
+    """
+    lines = [f"# Made by tools/vendor_stubs.py from {PROVIDERS}; do not edit."]
+    with tempfile.TemporaryDirectory() as place:
+        _unpacked(PROVIDERS, (), Path(place))
+        for provider, names in _OPTIONS.items():
+            library = Path(place, f"onnxruntime/capi/libonnxruntime_providers_{provider}.so")
+            content = library.read_bytes()
+            lost = [name for name in names if b"\0%s\0" % name.encode() not in content]
+            if lost:
+                raise SystemExit(f"{PROVIDERS} has no {', '.join(lost)}: change the backend")
+            lines += [f"{provider} {name}" for name in names]
+    return "\n".join(lines) + "\n"
 
 
 def _parsed(text: str) -> ast.Module:
@@ -312,18 +340,17 @@ def _known(body: str, names: tuple[str, ...]) -> str:
 def main() -> int:
     """Write or check every stub."""
     check, differ = "--check" in sys.argv[1:], False
-    for vendor in VENDORS:
-        text, place = made(vendor), TYPINGS / vendor.stub
+    files = [(vendor.stub, vendor.wheel, partial(made, vendor)) for vendor in VENDORS]
+    for stub, wheel, make in [*files, (OPTIONS, PROVIDERS, options)]:
+        text, place = make(), TYPINGS / stub
         if check:
             same = place.exists() and place.read_text() == text
-            print(
-                f"{place.relative_to(ROOT)}: {'as in' if same else 'DIFFERS from'} {vendor.wheel}"
-            )
+            print(f"{place.relative_to(ROOT)}: {'as in' if same else 'DIFFERS from'} {wheel}")
             differ |= not same
         else:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text)
-            print(f"{place.relative_to(ROOT)}: {len(text.splitlines())} lines from {vendor.wheel}")
+            print(f"{place.relative_to(ROOT)}: {len(text.splitlines())} lines from {wheel}")
     return int(differ)
 
 

@@ -26,6 +26,7 @@ from simulator.contract import (
     Injector,
     MissingLibrary,
     Offer,
+    Options,
     Pairs,
     Port,
     Runtime,
@@ -97,11 +98,7 @@ class OrtRuntime(Runtime):
         )
 
     def _opened(self, options: Any) -> Any:
-        own = dict(_ASKS.get((self.options["provider"], self.options["compute"]), {}))
-        if "use_tf32" in self.options:
-            own["use_tf32"] = str(int(self.options["use_tf32"]))
-        own |= self.options.get("provider_options", {})
-        providers = [(self._provider, own)]
+        providers = [(self._provider, asked(self.options))]
         with plainly():
             return ort.InferenceSession(str(self._artifact), options, providers=providers)
 
@@ -182,6 +179,15 @@ class OrtRuntime(Runtime):
 
     def _close(self) -> None:
         del self._session
+
+
+def asked(options: Options) -> dict[str, str]:
+    """Return what the execution provider is told, in its own words."""
+    own: dict[str, str] = dict(_ASKS.get((options["provider"], options["compute"]), {}))
+    if "use_tf32" in options:
+        own["use_tf32"] = str(int(options["use_tf32"]))
+    own |= options.get("provider_options", {})
+    return own
 
 
 @contextmanager

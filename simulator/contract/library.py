@@ -77,6 +77,11 @@ class Library:
         return [name for name in self._distributions if installed_version(name)]
 
     @property
+    def loaded(self) -> bool:
+        """Whether the module is imported already."""
+        return self._loaded is not None
+
+    @property
     def version(self) -> str | None:
         """Return the installed version, or None; nothing is imported."""
         return installed_version(self.distribution)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -13,12 +13,15 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from simulator.data import remote
+from simulator.data.address import Root
 from simulator.data.folder import IMAGES, Dataset, Files, Item, list_files
 from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
+from simulator.places import Where
 
 LIMIT = 1e9
 """Coordinates are smaller than this; a larger number is no pixel."""
@@ -49,17 +52,17 @@ class Annotated(DataFormat):
         Raises:
             DataError: the images or the annotations cannot be used.
         """
-        split = card.file("split") if getattr(card.spec, "split", None) else None
-        images = find_images(card.file("images"), split, files)
-        annotations = card.file("annotations")
-        if annotations.is_dir() != self.in_folder:
+        split = card.place("split") if getattr(card.spec, "split", None) else None
+        images = find_images(card.root("images"), split, files)
+        annotations = card.root("annotations")
+        if isinstance(annotations, Path) and annotations.is_dir() != self.in_folder:
             wanted = "a folder" if self.in_folder else "a file"
             raise DataError(f"{card.path}: annotations: {annotations} is not {wanted}")
         return self._load(images, annotations, card, labels)
 
     @abstractmethod
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         """Return the images that have annotations; see :meth:`Images.dataset`."""
 
@@ -69,18 +72,18 @@ class Images:
     """The image files of a data card.
 
     Attributes:
-        root: the folder.
-        paths: every image below it, by its path from there with ``/``.
+        root: the folder, or its URL.
+        paths: where every image below it is, by its path from there with ``/``.
         chosen: the names that the card's split lists; all names where it has no split.
         tally: what is left out, for the notes.
     """
 
-    root: Path
-    paths: Mapping[str, Path]
+    root: Root
+    paths: Mapping[str, Where]
     chosen: frozenset[str]
     tally: Tally = field(default_factory=Tally)
 
-    def dataset(self, annotations: Path, truths: Mapping[str, Any]) -> Dataset:
+    def dataset(self, annotations: Root, truths: Mapping[str, Any]) -> Dataset:
         """Return the images that have a truth, sorted by name.
 
         Raises:
@@ -94,11 +97,11 @@ class Images:
         return Dataset(self.root, items, notes)
 
 
-def find_images(root: Path, split: Path | None, files: Files = IMAGES) -> Images:
+def find_images(root: Root, split: Where | None, files: Files = IMAGES) -> Images:
     """List the images of a folder, or those of them that a split names.
 
     Args:
-        root: the folder; folders below it are searched too.
+        root: the folder, or its URL; folders below it are searched too.
         split: a list with one image a line, by its path below *root*, with or without its ending
             (the form of Pascal VOC's ``ImageSets/Main/*.txt``); None takes all.
         files: the files that are images.
@@ -124,7 +127,9 @@ def find_images(root: Path, split: Path | None, files: Files = IMAGES) -> Images
                 f"{split}:{number}: {text!r} may be {' or '.join(found)}; write the ending"
             )
         if not found:
-            tally.add("left out", "line", f"of {split.name} without an image", text)
+            tally.add(
+                "left out", "line", f"of {posixpath.basename(str(split))} without an image", text
+            )
         elif found[0] in lines:
             raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
         else:
@@ -151,24 +156,66 @@ def safe(name: str, where: str) -> str:
     return posixpath.normpath(name)
 
 
+class AnnotationFiles:
+    """The files of a folder of annotations, or of a URL, which is listed once.
+
+    Args:
+        root: the folder or the URL.
+
+    Raises:
+        DataError: the URL cannot be listed.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._listed = remote.listed(root) if isinstance(root, str) else None
+
+    def of(self, names: Mapping[str, str], most: int) -> dict[str, Where]:
+        """Return where the files of images are, by image; those behind a URL are in memory.
+
+        Args:
+            names: of the files below the folder, by image.
+            most: bytes of one of them.
+        """
+        found = {image: place for image, name in names.items() if (place := self.find(name))}
+        return dict(zip(found, remote.ahead(list(found.values()), most), strict=True))
+
+    def find(self, name: str) -> Where | None:
+        """Return where a file is, by its name below the folder; None: it is not there."""
+        if self._listed is not None:
+            return self._listed.get(name)
+        assert isinstance(self._root, Path)
+        path = self._root / name
+        return path if path.is_file() else None
+
+    def ending(self, ending: str) -> list[str]:
+        """Return the names of the files that end in something, sorted; hidden ones not."""
+        if self._listed is not None:
+            every = list(self._listed)
+        else:
+            every = [
+                Path(place, name).relative_to(self._root).as_posix()
+                for place, _, names in os.walk(self._root)
+                for name in names
+            ]
+        return sorted(
+            name
+            for name in every
+            if name.endswith(ending) and not posixpath.basename(name).startswith(".")
+        )
+
+
 def count_strays(
-    images: Images, folder: Path, ending: str, image_ending: str | None = None
+    images: Images, found: AnnotationFiles, ending: str, image_ending: str | None = None
 ) -> None:
     """Count the annotation files in a folder and below it that belong to no image."""
     stems = {
         stem(name) if image_ending is None else name.removesuffix(image_ending)
         for name in images.paths
     }
-    for name in sorted(_files(folder, ending)):
+    for name in found.ending(ending):
         if name.removesuffix(ending) not in stems:
             images.tally.add("ignored", "annotation file", "without an image", name)
-
-
-def _files(folder: Path, ending: str) -> Iterator[str]:
-    for place, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(ending) and not name.startswith("."):
-                yield Path(place, name).relative_to(folder).as_posix()
 
 
 def map_classes(

@@ -61,9 +61,12 @@ class Archive:
         Raises:
             OSError: they cannot be read.
         """
-        with self.opened() as file:
-            file.seek(offset)
-            data = file.read(size)
+        if is_url(self.where):
+            data = remote.part(self.where, offset, size, self.size)
+        else:
+            with self.opened() as file:
+                file.seek(offset)
+                data = file.read(size)
         if len(data) != size:
             raise OSError(errno.EIO, f"{self.name} ends too early", self.where)
         return data

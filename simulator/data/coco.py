@@ -10,10 +10,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from reprlib import repr as short
 from typing import Any, NamedTuple
 
+from simulator.data import remote
+from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     Images,
@@ -37,7 +38,7 @@ class CocoBoxes(Annotated):
     in_folder = False
 
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         return load_boxes(images, annotations, labels)
 
@@ -58,14 +59,14 @@ class Coco:
     """A document whose ids were checked.
 
     Attributes:
-        path: the file.
+        path: the file, or its URL.
         pictures: the images by id.
         categories: names by id, in ascending id.
         annotations: the annotations of each image that is there, by image id; the list may be
             empty.
     """
 
-    path: Path
+    path: Root
     pictures: Mapping[int | str, Picture]
     categories: Mapping[int, str]
     annotations: Mapping[int | str, list[dict[str, Any]]]
@@ -90,7 +91,7 @@ class Coco:
         return f"{self.path}: annotation {annotation.get('id', 'without id')}"
 
 
-def load_boxes(images: Images, path: Path, labels: Labels | None) -> Dataset:
+def load_boxes(images: Images, path: Root, labels: Labels | None) -> Dataset:
     """Read the boxes of a COCO file.
 
     Boxes are kept as they are written; ``area`` is the annotation's, else that of the box;
@@ -142,14 +143,14 @@ def is_crowd(coco: Coco, annotation: Mapping[str, Any]) -> bool:
     return bool(crowd)
 
 
-def read_coco(images: Images, path: Path) -> Coco:
+def read_coco(images: Images, path: Root) -> Coco:
     """Read a COCO file and keep the annotations of images that are there; others are counted.
 
     Raises:
         DataError: it is not JSON, or an image, a category or an annotation is malformed.
     """
     try:
-        root = json.loads(read_text(path))
+        root = json.loads(read_text(remote.place(path)))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON, or cut off: {error.msg}") from error
     except (ValueError, RecursionError) as error:  # too many digits, or brackets
@@ -178,7 +179,7 @@ def read_coco(images: Images, path: Path) -> Coco:
     return coco
 
 
-def _entries(path: Path, root: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+def _entries(path: Root, root: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     found = root.get(key)
     if not isinstance(found, list):
         raise DataError(f"{path}: {key}: a list expected, got {short(found)}")
@@ -188,7 +189,7 @@ def _entries(path: Path, root: Mapping[str, Any], key: str) -> list[dict[str, An
     return found
 
 
-def _pictures(path: Path, entries: list[dict[str, Any]]) -> dict[int | str, Picture]:
+def _pictures(path: Root, entries: list[dict[str, Any]]) -> dict[int | str, Picture]:
     found: dict[int | str, Picture] = {}
     names: set[str] = set()
     for index, one in enumerate(entries):
@@ -219,7 +220,7 @@ def _present(images: Images, listed: Mapping[int | str, Picture]) -> list[int | 
     return [key for key, picture in listed.items() if picture.name in images.chosen]
 
 
-def _categories(path: Path, entries: list[dict[str, Any]]) -> dict[int, str]:
+def _categories(path: Root, entries: list[dict[str, Any]]) -> dict[int, str]:
     found: dict[int, str] = {}
     for index, one in enumerate(entries):
         number, name = one.get("id"), one.get("name")

@@ -37,15 +37,22 @@ class NamesSpec(DataSpec):
 
 
 class Names(DataFormat):
-    """Labels by file name."""
+    """Labels by file name.
+
+    Args:
+        task: the task that they are for.
+    """
 
     format: ClassVar[str] = "names"
     Spec: ClassVar[type[DataSpec]] = NamesSpec
 
+    def __init__(self, task: str) -> None:
+        self.task = task
+
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Return the files whose names fit; the others are counted."""
         assert isinstance(card.spec, NamesSpec)
-        folder = load_unlabelled(card.file("files"), files)
+        folder = load_unlabelled(card.root("files"), files)
         pattern = re.compile(card.spec.label)
         items = tuple(
             Item(one.name, one.path, label_of(found[1], labels, f"{card.path}: {one.name}"))
@@ -59,12 +66,5 @@ class Names(DataFormat):
         return Dataset(folder.root, items, notes)
 
 
-class _Classification(Names):
-    task: ClassVar[str] = "classification"
-
-
-class _AudioClassification(Names):
-    task: ClassVar[str] = "audio_classification"
-
-
-CLASSIFICATION, AUDIO_CLASSIFICATION = _Classification(), _AudioClassification()
+CLASSIFICATION = Names("classification")
+AUDIO_CLASSIFICATION = Names("audio_classification")

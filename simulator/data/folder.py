@@ -136,14 +136,13 @@ def load_unlabelled(root: Root, files: Files = IMAGES) -> Dataset:
     return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(found.items())))
 
 
-def list_files(root: Path, files: Files = IMAGES) -> dict[str, Path]:
-    """Return the samples of a folder and of the folders below it by their names, sorted.
+def list_files(root: Root, files: Files = IMAGES) -> dict[str, Where]:
+    """Return where the samples of a folder and of the folders below it are by name, sorted.
 
     Raises:
         DataError: the folder cannot be read, or has no sample.
     """
-    found = _scan(root, files).paths
-    return {name: path for name, path in sorted(found.items()) if isinstance(path, Path)}
+    return dict(sorted(_scan(root, files).paths.items()))
 
 
 def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:

@@ -79,11 +79,10 @@ def from_table(
     Raises:
         DataError: a row cannot be read, or is of no sample; as ``file:line: what``.
     """
-    rows = _csv_rows(table) if table.suffix == ".csv" else _txt_rows(table)
     known: dict[str, int | None] = {}
     lines: dict[str, int] = {}
     missing = []
-    for line, file, text in rows:
+    for line, file, text in rows_of(table):
         name = posixpath.normpath(file)
         if name in lines:
             raise DataError(
@@ -104,6 +103,15 @@ def from_table(
             f"{table}: has no row; write one for each labelled {noun}, or remove the file"
         )
     return known
+
+
+def rows_of(table: Where) -> Iterator[tuple[int, str, str]]:
+    """Yield line, file and label of each row of a table.
+
+    Raises:
+        DataError: it cannot be read, or a row is malformed.
+    """
+    return _csv_rows(table) if table.suffix.lower() == ".csv" else _txt_rows(table)
 
 
 def is_caffe(table: Where, samples: Mapping[str, Where]) -> bool:

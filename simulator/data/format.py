@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from simulator.data import remote
+from simulator.data.address import Root, is_url
 from simulator.data.folder import IMAGES, Dataset, Files
 from simulator.data.labels import Labels, load_labels
 from simulator.entry_points import Table
 from simulator.errors import DataError
+from simulator.places import Where
 from simulator.profile.section import Section
 
 
@@ -49,21 +53,45 @@ class DataCard:
         """Open the samples; see :meth:`DataFormat.load`."""
         return self.format.load(self, labels, files)
 
-    def file(self, key: str) -> Path:
-        """Return the path that a key of the card names.
+    def beside(self, key: str) -> Root:
+        """Return the URL that a key of the card names, or a path or a pattern from the card."""
+        named = str(getattr(self.spec, key))
+        return named if is_url(named) else Path(posixpath.join(self.path.parent, named))
+
+    def root(self, key: str) -> Root:
+        """Return the path or the URL that a key of the card names.
 
         Raises:
-            DataError: nothing is there.
+            DataError: nothing is at the path.
         """
-        found = self.path.parent / str(getattr(self.spec, key))
-        if not found.exists():
+        found = self.beside(key)
+        if isinstance(found, Path) and not found.exists():
             raise DataError(f"{self.path}: {key}: there is no {found}")
+        return found
+
+    def place(self, key: str) -> Where:
+        """Return where the file is that a key of the card names.
+
+        Raises:
+            DataError: nothing is at the path.
+        """
+        return remote.place(self.root(key))
+
+    def file(self, key: str) -> Path:
+        """Return the path that a key of the card names, of what is read from a disk only.
+
+        Raises:
+            DataError: nothing is there, or it is a URL.
+        """
+        found = self.root(key)
+        if isinstance(found, str):
+            raise DataError(f"{self.path}: {key}: {found}: copy it here, and write its path")
         return found
 
     def names(self) -> tuple[str, ...] | None:
         """Return the classes in the file that the card's ``classes`` names, where it names one."""
         listed = getattr(self.spec, "classes", None)
-        return load_labels(self.file("classes")).names if listed else None
+        return load_labels(self.place("classes")).names if listed else None
 
 
 class DataFormat(ABC):
@@ -79,7 +107,7 @@ class DataFormat(ABC):
         annotated: whether people have annotated its samples.
     """
 
-    task: ClassVar[str]
+    task: str
     format: ClassVar[str]
     annotated: ClassVar[bool] = True
     Spec: ClassVar[type[DataSpec]] = DataSpec

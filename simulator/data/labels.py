@@ -6,7 +6,6 @@ import difflib
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from simulator.errors import DataError, unknown
 from simulator.files import TEXT
@@ -104,11 +103,11 @@ class Labels:
         return found
 
 
-def load_labels(path: Path) -> Labels:
+def load_labels(path: Where) -> Labels:
     """Read a label file: one class a line in index order, ``wnid<TAB>name`` or ``name``.
 
     Args:
-        path: a UTF-8 text file.
+        path: where a UTF-8 text file is.
 
     Raises:
         DataError: it cannot be read, is empty, or its lines differ in form.
@@ -132,7 +131,7 @@ def load_labels(path: Path) -> Labels:
     return Labels(names, tuple(parts[0] for parts in split) if fields == 2 else None)
 
 
-def _check_wnid(path: Path, number: int, wnid: str, seen: dict[str, int]) -> None:
+def _check_wnid(path: Where, number: int, wnid: str, seen: dict[str, int]) -> None:
     if wnid in seen:
         raise DataError(f"{path}:{number}: {wnid!r} is also in line {seen[wnid]}")
     seen[wnid] = number

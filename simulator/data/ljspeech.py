@@ -27,13 +27,13 @@ class TranscriptsSpec(DataSpec):
 class Transcripts(DataFormat):
     """Transcripts in one table."""
 
-    task: ClassVar[str] = "transcription"
+    task = "transcription"
     format: ClassVar[str] = "ljspeech"
     Spec: ClassVar[type[DataSpec]] = TranscriptsSpec
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Return the sounds that have a transcript; the others are counted."""
-        table, folder = card.file("transcripts"), load_unlabelled(card.file("files"), files)
+        table, folder = card.place("transcripts"), load_unlabelled(card.root("files"), files)
         texts: dict[str, str] = {}
         for number, line in enumerate(read_text(table).split("\n"), 1):
             name, *given = line.split("|")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path, PurePath
 from typing import Annotated as Checked
 from typing import Literal, final
 
@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from simulator import places, registry
+from simulator import registry
 from simulator.contract import MaskReader, Stage
 from simulator.contract.warp import WarpOf
+from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
+    AnnotationFiles,
     Images,
     count_strays,
     map_classes,
@@ -32,7 +34,7 @@ from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
 from simulator.errors import DataError, MissingLibrary, SampleError, unknown
 from simulator.files import IMAGE
-from simulator.places import InMemory, Place, Where
+from simulator.places import InMemory, Place, Where, read_sample
 
 IGNORE = 255
 """The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
@@ -93,7 +95,7 @@ class IndexMasks(Annotated):
     in_folder = True
 
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         spec = card.spec
         assert isinstance(spec, IndexMaskSpec)
@@ -230,7 +232,7 @@ class IndexMask(MaskTruth):
     """A PNG file whose values stand for classes.
 
     Attributes:
-        path: the file.
+        path: where the file is.
         values: what they mean; shared by the masks of a data set.
     """
 
@@ -240,8 +242,8 @@ class IndexMask(MaskTruth):
     def digest(self) -> str | None:
         """Return the SHA-256 of the file and of what its values mean."""
         try:
-            data = places.read(self.path, IMAGE)
-        except OSError:
+            data = read_sample(self.path, IMAGE)
+        except SampleError:
             return None
         return hashlib.sha256(data + self.values.table.tobytes()).hexdigest()
 
@@ -255,16 +257,16 @@ class IndexMask(MaskTruth):
 
     def _read(self) -> Indices:
         try:
-            data = places.read(self.path, IMAGE)
-        except OSError as error:
-            raise SampleError(f"{self.path}: {error.strerror or error}") from error
-        name = PurePath(str(self.path)).name
+            data = read_sample(self.path, IMAGE)
+        except SampleError as error:
+            raise SampleError(f"{self.path}: {error}") from error
+        name = posixpath.basename(str(self.path))
         return self.values.classes(reader().indices(data, name), name)
 
 
 def load_masks(
     images: Images,
-    folder: Path,
+    folder: Root,
     values: Values,
     image_suffix: str | None,
     mask_suffix: str,
@@ -273,7 +275,7 @@ def load_masks(
 
     Args:
         images: where the images are.
-        folder: where the masks are, in folders below it of the same names as the images'.
+        folder: where the masks are, in folders below it of the same names as the images'; or a URL.
         values: what their values mean.
         image_suffix: the end of an image's name, replaced by *mask_suffix* in the mask's name;
             images without it are left out. None: whatever follows the last dot.
@@ -282,7 +284,7 @@ def load_masks(
     Raises:
         DataError: no image has a mask.
     """
-    truths = {}
+    truths, found = {}, AnnotationFiles(folder)
     for name in sorted(images.chosen):
         if image_suffix is not None and not name.endswith(image_suffix):
             images.tally.add(
@@ -290,12 +292,11 @@ def load_masks(
             )
             continue
         start = stem(name) if image_suffix is None else name.removesuffix(image_suffix)
-        mask = folder / f"{start}{mask_suffix}"
-        if mask.is_file():
+        if mask := found.find(f"{start}{mask_suffix}"):
             truths[name] = IndexMask(mask, values)
         else:
             images.tally.add("left out", "image", "without a mask", name)
-    count_strays(images, folder, mask_suffix, image_suffix)
+    count_strays(images, found, mask_suffix, image_suffix)
     return images.dataset(folder, truths)
 
 

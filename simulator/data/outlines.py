@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.data.address import Root
 from simulator.data.annotated import Annotated, AnnotatedSpec, Images, map_classes
 from simulator.data.coco import is_crowd, read_coco
 from simulator.data.folder import Dataset
@@ -44,7 +44,7 @@ class CocoMasks(Annotated):
     in_folder = False
 
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         assert isinstance(card.spec, CocoMaskSpec)
         return load_masks(images, annotations, card.spec.background, labels)
@@ -113,13 +113,13 @@ class OutlineMask(MaskTruth):
 
 
 def load_masks(
-    images: Images, path: Path, background: str | None, labels: Labels | None
+    images: Images, path: Root, background: str | None, labels: Labels | None
 ) -> Dataset:
     """Return masks of a COCO file's outlines.
 
     Args:
         images: where the images are.
-        path: the JSON file.
+        path: the JSON file, or its URL.
         background: the class of pixels that no object covers; None: they are not judged.
         labels: the classes of the model; None: *background* comes first, unless it is a category
             itself, then the categories by ascending id.

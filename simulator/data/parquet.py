@@ -20,11 +20,10 @@ from simulator.data.address import Root
 from simulator.data.archive import Archive
 from simulator.data.folder import Dataset, Files
 from simulator.data.folder_labels import label_of
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
-from simulator.data.shards import Row, Truth
+from simulator.data.shards import Row, ShardFormat, Truth
 from simulator.data.tally import Tally
-from simulator.data.webdataset import beside
 from simulator.errors import DataError, one_line
 from simulator.places import Place, too_large
 
@@ -269,8 +268,8 @@ class ParquetSpec(DataSpec):
     )
 
 
-class Parquet(DataFormat):
-    """Samples in Parquet files, with classes."""
+class Parquet(ShardFormat):
+    """Samples in Parquet files, with their labels."""
 
     format: ClassVar[str] = "parquet"
     Spec: ClassVar[type[DataSpec]] = ParquetSpec
@@ -280,14 +279,10 @@ class Parquet(DataFormat):
         spec: Any = card.spec
         columns = Columns(spec.sample, spec.label, spec.by)
         truth = partial(self.truth, labels)
-        return load_parquet(beside(card, spec.files), columns, truth)
+        return load_parquet(card.beside("files"), columns, truth)
 
-    def truth(self, labels: Labels | None, label: str, where: str) -> Any:
-        """Return what a label says; a class index.
-
-        Raises:
-            DataError: it is no class of the model.
-        """
+    def class_of(self, labels: Labels | None, label: str, where: str) -> int:
+        """Return the class that a label names; see :func:`class_of`."""
         return class_of(labels, label, where)
 
 
@@ -305,21 +300,6 @@ def class_of(labels: Labels | None, label: str, where: str) -> int:
         ) from None
 
 
-class _Classification(Parquet):
-    task: ClassVar[str] = "classification"
-
-
-class _AudioClassification(Parquet):
-    task: ClassVar[str] = "audio_classification"
-
-
-class _Transcription(Parquet):
-    task: ClassVar[str] = "transcription"
-
-    def truth(self, labels: Labels | None, label: str, where: str) -> str:
-        """Return the text."""
-        return label
-
-
-CLASSIFICATION, AUDIO_CLASSIFICATION = _Classification(), _AudioClassification()
-TRANSCRIPTION = _Transcription()
+CLASSIFICATION = Parquet("classification")
+AUDIO_CLASSIFICATION = Parquet("audio_classification")
+TRANSCRIPTION = Parquet("transcription")

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
+from urllib.parse import quote, unquote
 
+from simulator.data import asking
+from simulator.data.address import Root
+from simulator.data.asking import asked
 from simulator.errors import DataError, MissingLibrary, one_line
-from simulator.places import Place, too_large
+from simulator.places import InMemory, Place, Where, too_large
 
+AT_ONCE = 16
+"""Small files that are fetched at once."""
 _PIECE = 2**20
+_MARKS = ("ETag", "Last-Modified", "LastModified", "mtime", "modified", "modify", "created")
+"""What file systems call the version of a file, or the time when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +46,14 @@ class Url(Place):
         """Return the bytes; one request."""
         if self.length is not None and self.length > most:
             raise too_large(self, self.length, most)
-        with _as_os_errors(self.url):
+
+        def whole() -> bytes:
             files, path = filesystem(self.url)
             # The listing may be old or lie, so that no more than is allowed is ever taken in.
             with files.open(path, "rb", **_streamed(files)) as file:
                 return b"".join(_pieces(file, most, self))
+
+        return asked(self.url, whole)
 
     def size(self) -> int | None:
         """Return the bytes of the listing."""
@@ -50,18 +63,34 @@ class Url(Place):
         return self.url
 
 
-def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
-    total = 0
-    while piece := file.read(_PIECE):
-        total += len(piece)
-        if total > most:
-            raise too_large(place, total, most)
-        yield piece
+def place(root: Root) -> Where:
+    """Return where the bytes of a path or a URL are."""
+    return Url(root) if isinstance(root, str) else root
 
 
-def _streamed(files: Any) -> dict[str, Any]:
-    """What opens a URL for one pass, without a request for its size first."""
-    return {"block_size": 0} if "http" in files.protocol else {}
+def inside(root: Root, name: str) -> Where:
+    """Return the place of a file below a folder or a URL, by its name from there."""
+    if not isinstance(root, str):
+        return root / name
+    return Url(f"{root.rstrip('/')}/{quote(name) if _is_web(root) else name}")
+
+
+def ahead(places: Sequence[Where], most: int) -> Iterator[Where]:
+    """Yield places of small files; those behind URLs are fetched, some at once, and in memory.
+
+    Args:
+        places: in the order in which they are asked for.
+        most: bytes of one of them; a place that cannot be read stays where it is.
+    """
+
+    def fetched(one: Where) -> Where:
+        try:
+            return InMemory.of(one, most) if isinstance(one, Url) else one
+        except OSError:
+            return one
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(fetched, places)
 
 
 def filesystem(url: str) -> tuple[Any, str]:
@@ -74,10 +103,11 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
 
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url, **_patience(url))
     except ImportError as error:
+        extra = "s3" if url.startswith("s3") else "remote"
         raise MissingLibrary(
-            f"{url}: {one_line(error)}; try: pip install 'pipeline-simulator[remote]'"
+            f"{url}: {one_line(error)}; try: pip install 'pipeline-simulator[{extra}]'"
         ) from error
     except ValueError as error:
         raise DataError(f"{url}: {one_line(error)}") from error
@@ -90,13 +120,17 @@ def size_and_time(url: str) -> tuple[int, int]:
     Raises:
         OSError: it cannot be reached, or does not say how long it is.
     """
-    with _as_os_errors(url):
+
+    def told() -> tuple[int, int]:
         files, path = filesystem(url)
         found = files.info(path)
         if not isinstance(found.get("size"), int):
             raise OSError(errno.ESPIPE, "the server does not say how long it is", url)
-        mark = next((found[key] for key in ("ETag", "mtime", "created") if found.get(key)), "")
-        return found["size"], int.from_bytes(str(mark).encode()[-8:], "big")
+        mark = next((found[key] for key in _MARKS if found.get(key)), "")
+        version = hashlib.blake2b(str(mark).encode(), digest_size=7).digest()
+        return found["size"], int.from_bytes(version, "big")
+
+    return asked(url, told)
 
 
 @contextmanager
@@ -106,12 +140,45 @@ def opened(url: str) -> Iterator[IO[bytes]]:
     Raises:
         OSError: it cannot be reached or not be read in any order.
     """
-    with _as_os_errors(url):
+
+    def open_() -> IO[bytes]:
         files, path = filesystem(url)
-        with files.open(path, "rb") as file:
-            if not file.seekable():
-                raise OSError(errno.ESPIPE, "the server gives no part of a file", url)
+        file: IO[bytes] = files.open(path, "rb")
+        if not file.seekable():
+            file.close()
+            raise OSError(errno.ESPIPE, "the server gives no part of a file", url)
+        return file
+
+    with asked(url, open_) as file:
+        try:
             yield file
+        except (OSError, DataError, EOFError):
+            raise
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("pyarrow", "tarfile"):
+                raise  # what is in the file is wrong
+            raise asking.told(url, error) from error
+
+
+def part(url: str, offset: int, size: int, whole: int) -> bytes:
+    """Return some bytes of a URL; one request.
+
+    Args:
+        url: of a file.
+        offset: of the first byte.
+        size: how many.
+        whole: the bytes of the file; a server that gives no parts gives these.
+
+    Raises:
+        OSError: they cannot be read; fewer are returned where the file ends before.
+    """
+
+    def some() -> bytes:
+        files, path = filesystem(url)
+        data: bytes = files.cat_file(path, start=offset, end=offset + size)
+        return data[offset : offset + size] if len(data) == whole else data
+
+    return asked(url, some)
 
 
 def names(url: str) -> list[str]:
@@ -120,12 +187,14 @@ def names(url: str) -> list[str]:
     Raises:
         OSError: it cannot be listed.
     """
-    with _as_os_errors(url):
+
+    def listing() -> list[str]:
         files, root = filesystem(url)
         found = [(one["name"].rstrip("/"), one["type"]) for one in files.ls(root, detail=True)]
-        return [
-            name.rpartition("/")[2] + "/" * (kind == "directory") for name, kind in sorted(found)
-        ]
+        last = ((name.rpartition("/")[2], kind == "directory") for name, kind in sorted(found))
+        return [_plain(url, name) + "/" * folder for name, folder in last if name]
+
+    return asked(url, listing)
 
 
 def listed(url: str) -> dict[str, Url]:
@@ -134,26 +203,55 @@ def listed(url: str) -> dict[str, Url]:
     Raises:
         DataError: it cannot be listed.
     """
+
+    def listing() -> dict[str, Url]:
+        files, root = filesystem(url)
+        root = root.rstrip("/")
+        # By itself fsspec leaves out the folders of a web server that it cannot list.
+        found = files.find(root, detail=True, **({"on_error": "raise"} if _is_web(url) else {}))
+        return {
+            _plain(url, path[len(root) + 1 :]): Url(files.unstrip_protocol(path), one.get("size"))
+            for path, one in sorted(found.items())
+            if path.startswith(f"{root}/") and one.get("type", "file") == "file"
+            and not (_is_web(url) and "?" in path)  # how a listing may be sorted
+        }  # fmt: skip
+
     try:
-        with _as_os_errors(url):
-            files, root = filesystem(url)
-            root = root.rstrip("/")
-            found = files.find(root, detail=True)
-            return {
-                path[len(root) + 1 :]: Url(files.unstrip_protocol(path), one.get("size"))
-                for path, one in sorted(found.items())
-                if path.startswith(f"{root}/") and one.get("type", "file") == "file"
-            }
+        return asked(url, listing)
     except OSError as error:
         raise DataError(f"{url}: cannot be listed: {error.strerror or error}") from error
 
 
-@contextmanager
-def _as_os_errors(url: str) -> Iterator[None]:
-    """Turn what libraries of protocols raise, which have no error in common, into OSError."""
-    try:
-        yield
-    except (OSError, MissingLibrary, DataError):
-        raise
-    except Exception as error:
-        raise OSError(errno.EIO, f"{type(error).__name__}: {one_line(error)}", url) from error
+def _is_web(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _plain(url: str, name: str) -> str:
+    """A name of a listing: on the pages of web servers blanks are ``%20``."""
+    return unquote(name) if _is_web(url) else name
+
+
+def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
+    total = 0
+    while piece := file.read(_PIECE):
+        total += len(piece)
+        if total > most:
+            raise too_large(place, total, most)
+        yield piece
+
+
+def _streamed(files: Any) -> dict[str, Any]:
+    """What opens a URL for one pass; with any size, so that fsspec does not ask for it first."""
+    return {"block_size": 0, "size": 1} if "http" in files.protocol else {}
+
+
+def _patience(url: str) -> dict[str, Any]:
+    """How long a web server may be silent; a large file may take any time."""
+    if not _is_web(url):
+        return {}
+    import fsspec
+    from aiohttp import ClientTimeout
+
+    own = fsspec.config.conf.get(url.partition(":")[0], {}).get("client_kwargs", {})
+    patience = ClientTimeout(total=None, sock_connect=asking.SILENCE, sock_read=asking.SILENCE)
+    return {"client_kwargs": {"timeout": patience, **own}}

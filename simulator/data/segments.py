@@ -28,13 +28,13 @@ class SegmentsSpec(DataSpec):
 class Segments(DataFormat):
     """Stretches of speech in one table."""
 
-    task: ClassVar[str] = "voice_activity"
+    task = "voice_activity"
     format: ClassVar[str] = "segments"
     Spec: ClassVar[type[DataSpec]] = SegmentsSpec
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Return all sounds of the folder with their stretches of speech."""
-        table, folder = card.file("segments"), load_unlabelled(card.file("files"), files)
+        table, folder = card.place("segments"), load_unlabelled(card.root("files"), files)
         known: dict[str, list[tuple[float, float]]] = {one.name: [] for one in folder.items}
         for number, row in enumerate(csv.reader(io.StringIO(read_text(table))), 1):
             if row:

@@ -19,6 +19,9 @@ from simulator.data import remote
 from simulator.data.address import Root
 from simulator.data.archive import Archive, archive
 from simulator.data.folder import Dataset, Files, Item
+from simulator.data.folder_labels import label_of
+from simulator.data.format import DataFormat
+from simulator.data.labels import Labels
 from simulator.data.tally import Tally
 from simulator.errors import DataError
 from simulator.places import Where
@@ -53,6 +56,33 @@ Scan = Callable[[Archive, Tally], Iterable[Row]]
 Truth = Callable[[str, str], Any]
 """Returns the truth of a label; also given is where it is, for messages."""
 MakePlace = Callable[[Archive, Row], Where]
+
+
+class ShardFormat(DataFormat):
+    """Samples in shards, each with a class, or for transcription with a text.
+
+    Args:
+        task: the task that the labels are for.
+    """
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+
+    def truth(self, labels: Labels | None, label: str, where: str) -> Any:
+        """Return what a label says: the text itself, or a class index.
+
+        Raises:
+            DataError: it is no class of the model.
+        """
+        return label if self.task == "transcription" else self.class_of(labels, label, where)
+
+    def class_of(self, labels: Labels | None, label: str, where: str) -> int:
+        """Return the class that a label names.
+
+        Raises:
+            DataError: it is no class of the model.
+        """
+        return label_of(label, labels, where)
 
 
 def kind_of(root: Root, files: Files) -> str | None:

@@ -117,15 +117,15 @@ class VideoFrames(DataFormat):
 
 
 class _Classification(VideoFrames):
-    task: ClassVar[str] = "classification"
+    task = "classification"
 
 
 class _Detection(VideoFrames):
-    task: ClassVar[str] = "detection"
+    task = "detection"
 
 
 class _Segmentation(VideoFrames):
-    task: ClassVar[str] = "segmentation"
+    task = "segmentation"
 
 
 CLASSIFICATION, DETECTION, SEGMENTATION = _Classification(), _Detection(), _Segmentation()

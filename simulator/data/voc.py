@@ -7,16 +7,18 @@ Source:
 
 from __future__ import annotations
 
+import errno
 import math
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from simulator.data.address import Root
 from simulator.data.annotated import (
     LIMIT,
     Annotated,
     AnnotatedSpec,
+    AnnotationFiles,
     Images,
     Object,
     count_strays,
@@ -28,7 +30,7 @@ from simulator.data.folder import Dataset
 from simulator.data.format import DataCard
 from simulator.data.labels import Labels
 from simulator.errors import DataError
-from simulator.files import LARGE, open_file
+from simulator.places import Where, read
 
 MAX_BYTES = 10_000_000
 """Larger XML files are refused; a thousand objects need 0.4 MB."""
@@ -50,7 +52,7 @@ class VocBoxes(Annotated):
     in_folder = True
 
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         return load_boxes(images, annotations, card.names(), labels)
 
@@ -65,7 +67,7 @@ class _Object(NamedTuple):
 
 
 def load_boxes(
-    images: Images, folder: Path, names: tuple[str, ...] | None, labels: Labels | None
+    images: Images, folder: Root, names: tuple[str, ...] | None, labels: Labels | None
 ) -> Dataset:
     """Read a folder of VOC files; the file of ``a/b.jpg`` is ``a/b.xml``.
 
@@ -73,21 +75,19 @@ def load_boxes(
 
     Args:
         images: where the images are.
-        folder: where the XML files are.
+        folder: where the XML files are, or its URL.
         names: the classes in index order, for models without a label file.
         labels: the classes of the model.
 
     Raises:
         DataError: a file is malformed; the message has its line.
     """
-    parsed = {}
-    for name in sorted(images.chosen):
-        file = folder / f"{stem(name)}.xml"
-        if file.is_file():
-            parsed[name] = _read(file)
-        else:
-            images.tally.add("left out", "image", "without an XML file", name)
-    count_strays(images, folder, ".xml")
+    files = AnnotationFiles(folder)
+    places = files.of({name: f"{stem(name)}.xml" for name in sorted(images.chosen)}, MAX_BYTES)
+    for name in sorted(images.chosen - places.keys()):
+        images.tally.add("left out", "image", "without an XML file", name)
+    parsed = {name: _read(file) for name, file in places.items()}
+    count_strays(images, files, ".xml")
     used = (one.name for _, _, objects in parsed.values() for one in objects)
     classes = map_classes(used, names, labels, str(folder))
     truths = {}
@@ -100,7 +100,7 @@ def load_boxes(
     return images.dataset(folder, truths)
 
 
-def _read(file: Path) -> tuple[float, float, list[_Object]]:
+def _read(file: Where) -> tuple[float, float, list[_Object]]:
     """Height, width and objects of one file."""
     root = _parse(file)
     size = root.find("size")
@@ -118,7 +118,7 @@ def _read(file: Path) -> tuple[float, float, list[_Object]]:
     return sides[0] or math.inf, sides[1] or math.inf, objects
 
 
-def _number(file: Path, parent: Element, key: str) -> float:
+def _number(file: Where, parent: Element, key: str) -> float:
     text = parent.findtext(key)
     try:
         value = float(text or "")
@@ -129,17 +129,16 @@ def _number(file: Path, parent: Element, key: str) -> float:
     return value
 
 
-def _parse(file: Path) -> Element:
+def _parse(file: Where) -> Element:
     """Parse XML without a document type, so that there are no entities to expand."""
     try:
-        with open_file(file, LARGE) as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read(file, MAX_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise DataError(
+                f"{file}: larger than {MAX_BYTES:,} bytes; too large for the annotation of an image"
+            ) from error
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise DataError(
-            f"{file}: larger than {MAX_BYTES:,} bytes; too large for the annotation of an image"
-        )
     builder, parser = TreeBuilder(), expat.ParserCreate()
 
     def refuse(*_: object) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from simulator.data import shards, tar
-from simulator.data.address import Root, is_url
+from simulator.data.address import Root
 from simulator.data.archive import Archive
 from simulator.data.folder import Dataset, Files
-from simulator.data.folder_labels import label_of
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
-from simulator.data.shards import Row, Truth
+from simulator.data.shards import Row, ShardFormat, Truth
 from simulator.data.tally import Tally
 from simulator.errors import DataError, one_line
 
@@ -106,13 +103,8 @@ class WebDatasetSpec(DataSpec):
     )
 
 
-def beside(card: DataCard, files: str) -> Root:
-    """Return what ``files`` of a card names: a URL, or a path or pattern relative to the card."""
-    return files if is_url(files) else Path(posixpath.join(card.path.parent, files))
-
-
-class WebDataset(DataFormat):
-    """Samples in tar archives, with classes."""
+class WebDataset(ShardFormat):
+    """Samples in tar archives, with their labels."""
 
     format: ClassVar[str] = "webdataset"
     Spec: ClassVar[type[DataSpec]] = WebDatasetSpec
@@ -121,32 +113,9 @@ class WebDataset(DataFormat):
         """Open the archives; see :func:`load_tars`."""
         spec: Any = card.spec
         truth = partial(self.truth, labels)
-        return load_tars(beside(card, spec.files), files, spec.label, truth, spec.sample)
-
-    def truth(self, labels: Labels | None, label: str, where: str) -> Any:
-        """Return what a label says; a class index.
-
-        Raises:
-            DataError: it is no class of the model.
-        """
-        return label_of(label, labels, where)
+        return load_tars(card.beside("files"), files, spec.label, truth, spec.sample)
 
 
-class _Classification(WebDataset):
-    task: ClassVar[str] = "classification"
-
-
-class _AudioClassification(WebDataset):
-    task: ClassVar[str] = "audio_classification"
-
-
-class _Transcription(WebDataset):
-    task: ClassVar[str] = "transcription"
-
-    def truth(self, labels: Labels | None, label: str, where: str) -> str:
-        """Return the text."""
-        return label
-
-
-CLASSIFICATION, AUDIO_CLASSIFICATION = _Classification(), _AudioClassification()
-TRANSCRIPTION = _Transcription()
+CLASSIFICATION = WebDataset("classification")
+AUDIO_CLASSIFICATION = WebDataset("audio_classification")
+TRANSCRIPTION = WebDataset("transcription")

@@ -7,12 +7,13 @@ Source:
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
+from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
+    AnnotationFiles,
     Images,
     Object,
     count_strays,
@@ -24,6 +25,8 @@ from simulator.data.folder import Dataset, Item, read
 from simulator.data.format import DataCard
 from simulator.data.labels import Labels, as_index, read_text
 from simulator.errors import DataError, SampleError
+from simulator.files import TEXT
+from simulator.places import Where
 
 _FAR = 2.0
 """Fractions are smaller than this; larger numbers must be pixels."""
@@ -44,7 +47,7 @@ class YoloBoxes(Annotated):
     in_folder = True
 
     def _load(
-        self, images: Images, annotations: Path, card: DataCard, labels: Labels | None
+        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
     ) -> Dataset:
         return load_boxes(images, annotations, card.names() or (), labels)
 
@@ -61,7 +64,7 @@ class _Line(NamedTuple):
 
 
 def load_boxes(
-    images: Images, folder: Path, names: tuple[str, ...], labels: Labels | None
+    images: Images, folder: Root, names: tuple[str, ...], labels: Labels | None
 ) -> Dataset:
     """Read a folder of YOLO files; the file of ``a/b.jpg`` is ``a/b.txt``.
 
@@ -69,22 +72,23 @@ def load_boxes(
 
     Args:
         images: where the images are.
-        folder: where the text files are.
+        folder: where the text files are, or its URL.
         names: the classes in the order of the files' indices.
         labels: the classes of the model; None: the files' indices are the model's.
 
     Raises:
         DataError: a line is malformed, as ``file:line: what``.
     """
+    files = AnnotationFiles(folder)
+    found = files.of({name: f"{stem(name)}.txt" for name in sorted(images.chosen)}, TEXT)
     parsed = {}
     for name in sorted(images.chosen):
-        file = folder / f"{stem(name)}.txt"
-        parsed[name] = _lines(file, len(names)) if file.is_file() else []
+        parsed[name] = _lines(found[name], len(names)) if name in found else []
         if not parsed[name]:
             images.tally.add("kept", "image", "without an object", name)
     if not any(parsed.values()):
         raise DataError(f"{folder}: no file has an object of an image of {images.root}")
-    count_strays(images, folder, ".txt")
+    count_strays(images, files, ".txt")
     used = {row.label for rows in parsed.values() for row in rows}
     classes = map_classes((names[index] for index in sorted(used)), names, labels, str(folder))
     truths = {}
@@ -107,7 +111,7 @@ def _size(images: Images, name: str) -> tuple[int, int]:
     return header.height, header.width
 
 
-def _lines(file: Path, count: int) -> list[_Line]:
+def _lines(file: Where, count: int) -> list[_Line]:
     """The objects of a file: each line that is not blank."""
     rows = []
     for number, line in enumerate(read_text(file).split("\n"), 1):

@@ -20,7 +20,7 @@ from simulator.audit import bundle
 from simulator.audit.archive import Archive
 from simulator.audit.bundle import Checked
 from simulator.closing import Closing
-from simulator.contract import Array, Stage
+from simulator.contract import Array, Backend, Offer, Stage
 from simulator.contract.stage import STAGES
 from simulator.errors import RunError, SimulatorError
 from simulator.evidence import inputs
@@ -135,7 +135,7 @@ class Bundle(Closing):
         self._folder = tempfile.TemporaryDirectory()
         self._workshop = Workshop(Path(self._folder.name), registered())
         self._tried: dict[str, list[Attempt] | None] = {}
-        self._made: dict[tuple[str, str], list[Subject]] = {}
+        self._made: dict[tuple[str, int, str], list[Subject]] = {}
         self._references: list[Attempt] | None = None
 
     def close(self) -> None:
@@ -144,6 +144,9 @@ class Bundle(Closing):
 
     def rows(self, against: Sequence[str] = ()) -> Iterator[Row]:
         """Compare every recording with what runs here.
+
+        Implementations that can do what was recorded come first, and none is tried after one that
+        is equal: libraries that take seconds to import are then often not needed.
 
         Args:
             against: names of backends to compare with; by default every one that offers the stage.
@@ -160,13 +163,25 @@ class Bundle(Closing):
             if recorded.stage == Stage.RUNTIME:
                 yield Row(recorded, self._reference(recorded), same)
                 continue
-            tried = (
-                match
-                for other in others
-                if other != name or same is None
-                for match in self._matches(recorded, self._subjects(recorded.stage, other))
+            nearest: Match | None = None
+            for match in self._others(recorded, [n for n in others if n != name or same is None]):
+                nearest = match if nearest is None else min(nearest, match, key=lambda m: m.order)
+                if match.exact:
+                    break
+            yield Row(recorded, nearest, same)
+
+    def _others(self, recorded: Recorded, names: Sequence[str]) -> Iterator[Match]:
+        """Try implementations, those that offer the recording's options first."""
+        offered: list[tuple[Backend, Offer]] = []
+        for name in names:
+            with suppress(SimulatorError):
+                backend = registry.backend(name)
+                offered += [(backend, offer) for offer in backend.of(recorded.stage)]
+        for backend, offer in sorted(offered, key=lambda pair: _unlike(recorded, *pair)):
+            subjects = self._of(backend, offer)
+            yield from self._matches(
+                recorded, sorted(subjects, key=lambda one: _contradicted(recorded, one))
             )
-            yield Row(recorded, min(tried, key=lambda match: match.order, default=None), same)
 
     def sections(self, profile: Profile, choices: Choices) -> list[Section]:
         """Compare a profile's sections, those of stages that are recorded.
@@ -203,16 +218,20 @@ class Bundle(Closing):
 
     def _subjects(self, stage: str, name: str) -> list[Subject]:
         """Return what a backend has for a stage here; nothing where it cannot run."""
-        if (stage, name) not in self._made:
-            made = self._made[stage, name] = []
-            with suppress(SimulatorError):
-                backend = registry.backend(name)
-                if backend.of(stage):
-                    registry.require(backend)
-                for offer in backend.of(stage):
-                    with suppress(SimulatorError, CannotMake):
-                        made += inputs.subjects(first(backend, offer, self._workshop))
-        return self._made[stage, name]
+        with suppress(SimulatorError):
+            backend = registry.backend(name)
+            return [one for offer in backend.of(stage) for one in self._of(backend, offer)]
+        return []
+
+    def _of(self, backend: Backend, offer: Offer) -> list[Subject]:
+        """Return an offer with each of its values; nothing where it cannot run."""
+        key = backend.name, backend.of(offer.stage).index(offer), offer.stage
+        if key not in self._made:
+            self._made[key] = []
+            with suppress(SimulatorError, CannotMake):
+                registry.require(backend)
+                self._made[key] = list(inputs.subjects(first(backend, offer, self._workshop)))
+        return self._made[key]
 
     def _matches(self, recorded: Recorded, subjects: Sequence[Subject]) -> Iterator[Match]:
         for subject in subjects:
@@ -282,6 +301,27 @@ def _agree(recorded: Recorded, choice: Choice) -> bool:
         recorded.options[name] == value
         for name, value in _plain(choice.options).items()
         if name in recorded.options and name not in _OWN and not isinstance(value, list)
+    )
+
+
+def _unlike(recorded: Recorded, backend: Backend, offer: Offer) -> tuple[int, bool, str]:
+    """How many options of a recording an offer does not have, and whether it needs an import."""
+    lacking = sum(
+        isinstance(admits, tuple) and recorded.options[name] not in _plain({"": list(admits)})[""]
+        for name, admits in offer.options.items()
+        if name in recorded.options and name not in _OWN
+    )
+    imported = all(library.loaded for library in backend.libraries)
+    return lacking, not imported, backend.name
+
+
+def _contradicted(recorded: Recorded, subject: Subject) -> int:
+    """How many options of a recording a subject has otherwise."""
+    options = _plain(subject.options)
+    return sum(
+        options[name] != value
+        for name, value in recorded.options.items()
+        if name in options and name not in _OWN
     )
 
 

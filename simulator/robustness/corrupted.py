@@ -19,11 +19,14 @@ from simulator.conditions.condition import Under
 from simulator.contract import Decoder, ImageWriter, Stage
 from simulator.contract.recipe import Boundary, Context
 from simulator.data import example
-from simulator.data.address import root_of
+from simulator.data.address import absolute, root_of
+from simulator.data.annotated import AnnotatedSpec
 from simulator.data.card import FILE, find_card, read_card
 from simulator.data.folder import Files, Item, subset
+from simulator.data.format import DataCard
+from simulator.data.labels import read_text
 from simulator.errors import DataError, SampleError, UserError, one_line
-from simulator.files import TEXT, read_file, write_whole
+from simulator.files import write_whole
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import implementation
@@ -158,8 +161,9 @@ class _Writer:
         return written
 
     def _truth(self, folder: Path, items: Sequence[Item], names: dict[str, str]) -> None:
-        if self._data_card is not None:
-            self._copy_card(folder, names)
+        card = read_card(self._data_card) if self._data_card else None
+        if card is not None and isinstance(card.spec, AnnotatedSpec):
+            _copy_card(card, folder, names)
         elif any(item.truth is not None for item in items):
             out = io.StringIO()
             rows = csv.writer(out, lineterminator="\n")
@@ -168,27 +172,26 @@ class _Writer:
             rows.writerows([names[item.name], item.truth] for item in known)
             write_whole(folder / LABELS, out.getvalue().encode())
 
-    def _copy_card(self, folder: Path, names: dict[str, str]) -> None:
-        """Write the data card with the new images; COCO's annotations name files by their ends."""
-        assert self._data_card is not None
-        card = read_card(self._data_card)
-        spec = card.spec.model_dump(by_alias=True, exclude_none=True, mode="json")
-        for key in _PLACES:
-            if spec.get(key):
-                spec[key] = str((self._data_card.parent / spec[key]).resolve())
-        if card.spec.format == "coco":
-            whole = json.loads(read_file(Path(spec["annotations"]), TEXT))
-            whole["images"] = [
-                {**image, "file_name": names[image["file_name"]]}
-                for image in whole["images"]
-                if image["file_name"] in names
-            ]
-            kept = {image["id"] for image in whole["images"]}
-            whole["annotations"] = [a for a in whole["annotations"] if a["image_id"] in kept]
-            write_whole(folder / "annotations.json", json.dumps(whole).encode())
-            spec["annotations"] = "annotations.json"
-        if spec.get("image_suffix"):
-            ends = {Path(name).suffix for name in names.values()}
-            spec["image_suffix"] = str(Path(spec["image_suffix"]).with_suffix(ends.pop()))
-        spec["images"] = "."
-        write_whole(folder / FILE, yaml.safe_dump(spec, sort_keys=False).encode())
+
+def _copy_card(card: DataCard, folder: Path, names: dict[str, str]) -> None:
+    """Write the data card with the new images; COCO's annotations name files by their ends."""
+    spec = card.spec.model_dump(by_alias=True, exclude_none=True, mode="json")
+    for key in _PLACES:
+        if spec.get(key):
+            spec[key] = absolute(card.root(key))
+    if card.spec.format == "coco":
+        whole = json.loads(read_text(card.place("annotations")))
+        whole["images"] = [
+            {**image, "file_name": names[image["file_name"]]}
+            for image in whole["images"]
+            if image["file_name"] in names
+        ]
+        kept = {image["id"] for image in whole["images"]}
+        whole["annotations"] = [a for a in whole["annotations"] if a["image_id"] in kept]
+        write_whole(folder / "annotations.json", json.dumps(whole).encode())
+        spec["annotations"] = "annotations.json"
+    if spec.get("image_suffix"):
+        ends = {Path(name).suffix for name in names.values()}
+        spec["image_suffix"] = str(Path(spec["image_suffix"]).with_suffix(ends.pop()))
+    spec["images"] = "."
+    write_whole(folder / FILE, yaml.safe_dump(spec, sort_keys=False).encode())

@@ -18,6 +18,7 @@ import steps
 import tiny
 import yaml
 from steps_that_kill import Deadly, Here, Late, Named, Slow
+from web_server import serving
 
 from simulator import cli
 from simulator.cluster import connection
@@ -184,6 +185,17 @@ def test_a_process_starts_a_second_cluster(items):
 
     for found in (before, after):
         assert [done.outcomes[0].digest for done in found] == ["000.jpg", "001.jpg"]
+
+
+def test_samples_behind_a_url_are_read_by_the_workers(card, data, tmp_path):
+    quick = {"model": card, "quick": True}
+    here = compare(*PAIR, data=data, out=tmp_path / "here", **quick)
+    with serving(data) as web:
+        there = compare(
+            *PAIR, data=web.url, out=tmp_path / "there", executor="ray", workers=2, **quick
+        )
+
+    assert records(there.folder).equals(records(here.folder))
 
 
 @pytest.fixture

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import pickle
-import threading
-from contextlib import contextmanager
-from functools import partial
 
 import fsspec
 import pytest
+from web_server import serving
 
 from simulator import places
 from simulator.data import remote
@@ -21,25 +18,6 @@ from simulator.errors import DataError, SampleError
 from simulator.places import InMemory
 
 RED_GREEN = Labels(("red", "green"))
-
-
-@contextmanager
-def served(folder):
-    """An HTTP server of the standard library, which lists folders and gives no parts of files."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
@@ -108,13 +86,13 @@ def test_http_folders_are_listed(tmp_path):
     pytest.importorskip("aiohttp")
     (tmp_path / "red").mkdir()
     (tmp_path / "red" / "a b.jpg").write_bytes(bytes(3_000_000))
-    with served(tmp_path) as url:
-        (item,) = load_folder(url, RED_GREEN).items
+    with serving(tmp_path) as web:
+        (item,) = load_folder(web.url, RED_GREEN).items
         assert item.truth == 0
         assert len(places.read(item.path, 2**30)) == 3_000_000
         with pytest.raises(SampleError, match="at most 1,000 are read"):
             places.read_sample(item.path, 1000)
-        gone = remote.Url(f"{url}/red/gone.jpg")
+        gone = remote.Url(f"{web.url}/red/gone.jpg")
         with pytest.raises(SampleError, match="cannot be read: "):
             places.read_sample(gone, 1000)
 

@@ -197,6 +197,37 @@ def test_a_profile_that_differs_stays_what_it_is(turbojpeg, tmp_path, capsys):
     assert "kind: recorded" not in out
 
 
+def test_what_is_printed_makes_an_emulated_profile_a_recorded_one(turbojpeg, tmp_path, capsys):
+    """As docs/evidence.md, "Here", says: compare, paste, check."""
+    (tmp_path / turbojpeg.name).symlink_to(turbojpeg)
+    claim = {"kind": "emulated", "source": "OpenCV stands in for the board's decoder"}
+    sections = {"decode": {"backend": "opencv", "exif": "ignore"}}
+    path = profile(tmp_path, **sections, evidence={"decode": claim})
+    main(["backends", "evidence", str(turbojpeg), "--profile", str(path)])
+    printed = capsys.readouterr().out.partition("its evidence may say:\n")[2]
+
+    made = load(str(profile(tmp_path, **sections, evidence=yaml.safe_load(printed))))
+
+    notes, problems = cite.check(made, choose(made))
+    assert problems == []
+    assert re.match(r"evidence\.decode: decode: (\d+) of \1 inputs bit-equal", notes[0])
+
+
+def test_what_cannot_be_nearer_is_not_tried(turbojpeg, monkeypatch):
+    """OpenCV gives the same bits, so that no library after it is imported."""
+    asked = []
+    attempts = inputs.attempts
+    monkeypatch.setattr(
+        inputs, "attempts", lambda one, what: asked.append(one.backend.name) or attempts(one, what)
+    )
+    with compare.load(turbojpeg) as bundle:
+        row = next(bundle.rows(["tensorflow", "opencv"]))
+
+    assert row.nearest.name.startswith("opencv")
+    assert row.nearest.exact
+    assert asked == ["turbojpeg", "opencv"]
+
+
 def cited(folder, bundle, decode, kind="recorded", sha256=None):
     sha256 = sha256 or hashlib.sha256(Path(bundle).read_bytes()).hexdigest()
     claim = {"kind": kind, "source": "a board", "bundle": {"file": str(bundle), "sha256": sha256}}

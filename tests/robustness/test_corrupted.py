@@ -28,6 +28,21 @@ def digests(model, data, **more):
     return found
 
 
+def test_classes_of_a_card_without_a_folder_of_images_are_in_a_table(card, photographs, tmp_path):
+    """Such a card (a table, shards) says where the images were, not where the new ones are."""
+    (tmp_path / "val.txt").write_text("red/red0.jpg red\nblue/blue1.jpg blue\n")
+    (tmp_path / "data.yaml").write_text(
+        "schema: 1\nname: t\ntask: classification\nformat: table\n"
+        "files: photographs\ntable: val.txt\n"
+    )
+    command = ["corrupt", "--under", "jpeg:5", "--data", str(tmp_path / "data.yaml")]
+    assert cli.main([*command, "--model", str(card), "--out", str(tmp_path / "out")]) == 0
+
+    written = tmp_path / "out/jpeg/5"
+    assert (written / "labels.csv").read_text() == "file,index\nblue/blue1.jpg,2\nred/red0.jpg,0\n"
+    assert not (written / "data.yaml").exists()
+
+
 def test_a_corrupted_folder_is_what_stacks_get_under_the_condition(
     card, photographs, cache, tmp_path, capsys
 ):

@@ -14,6 +14,7 @@ from simulator.data import example
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, load_folder
 from simulator.data.plain_shards import load_shards
+from simulator.data.tables import is_table, load_beside
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Resamples, ratio
@@ -97,7 +98,12 @@ class Classification(Task):
         return postprocess(values, self.output.kind, self.output.background)
 
     def folder(self, root: Root, files: Files) -> Dataset:
-        """Open a folder whose labels are in folder names or in a table; see :func:`load_folder`."""
+        """Open a folder whose labels are in folder names or in a table; see :func:`load_folder`.
+
+        A table may be given itself; see :func:`load_beside`.
+        """
+        if is_table(root):
+            return load_beside(root, self.network.labels, files)
         return load_folder(root, self.network.labels, files)
 
     def shards(self, root: Root, kind: str, files: Files) -> Dataset:

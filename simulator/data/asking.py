@@ -1,0 +1,87 @@
+"""Ask a server behind a URL, again where its error may pass, and say in words why it refuses."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from simulator.errors import DataError, MissingLibrary, one_line
+from simulator.places import Unreachable
+
+T = TypeVar("T")
+PAUSES = (0.5, 2.0)
+"""Seconds before a request is tried again, where its error may pass."""
+SILENCE = 60.0
+"""Seconds after which a web server that gives nothing is taken for one that does not answer."""
+_GONE = frozenset({
+    "ClientConnectorError", "ConnectionTimeoutError", "ConnectionRefusedError",
+    "EndpointConnectionError", "ConnectTimeoutError", "ConnectTimeout",
+})  # fmt: skip
+"""Errors of libraries where no server answered; they have no class in common."""
+_MAY_PASS = frozenset({
+    *_GONE, "ClientConnectionError", "ClientPayloadError", "ConnectionError", "TimeoutError",
+    "HTTPClientError", "IncompleteRead",
+})  # fmt: skip
+_LATER = frozenset({408, 429, 500, 502, 503, 504})
+"""What a web server answers that may give the file a moment later."""
+
+
+def asked(url: str, ask: Callable[[], T]) -> T:
+    """Ask a server for something; where it fails and may not a moment later, ask again.
+
+    Raises:
+        Unreachable: no server answers.
+        OSError: it refuses, or what it gives breaks off.
+    """
+    # S3's library asks again by itself.
+    pauses = () if url.startswith(("s3://", "s3a://")) else PAUSES
+    for pause in (*pauses, None):
+        try:
+            return ask()
+        except (MissingLibrary, DataError):
+            raise
+        except Exception as error:
+            if pause is None or not _may_pass(error):
+                raise told(url, error) from error
+        time.sleep(pause)
+    raise AssertionError
+
+
+def told(url: str, error: BaseException) -> OSError:
+    """Return what a library of a protocol raised, which has no class in common, as an OSError."""
+    cause, kinds = _cause(error), _kinds(error)
+    if kinds & _GONE:
+        return Unreachable(errno.ECONNREFUSED, f"no server answers: {one_line(cause, 200)}", url)
+    if "TooManyRedirects" in kinds:
+        return OSError(errno.ELOOP, "the server redirects in a circle", url)
+    if status := getattr(cause, "status", None):
+        said = f"the server says {status} {getattr(cause, 'message', '')}"
+        return OSError(errno.EIO, said.strip(), url)
+    if isinstance(cause, FileNotFoundError):
+        return OSError(errno.ENOENT, "nothing is there", url)
+    return cause if isinstance(cause, OSError) and cause.strerror else _other(url, cause)
+
+
+def _other(url: str, cause: BaseException) -> OSError:
+    words = one_line(cause, 200)
+    if isinstance(cause, TimeoutError):
+        return OSError(errno.ETIMEDOUT, f"the server gave nothing for {SILENCE:g} s", url)
+    if "range requests" in words:
+        return OSError(errno.ESPIPE, "the server gives no part of a file", url)
+    return OSError(errno.EIO, f"{type(cause).__name__}: {words}", url)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What fsspec calls a file that is not there, whatever the reason was."""
+    hidden = isinstance(error, FileNotFoundError) and error.__cause__
+    return hidden or error
+
+
+def _kinds(error: BaseException) -> set[str]:
+    return {one.__name__ for one in type(_cause(error)).__mro__}
+
+
+def _may_pass(error: BaseException) -> bool:
+    return bool(_kinds(error) & _MAY_PASS) or getattr(_cause(error), "status", None) in _LATER

@@ -1,0 +1,285 @@
+"""Data behind real servers: HTTP and S3, with all that goes wrong on the way."""
+
+import io
+import os
+import tarfile
+
+import datacards
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tiny
+import yaml
+from web_server import breaks_off, rclone, says, serving, sleeps
+
+from simulator import places
+from simulator.cli import main
+from simulator.data import asking, remote
+from simulator.data.folder import IMAGES, load_folder
+from simulator.data.labels import Labels
+from simulator.errors import DataError, SampleError
+from simulator.tasks.classification.task import Classification
+from simulator.tasks.task import Network
+
+RED_GREEN = Labels(("red", "green"))
+TASK = Classification(None, Network(RED_GREEN))
+
+
+@pytest.fixture(autouse=True)
+def hasty(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setattr(asking, "PAUSES", (0.01, 0.02))
+
+
+@pytest.fixture
+def web(tmp_path):
+    """An HTTP server of a folder with one sample of 1,000 bytes, ``red/a b.jpg``."""
+    (tmp_path / "red").mkdir()
+    (tmp_path / "red/a b.jpg").write_bytes(b"a" * 1000)
+    with serving(tmp_path) as server:
+        yield server
+
+
+def sample(web, name="red/a b.jpg"):
+    return places.read_sample(remote.inside(web.url, name), 2000)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (says(404), "nothing is there"),
+        (says(403), "the server says 403 Forbidden"),
+        (says(401), "the server says 401 Unauthorized"),
+        (says(503), "the server says 503 Service Unavailable"),
+        (says(302, Location="/red/a%20b.jpg"), "the server redirects in a circle"),
+        (breaks_off(99), "ClientPayloadError: .*"),
+    ],
+)
+def test_what_a_server_refuses_costs_the_sample_one_line(web, answer, why):
+    web.answers["a%20b"] = answer
+
+    with pytest.raises(SampleError, match=f"^cannot be read: {why}") as raised:
+        sample(web)
+
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("answer", [says(503, 2), breaks_off(2)])
+def test_what_passes_is_asked_for_again(web, answer):
+    web.answers["a%20b"] = answer
+
+    assert sample(web) == b"a" * 1000
+    assert len(web.asked) == 3
+
+
+def test_what_is_refused_for_good_is_asked_for_once(web):
+    web.answers["a%20b"] = says(403)
+
+    with pytest.raises(SampleError):
+        sample(web)
+    assert len(web.asked) == 1
+
+
+def test_a_server_that_is_silent(web, monkeypatch):
+    monkeypatch.setattr(asking, "SILENCE", 0.3)
+    monkeypatch.setattr(asking, "PAUSES", ())
+    web.answers["a%20b"] = sleeps(2)
+
+    with pytest.raises(SampleError, match=r"cannot be read: the server gave nothing for 0\.3 s"):
+        sample(web)
+
+
+def test_redirects_are_followed(web):
+    web.answers["old"] = says(301, Location="/red/a%20b.jpg")
+
+    assert sample(web, "old.jpg") == b"a" * 1000
+
+
+def test_a_folder_that_cannot_be_listed_whole_is_refused(web, tmp_path):
+    """A part of the samples would pass for all of them."""
+    (tmp_path / "green").mkdir()
+    (tmp_path / "green/c.jpg").write_bytes(b"c")
+    web.answers["/green"] = says(403)
+
+    with pytest.raises(DataError, match=r"cannot be listed: the server says 403 Forbidden"):
+        load_folder(web.url, RED_GREEN)
+    with pytest.raises(DataError, match=r"/none: cannot be listed: nothing is there"):
+        load_folder(f"{web.url}/none", RED_GREEN)
+
+
+def test_names_of_web_pages_are_those_of_files(web):
+    assert [item.name for item in load_folder(web.url, RED_GREEN).items] == ["red/a b.jpg"]
+
+
+def records(folder):
+    return pq.read_table(folder / "records.parquet").drop_columns(["ns"])
+
+
+def test_a_server_that_is_gone_ends_the_run_and_resume_goes_on(tmp_path, capsys):
+    """Every further sample would fail too, so that none is skipped for it."""
+    model = tiny.card(tmp_path / "model")
+    tiny.data(tmp_path / "data")
+    command = ["--model", str(model), "--quick", "--workers", "1", "--train", "pillow_fp32"]
+    command += ["--deploy", "opencv_fp32"]
+
+    with serving(tmp_path / "data") as web:
+        command += ["--data", web.url]
+        assert main([*command, "--out", str(tmp_path / "whole")]) == 0
+        web.asked.clear()
+
+        def dies(handler):
+            if web.asked.count(handler.path) < 2:  # the first time it is hashed
+                return False
+            web.socket.close()
+            return says(503)(handler)
+
+        web.answers["red1"] = dies
+        assert main([*command, "--out", str(tmp_path / "run")]) == 2
+        port = web.server_port
+    said = capsys.readouterr().err
+
+    assert said.count("\n") == 1
+    assert "red1.jpg: no server answers: Cannot connect" in said
+    with serving(tmp_path / "data", port):
+        assert main(["resume", str(tmp_path / "run")]) == 0
+    assert records(tmp_path / "run").equals(records(tmp_path / "whole"))
+
+
+def test_coco_behind_a_url(tmp_path):
+    folder = datacards.images(tmp_path, "a.jpg", "sub/b.jpg")
+    path = datacards.coco(folder, {7: ("a.jpg", 40, 30)}, [datacards.box(1, 7, 1, 3, 4, 5, 6)])
+    with serving(folder) as web:
+        over(path, web.url, "images", "annotations")
+        (item,) = datacards.load(path, "cat", "dog").items
+        web.answers[".json"] = says(403)
+        with pytest.raises(DataError, match=r"http.*: cannot be read: the server says 403"):
+            datacards.load(path, "cat", "dog")
+
+    assert (item.name, item.truth.xywh.tolist()) == ("a.jpg", [[3, 4, 5, 6]])
+
+
+def over(path, url, *keys):
+    """Change paths of a card into URLs."""
+    fields = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump(fields | {key: f"{url}/{fields[key]}" for key in keys}))
+
+
+def test_voc_behind_a_url(tmp_path):
+    """Images, XML files and the list of a split; the card itself is here."""
+    folder = datacards.images(tmp_path, "a.jpg", "sub/b.jpg", "c.jpg")
+    for name in ("a.xml", "sub/b.xml", "stray.xml"):
+        (folder / "xml" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "xml" / name).write_text(
+            "<annotation><size><width>40</width><height>30</height></size><object><name>dog</name>"
+            "<bndbox><xmin>2</xmin><ymin>3</ymin><xmax>12</xmax><ymax>8</ymax></bndbox></object>"
+            "</annotation>"
+        )
+    (folder / "some.txt").write_text("a\nc\n")
+    path = datacards.card(
+        folder, task="detection", format="voc", annotations="xml", split="some.txt"
+    )
+    with serving(folder) as web:
+        over(path, web.url, "images", "annotations", "split")
+        found = datacards.load(path, "cat", "dog")
+
+    assert [(item.name, item.truth.xywh.tolist()) for item in found.items] == [
+        ("a.jpg", [[2, 3, 10, 5]])
+    ]
+    assert any("without an XML file: c.jpg" in note for note in found.notes)
+    assert any("stray.xml" in note for note in found.notes)
+
+
+def test_masks_behind_a_url(tmp_path):
+    folder = datacards.images(tmp_path, "a.jpg", size=(2, 1))
+    datacards.png(folder / "masks/a.png", np.array([[1, 0]], np.uint8))
+    path = datacards.card(folder, task="segmentation", format="index_masks", annotations="masks")
+    with serving(folder) as web:
+        over(path, web.url, "images", "annotations")
+        (item,) = datacards.load(path, "cat", "dog").items
+
+        assert item.truth.read((1, 2)).tolist() == [[1, 0]]
+
+
+def test_what_is_read_from_a_disk_only_says_so(tmp_path):
+    path = datacards.card(
+        tmp_path, task="classification", format="video", video="https://host/a.mp4"
+    )
+    fields = yaml.safe_load(path.read_text())
+    del fields["images"]
+    path.write_text(yaml.safe_dump(fields))
+
+    with pytest.raises(DataError, match=r"video: https://host/a\.mp4: copy it here"):
+        datacards.load(path)
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """The folder that is the bucket ``b`` of rclone's S3 server."""
+    folder = tmp_path_factory.mktemp("s3")
+    (folder / "b").mkdir()
+    with (
+        rclone("s3", folder, "--auth-key", "who,secret") as (url, _),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("AWS_ACCESS_KEY_ID", "who")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_ENDPOINT_URL", url)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield folder / "b"
+
+
+def test_folders_shards_and_annotations_on_s3(bucket, tmp_path):
+    folder = bucket
+    (folder / "val/red").mkdir(parents=True)
+    (folder / "val/red/a b#1.jpg").write_bytes(b"abc")
+    tar(folder / "x.tar", x=b"y" * 700)
+    rows = [{"image": {"bytes": b"z", "path": "z.jpg"}, "label": 0}]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "x.parquet")
+    datacards.images(folder, "a.jpg")
+    path = datacards.coco(folder, {7: ("a.jpg", 40, 30)}, [datacards.box(1, 7, 1, 3, 4, 5, 6)])
+    over(path, "s3://b", "images", "annotations")
+
+    assert content(TASK.load("s3://b/val", IMAGES)) == [("red/a b#1.jpg", b"abc", 0)]
+    assert content(TASK.load("s3://b/x.tar", IMAGES)) == [("x.tar/x.jpg", b"y" * 700, None)]
+    assert content(TASK.load("s3://b/x.parquet", IMAGES)) == [("x.parquet/00000000.jpg", b"z", 0)]
+    assert len(datacards.load(path, "cat", "dog").items) == 1
+
+
+def content(found):
+    return [(item.name, places.read(item.path, 2**23), item.truth) for item in found.items]
+
+
+def test_what_s3_refuses_is_one_line(bucket):
+    for url, why in (("s3://none/x", "NoSuchBucket"), ("s3://b/none", "has no image")):
+        with pytest.raises(DataError, match=why) as raised:
+            TASK.load(url, IMAGES)
+        assert "\n" not in str(raised.value)
+    with pytest.raises(OSError, match="nothing is there"):
+        remote.Url("s3://b/none.jpg").read(9)
+
+
+def tar(path, **members):
+    with tarfile.open(path, "w") as file:
+        for name, data in members.items():
+            info = tarfile.TarInfo(f"{name}.jpg")
+            info.size = len(data)
+            file.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_shards_need_a_server_that_gives_parts_of_files(tmp_path):
+    """rclone gives them, and says when a file was written."""
+    second = bytes(range(256))
+    tar(tmp_path / "a.tar", first=bytes(6_000_000), second=second)
+    tar(tmp_path / "b.tar", first=bytes(6_000_000), second=second)
+    os.utime(tmp_path / "b.tar", (0, 0))
+    with rclone("http", tmp_path) as (url, _):
+        far = f"{url}/a.tar"
+        assert content(TASK.load(far, IMAGES))[1] == ("a.tar/second.jpg", second, None)
+        marks = [remote.size_and_time(one) for one in (far, far, f"{url}/b.tar")]
+        assert {size for size, _ in marks} == {(tmp_path / "a.tar").stat().st_size}
+        assert marks[0] == marks[1] != marks[2]
+    with serving(tmp_path) as web, pytest.raises(DataError) as raised:
+        TASK.load(f"{web.url}/a.tar", IMAGES)
+    assert str(raised.value).endswith("a.tar: cannot be read: the server gives no part of a file")

@@ -53,7 +53,7 @@ def _told_early(summary: RepairSummary, early: Early) -> tuple[list[str], str | 
     """The same of a run in which every stack has figures of its own samples."""
     gate, unit, of = " and ".join(summary.rules), summary.sample_unit, f"{summary.family:,} stacks"
     old, new = (
-        f"on {one.samples:,} {unit}s {name} {_loses(summary, one)}"
+        f"on {count(one.samples, unit)} {name} {_loses(summary, one)}"
         for name, one in ((summary.deploy.profile, summary.before), ("it", summary))
     )
     others = [name for name in early.answer if name != summary.chosen]
@@ -66,7 +66,7 @@ def _told_early(summary: RepairSummary, early: Early) -> tuple[list[str], str | 
         cause = f"It still differs from training in {remains}." if remains else None
         return lost, cause, "allow more in options.yaml of the run, and repair again."
     if summary.chosen is None:
-        lost = [f"No stack of {len(early.answer):,} that are left passes {gate} for certain."]
+        lost = [f"None of {count(len(early.answer), 'stack')} left passes {gate} for certain."]
         lost += [f"The nearest is {name}: {new}.", when]
         return lost, None, f"give more {unit}s, or a gate that is farther from what was measured."
     found = next(one for one in summary.finalists if one.name == summary.chosen)

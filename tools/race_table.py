@@ -153,14 +153,16 @@ def is_less(counts: np.ndarray, span: float, needed: float) -> np.ndarray:
         span: the largest difference that is possible.
         needed: the logarithm of the capital.
     """
-    other = _alternatives(0.5, False)
-    scaled = 0.5 + np.clip(np.array([-2, -1, 1, 2]), -span, span)[:, None] / span / 2
-    worth = np.log(2 * (scaled * other + (1 - scaled) * (1 - other)))
-    rows, back = np.unique(counts.reshape(-1, 4), axis=0, return_inverse=True)
-    each = rows @ worth
-    found = each.max(axis=1) >= needed  # the best alternative has more than all together
-    found[found] = special.logsumexp(each[found], axis=1) - math.log(len(other)) >= needed
-    return found[back.ravel()].reshape(counts.shape[:-1])
+    other, flat = _alternatives(0.5, False), counts.reshape(-1, 4)
+    steps = np.clip(np.array([-2.0, -1.0, 1.0, 2.0]), -span, span) / span
+    worth = np.log1p(np.outer(steps, 2 * other - 1))
+    # log(1 + u) is at most u, and at most u - u**2 / 2 + u**3 / 3: most rows are far from it
+    total, square, cube = (flat @ steps**power for power in (1, 2, 3))
+    most = 2 * square - 4 * np.abs(cube) / 3
+    found = (-total >= needed) & ((most <= 0) | (total**2 >= needed * most))
+    each = flat[found] @ worth
+    found[found] = special.logsumexp(each, axis=1) - math.log(len(other)) >= needed
+    return found.reshape(counts.shape[:-1])
 
 
 def worst(

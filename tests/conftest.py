@@ -133,6 +133,12 @@ def data(tmp_path):
     return tiny.data(tmp_path / "data")
 
 
+@pytest.fixture
+def ninety(tmp_path):
+    """30 labelled JPEGs of each colour, enough for a race; BGR makes red blue and blue red."""
+    return tiny.data(tmp_path / "ninety", each=30)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     """In CI nothing may be skipped: what is skipped there is proved nowhere."""

@@ -52,8 +52,14 @@ class _Tested:
             holds, does_not = (above, below) if self.rule.op in (">", ">=") else (below, above)
             if max(holds, does_not) >= -math.log(alpha):
                 self.decision = "fails" if holds > does_not else "passes"
-        if self.evidence.samples >= self.looked * _LOOKS + 1:
-            self.look(alpha)
+
+    def bound(self, alpha: float) -> str:
+        """Return the end that lies beyond the limit: 2 alpha have both, so alpha has each."""
+        low, high = self.evidence.interval(2 * alpha)
+        above = (self.decision == "fails") == (self.rule.op in (">", ">="))
+        sign, unit = ("+", "points") if self.column else ("", "%")
+        end = f"{100 * (low if above else high):{sign}.2f}"
+        return f"{'at least' if above else 'at most'} {end} {unit}"
 
     def look(self, alpha: float) -> None:
         """Keep the bound as it is now."""
@@ -71,18 +77,21 @@ class Decision:
         rules: at least one.
         task: of the model.
         alpha: the probability of a wrong decision, at most.
+        looks: whether bounds are kept, for :meth:`decided`.
 
     Raises:
         UserError: there is no rule, or one is on a figure that is no mean over samples.
     """
 
-    def __init__(self, rules: Sequence[Rule], task: Task, alpha: float = ALPHA) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], task: Task, alpha: float = ALPHA, looks: bool = True
+    ) -> None:
         if not rules:
             raise UserError(
                 "--until-decided needs a rule to decide; add --fail-on, for example "
                 "'flip_rate > 1%'"
             )
-        self._alpha = alpha / len(rules)
+        self._alpha, self._looks = alpha / len(rules), looks
         self._tested = [_tested(rule, task) for rule in rules]
         self._seen = 0
 
@@ -100,6 +109,8 @@ class Decision:
         for one in self._tested:
             one.see(train, deploy)
             one.judge(self._alpha)
+            if self._looks and one.evidence.samples >= one.looked * _LOOKS + 1:
+                one.look(self._alpha)
 
     def decided(self, of: int) -> Decided:
         """Return when it was decided, and how the bounds closed in.
@@ -149,6 +160,15 @@ class Decision:
     def failing(self) -> list[str]:
         """The rules that fail, so far."""
         return [one.rule.text for one in self._tested if one.decision == "fails"]
+
+    def refuted(self) -> list[str]:
+        """Return the rules by which it was decided, each with the bound that decided it."""
+        fails = bool(self.failing)
+        return [
+            f"{one.rule.text} ({one.bound(self._alpha)})"
+            for one in self._tested
+            if one.decision == ("fails" if fails else "passes")
+        ]
 
     def _outcome(self, one: _Tested, undecided: str) -> Mapping[str, Any]:
         if one.decision is not None:

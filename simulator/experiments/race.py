@@ -12,6 +12,10 @@ when its own gate is decided.
 capital, *j* being the worst so far. The true worst is dropped only if one of K - 1 such bettors
 wins although he is wrong: hence K - 1, and not the number of all pairs. Of several that are equally
 bad each is an answer.
+
+``cheapest``: which is the cheapest option that passes the rules? Each of K options is tested at
+``ALPHA / K``, as for ``gate``, and is dropped when its own gate is decided, or when a cheaper one
+passes. All K verdicts hold at once, so that costs may be measured on the same samples.
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-Question = Literal["gate", "worst-flips", "worst-drop"]
+Question = Literal["gate", "worst-flips", "worst-drop", "cheapest"]
 QUESTIONS: tuple[Question, ...] = ("gate", "worst-flips", "worst-drop")
+"""Those that may be asked of the options of a suite, which have no cost."""
 Compared = tuple[Record, Record]
 """What an option is held against, and the option itself, on one sample."""
 _GROWTH = 1.1
@@ -125,9 +130,16 @@ class Race(ABC):
 class Gates(Race):
     """Which options pass the rules."""
 
-    def __init__(self, options: Sequence[str], rules: Sequence[Rule], task: Task) -> None:
-        super().__init__("gate", options, ALPHA)
-        self._gates = {one: Decision(rules, task, ALPHA / len(options)) for one in options}
+    def __init__(
+        self,
+        options: Sequence[str],
+        rules: Sequence[Rule],
+        task: Task,
+        question: Question = "gate",
+    ) -> None:
+        super().__init__(question, options, ALPHA)
+        own = ALPHA / len(options)
+        self._gates = {one: Decision(rules, task, own, looks=False) for one in options}
 
     @property
     def done(self) -> bool:
@@ -136,7 +148,11 @@ class Gates(Race):
 
     def answer(self) -> list[str]:
         """Return the options that pass."""
-        return [one for one, gate in self._gates.items() if gate.done and not gate.failing]
+        return [one for one in self._gates if self.passes(one)]
+
+    def passes(self, option: str) -> bool:
+        """Return whether an option passes every rule for certain."""
+        return self._gates[option].done and not self._gates[option].failing
 
     def outcomes(self, undecided: str) -> list[RuleOutcome]:
         """Return what came of every rule for every option."""
@@ -153,6 +169,61 @@ class Gates(Race):
     def _why(self, option: str) -> str:
         failing = self._gates[option].failing
         return f"it fails: {', '.join(failing)}" if failing else "it passes every rule"
+
+
+class Cheapest(Gates):
+    """Which is the cheapest option that passes the rules.
+
+    Attributes:
+        order: the options, the cheapest first; set before options are dropped.
+    """
+
+    def __init__(self, options: Sequence[str], rules: Sequence[Rule], task: Task) -> None:
+        super().__init__(options, rules, task, "cheapest")
+        self.order: Sequence[str] = self._options
+
+    @property
+    def done(self) -> bool:
+        """Whether no option is left that may be the answer, but for the answer itself."""
+        return not self.alive
+
+    def answer(self) -> list[str]:
+        """Return the options that may be the answer, the cheapest first; the last one passes.
+
+        Where none passes for certain, they are those that are not decided.
+        """
+        passing = [self.passes(one) for one in self.order]
+        end = passing.index(True) + 1 if any(passing) else len(passing)
+        return [one for one in self.order[:end] if one in self.alive or self.passes(one)]
+
+    def chosen(self, undecided: str) -> str | None:
+        """Return the cheapest option that passes; None: none does.
+
+        Args:
+            undecided: ``pass`` or ``fail``, for an option that the samples did not decide.
+        """
+        return next((one for one in self.answer() if self.accepted(one, undecided)), None)
+
+    def accepted(self, option: str, undecided: str) -> bool:
+        """Return whether an option passes, for certain or because *undecided* says so."""
+        return self.passes(option) or (undecided == "pass" and option in self.alive)
+
+    def decision(self, option: str) -> Decision:
+        """Return the gate of an option."""
+        return self._gates[option]
+
+    def _settled(self) -> dict[str, str]:
+        found = super()._settled()
+        best = next((one for one in self.order if self.passes(one)), None)
+        if best is None:
+            return found
+        dearer = self.order[self.order.index(best) + 1 :]
+        late = {one: f"{best} is cheaper, and passes" for one in dearer if one in self.alive}
+        return late | found
+
+    def _why(self, option: str) -> str:
+        gate = self._gates[option]
+        return f"it {'fails' if gate.failing else 'passes'}: {', '.join(gate.refuted())}"
 
 
 class Worst(Race):

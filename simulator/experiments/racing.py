@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,7 +84,13 @@ class Raced:
         return answers(task, stacks, found)
 
 
-def run_race(session: Session, run: RunWriter, lanes: Lanes, race: Race) -> Raced:
+def run_race(
+    session: Session,
+    run: RunWriter,
+    lanes: Lanes,
+    race: Race,
+    first: Callable[[Raced], None] | None = None,
+) -> Raced:
     """Run rounds of samples until the question is answered, or there are no more samples.
 
     Args:
@@ -92,6 +98,8 @@ def run_race(session: Session, run: RunWriter, lanes: Lanes, race: Race) -> Race
         run: the records are written to it; samples that it has are not run again.
         lanes: the options, and what they are held against.
         race: the question; it is told every sample, and drops options after every round.
+        first: called with the samples of the first round, before options are dropped; with it
+            latencies are recorded.
 
     Raises:
         DataError: no sample went through every stack.
@@ -114,12 +122,14 @@ def run_race(session: Session, run: RunWriter, lanes: Lanes, race: Race) -> Race
             arms = merged.arms
 
             def keep(one: Done, arms: Sequence[Arm] = arms) -> None:
-                run.add(rows_of(one, arms, timed=False))
+                run.add(rows_of(one, arms, timed=first is not None))
 
             done = session.run(merged, keep, done, stop=stop)
         names += [now] * (len(done) - len(names))
         for one in done[start:]:
             _tell(race, one, now, lanes)
+        if first and not start:
+            first(Raced(done, names))
         race.judge()
     return Raced(done, names)
 

@@ -1,4 +1,4 @@
-"""Calibration images of a repair: none of them is of the confirmation half."""
+"""Calibration images of a repair: none of them is among those that judge its stacks."""
 
 from __future__ import annotations
 
@@ -15,27 +15,34 @@ from simulator.pipeline.stack import Chosen
 
 def folders(stacks: Sequence[Chosen]) -> list[str]:
     """Return the folders that stacks calibrate on, each once."""
-    found = (one for profile, _ in stacks for one in _sources(profile.spec.model_dump()))
-    return list(dict.fromkeys(one for one in found if one != "data"))
+    found = (one for profile, _ in stacks for one in _asking(profile.spec.model_dump()))
+    sources = (str(one["source"]) for one in found)
+    return list(dict.fromkeys(one for one in sources if one != "data"))
 
 
-def _sources(value: Any) -> Iterator[str]:
+def _asking(value: Any) -> Iterator[Mapping[str, Any]]:
     if not isinstance(value, Mapping):
         return
     if isinstance(value.get("source"), str) and "samples" in value:
-        yield value["source"]
+        yield value
     for inside in value.values():
-        yield from _sources(inside)
+        yield from _asking(inside)
+
+
+def drawn(stacks: Sequence[Chosen]) -> int:
+    """Return how many samples the stacks calibrate on that are drawn from the data; 0: none."""
+    found = (one for profile, _ in stacks for one in _asking(profile.spec.model_dump()))
+    return max((int(one["samples"]) for one in found if one["source"] == "data"), default=0)
 
 
 def refuse_shared(
     sources: Sequence[str], unseen: Sequence[Item], digests: Digests, modality: Modality
 ) -> None:
-    """Refuse folders that hold samples of the confirmation, by the bytes of their files.
+    """Refuse folders that hold samples by which stacks are judged, by the bytes of their files.
 
     Args:
         sources: the folders.
-        unseen: the samples of the confirmation.
+        unseen: the samples by which stacks are judged.
         digests: the SHA-256 of their files.
         modality: of the samples.
 

@@ -19,8 +19,8 @@ from simulator.analysis import attribute, gate
 from simulator.analysis.attribute import Game, Subset
 from simulator.experiments.common import TRAIN
 from simulator.experiments.session import Answers
-from simulator.repair.passes import Part
-from simulator.repair.search import Found, flips
+from simulator.repair.passes import Part, flips
+from simulator.repair.search import Found
 from simulator.repair.space import NAME, Picks, name_of
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation, Judged, Repaired
@@ -93,7 +93,7 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
             break
         if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
             picked[one.name] = True
-    least = sorted(found.candidates, key=lambda one: flips(found.part, one.name))
+    least = sorted(found.candidates, key=lambda one: flips(found.part.answers, one.name))
     left = [one for one in least if one.name not in picked]
     more = max(FINALISTS - len(picked), int(left[:1] == least[:1]))
     for one in left[:more]:

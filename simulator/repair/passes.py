@@ -22,6 +22,7 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.repair.space import NAME, Candidate
+from simulator.results.store import RunWriter
 from simulator.results.suites import StepSummary
 
 TOLD = 3
@@ -87,38 +88,52 @@ class Passes:
                 pixels, or else through those of the deployment as it is.
         """
         session = self.session
-        session.show.say("preparing the stacks")
-        pair = {"train": self.train, "deploy": self.deploy}
         with only(session, items):
-            stacks = [session.stack(Variant(TRAIN, self.train, pair))]
-            for one in candidates:
-                through = pair | {"deploy": one.chosen} if own else pair
-                try:
-                    stacks.append(session.stack(Variant(one.name, one.chosen, through)))
-                except ModelError as error:
-                    self.left_out[one.name] = str(error)
-            if own:
-                some = [stack for stack in stacks if stack.side in SIDES]
-                self.notices += [notice for stack in some for notice in stack.labelled_notices]
+            stacks = self.stacks(candidates, own)
             names = [stack.side for stack in stacks]
             merged = session.plan(stacks)
-            start = manifest(stacks, session, self.overrides)
-            place = self.folder / name
-            with self.job.writer(place, start, session, whole=False) as run:
+            with self.writer(name, stacks) as run:
                 done = run_and_keep(session, merged, run, timed=True)
-                self._tell_failing(name, stacks, done)
+                lost = [one.item for one in done if one.skipped is not None]
+                self.tell_failing(name, stacks, dict.fromkeys(names, lost))
                 found = answers(session.card.task, names, done)
-                rates = {one: _rate(found, one) for one in names}
-                run.finish(StepSummary(metric="flip_rate", values=rates), {})
-        made = {stack.side: _made(stack.chain) for stack in stacks}
-        return Part(found, _times(names, done), made)
+                finish(run, {one: flips(found, one) for one in names})
+        return Part(found, times(names, done), made(stacks))
 
-    def _tell_failing(self, name: str, stacks: Sequence[Stack], done: Sequence[Done]) -> None:
-        """Warn of samples that only candidates cannot do: no stack is judged on them."""
-        lost = [one.item for one in done if one.skipped is not None]
-        if not lost:
+    def stacks(self, candidates: Sequence[Candidate], own: bool) -> list[Stack]:
+        """Prepare the training stack and others; see :meth:`run`."""
+        self.session.show.say("preparing the stacks")
+        pair = {"train": self.train, "deploy": self.deploy}
+        stacks = [self.session.stack(Variant(TRAIN, self.train, pair))]
+        for one in candidates:
+            through = pair | {"deploy": one.chosen} if own else pair
+            try:
+                stacks.append(self.session.stack(Variant(one.name, one.chosen, through)))
+            except ModelError as error:
+                self.left_out[one.name] = str(error)
+        if own:
+            some = [stack for stack in stacks if stack.side in SIDES]
+            self.notices += [notice for stack in some for notice in stack.labelled_notices]
+        return stacks
+
+    def writer(self, name: str, stacks: Sequence[Stack]) -> RunWriter:
+        """Open the folder of a pass for writing; only the session's samples are in it."""
+        start = manifest(stacks, self.session, self.overrides)
+        return self.job.writer(self.folder / name, start, self.session, whole=False)
+
+    def tell_failing(
+        self, name: str, stacks: Sequence[Stack], lost: Mapping[str, Sequence[Item]]
+    ) -> None:
+        """Warn of samples that only candidates cannot do: no stack is judged on them.
+
+        Args:
+            name: of the pass.
+            stacks: that ran.
+            lost: for each the samples that did not go through it or another one.
+        """
+        if not any(lost.values()):
             return
-        failing = {stack.side: self._failing(stack, lost) for stack in stacks}
+        failing = {stack.side: self._failing(stack, lost[stack.side]) for stack in stacks}
         pair = failing.pop(TRAIN) | failing.pop(NAME, set())
         names = [side for side, some in failing.items() if some - pair]
         count = len(set().union(*failing.values()) - pair)
@@ -131,6 +146,8 @@ class Passes:
             self.notices.append(Notice(Kind.DATA, text))
 
     def _failing(self, stack: Stack, items: Sequence[Item]) -> set[str]:
+        if not items:
+            return set()
         session = self.session
         ran = session.executor.run(session.plan([stack]), items)
         return {one.item.name for one in ran if one.skipped is not None}
@@ -173,7 +190,8 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
     return Part(whole, ns, parts[0].made)
 
 
-def _times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns]]:
+def times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns]]:
+    """Return of every stack by stage the nanoseconds of each sample that was not skipped."""
     ran = [one for one in done if one.skipped is None]
     found = {}
     for at, name in enumerate(names):
@@ -185,8 +203,12 @@ def _times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns
     return found
 
 
+def made(stacks: Sequence[Stack]) -> dict[str, dict[str, str]]:
+    """Return of every stack by stage what tells its recipes from others."""
+    return {stack.side: _made(stack.chain) for stack in stacks}
+
+
 def _made(chain: Chain) -> dict[str, str]:
-    """What tells the recipes of each stage from others."""
     stages = dict.fromkeys(recipe.stage for recipe in chain.recipes)
     return {
         stage: digest([one.identity() for one in chain.recipes if one.stage == stage])
@@ -194,7 +216,13 @@ def _made(chain: Chain) -> dict[str, str]:
     }
 
 
-def _rate(found: Answers, name: str) -> float:
+def finish(run: RunWriter, rates: Mapping[str, float]) -> None:
+    """End a pass with the flip rate of each stack."""
+    run.finish(StepSummary(metric="flip_rate", values=dict(rates)), {})
+
+
+def flips(found: Answers, name: str) -> float:
+    """Return the share of answers in which a stack differs from training; 0 where nothing can."""
     records = found.of(name)
     units = sum(record["units"] for record in records)
     return sum(record["changed"] for record in records) / units if units else 0.0

@@ -14,22 +14,32 @@ from simulator.analysis import gate as rules_of
 from simulator.data.folder import Item
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import pair_of, refuse_missing, unasked_notices
+from simulator.experiments.decision import Decision
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.job import judged as judged_by_gate
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.worst import mark
+from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
-from simulator.repair import calibration, confirm, search
+from simulator.repair import calibration, confirm, raced, search
 from simulator.repair import space as spaces
 from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
 from simulator.repair.offered import offered
 from simulator.repair.passes import Passes
 from simulator.repair.space import NAME, Space
-from simulator.repair.summary import REPAIRED, Outcome, repaired_profile, summarized
+from simulator.repair.summary import (
+    REPAIRED,
+    Outcome,
+    last_round,
+    repaired_profile,
+    searched,
+    summarized,
+    through_deploy,
+)
 from simulator.results.layout import RECORDS
 from simulator.results.lock import locked
 from simulator.results.manifest import RunManifest
@@ -53,12 +63,14 @@ def repair(
     model: str | Path | None = None,
     overrides: Sequence[str] = (),
     undecided: str = "fail",
+    until_decided: bool = False,
     **options: Unpack[Options],
 ) -> Result[RepairSummary]:
     """Find the cheapest change of a deployment that passes a gate.
 
-    One half of the samples is searched, the finalists are confirmed on the other half. The run
-    folder holds ``repaired.yaml``, the answer as a profile, and ``options.yaml``, the document.
+    One half of the samples is searched, the finalists are confirmed on the other half; with
+    *until_decided* all samples judge all stacks, each until it is decided. The run folder holds
+    ``repaired.yaml``, the answer as a profile, and ``options.yaml``, the document.
 
     Args:
         train: the training stack: a profile's path, or a built-in name; that of *repairs* by
@@ -70,10 +82,13 @@ def repair(
         model: a model card; the built-in model by default.
         overrides: ``STACK.KEY=VALUE``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        until_decided: take the samples in a random order, and drop a stack as soon as it passes or
+            fails for certain, or a cheaper one passes; see :mod:`simulator.repair.raced`.
         options: see :class:`simulator.Options`.
 
     Returns:
-        The summary, and where the run was written. The run's records are those of the confirmation.
+        The summary, and where the run was written. The run's records are those of the confirmation;
+        with *until_decided* of every sample that was run.
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
@@ -105,11 +120,13 @@ def repair(
     asked = job.request(
         train=train, deploy=deploy, gate=list(gate), overrides=list(overrides),
         repairs=str(document.path.resolve()) if document and document.path else None,
-        undecided=undecided,
+        undecided=undecided, **({"until_decided": True} if until_decided else {}),
     )  # fmt: skip
     with ExitStack() as held:
         session = held.enter_context(job.session())
         rules_of.check(rules.rules, judged(session.card.task.Flips), session.card.task.vocabulary())
+        if until_decided:
+            Decision(rules.rules, session.card.task)  # refuses what has no bound at any time
         held.enter_context(locked(folder, session.show.note))
         mark(folder, {"request": asked}, "running")
         document = document or _made(folder, pair, deploy, changes, options.get("resume", False))
@@ -119,14 +136,16 @@ def repair(
         _refuse_adapting({one.name: one.chosen for one in space.candidates})
         session.notes += unasked_notices(pair)
         passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
-        outcome = _Repair(session, space, passes, rules).run()
+        one = _Repair(session, space, passes, rules)
+        outcome, decision = one.raced() if until_decided else (one.halved(), None)
         _write(folder / REPAIRED, repaired_profile(space, outcome, pair["deploy"], deploy, changes))
         found = summarized(session, pair, space, outcome, passes, gate)
         took = {"seconds": job.seconds(), "under": session.condition}
-        summary = judged_by_gate(found, rules.rules, took, undecided)
-        start = read_manifest(folder / CONFIRM) | {"request": asked, "seconds": summary.seconds}
+        summary = judged_by_gate(found, rules.rules, took, undecided, decision)
+        records = folder / (raced.RACE if until_decided else CONFIRM)
+        start = read_manifest(records) | {"request": asked, "seconds": summary.seconds}
         start = plain(RunManifest.model_validate(start))
-        mark(folder, start, "reporting", summary, folder / CONFIRM / RECORDS)
+        mark(folder, start, "reporting", summary, records / RECORDS)
         if job.report:
             job.report(folder)
         mark(folder, start, "complete")
@@ -183,14 +202,38 @@ class _Repair:
     passes: Passes
     rules: Gate
 
-    def run(self) -> Outcome:
+    def raced(self) -> tuple[Outcome, Decision]:
+        """Run every stack until it can no longer be the answer; return that one's gate too."""
+        session, stacks = self.session, self._stacks
+        apart = calibration.drawn(stacks)
+        whole = session.dataset.items
+        order = np.random.default_rng(session.seed).permutation(len(whole))
+        count = min(apart, len(whole) // 2)
+        aside, items = ([whole[at] for at in some] for some in (order[:count], order[count:]))
+        self._refuse_shared(items)
+        if aside:
+            told = (
+                f"{len(aside):,} {session.card.modality.unit}s of {len(whole):,} calibrate, and "
+                "judge no stack"
+            )
+            session.notes.append(Notice(Kind.CALIBRATION, told))
+        with _calibrating_on(session, aside or items, items if aside else None):
+            return raced.race(self.passes, self.space, self.rules, items)
+
+    @property
+    def _stacks(self) -> list[Chosen]:
+        return [self.passes.train, *(one.chosen for one in self.space.candidates)]
+
+    def _refuse_shared(self, items: Sequence[Item]) -> None:
+        sources, session = calibration.folders(self._stacks), self.session
+        calibration.refuse_shared(sources, items, session.digests, session.card.modality)
+
+    def halved(self) -> Outcome:
         """Search, confirm, and tell what each change of the answer gives."""
         session, seed = self.session, self.session.seed
         seen, unseen = halves(session.dataset.items, seed)
-        sources = calibration.folders(
-            [self.passes.train, *(one.chosen for one in self.space.candidates)]
-        )
-        calibration.refuse_shared(sources, unseen, session.digests, session.card.modality)
+        self._refuse_shared(unseen)
+        session.notes += through_deploy(self.space)
         with _calibrating_on(session, seen, unseen):
             found = search.search(self.passes, self.space, seen)
             session.show.say("choosing the finalists")
@@ -211,14 +254,21 @@ class _Repair:
                 wanted = [built[some] for some in confirm.subsets(picks) if some in built]
                 parts = self.passes.run(PARTS, wanted, unseen, own=True)
                 repaired = confirm.repaired(parts.answers, picks, seed)
-        return Outcome(found, part, names, confirmed, best, by[nearest], repaired)
+        tried, own = last_round(self.space, found), searched(self.space, found, part)
+        return Outcome(found.ms, tried, names, confirmed, best, by[nearest], repaired, own)
 
 
 @contextmanager
 def _calibrating_on(
-    session: Session, items: Sequence[Item], unseen: Sequence[Item]
+    session: Session, items: Sequence[Item], unseen: Sequence[Item] | None
 ) -> Iterator[None]:
-    """Let nothing be calibrated on samples of the confirmation, which are the evaluated ones."""
+    """Let samples of the data calibrate that judge no stack.
+
+    Args:
+        session: the model and the samples.
+        items: that may calibrate.
+        unseen: that judge; None: the same, where nothing calibrates on the data.
+    """
     builder = session.builder
     whole = builder.dataset
     builder.dataset, builder.evaluated = replace(whole, items=tuple(items)), unseen

@@ -10,8 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.report import repairs
-from simulator.report.words import run_on
+from simulator.report.words import dropped, run_on
 from simulator.results.repair import RepairSummary
+
+TOLD = 24
+"""Dropped stacks that are told one by one."""
 
 
 def show(summary: RepairSummary, folder: str, console: Console) -> None:
@@ -22,19 +25,24 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         folder: of the run.
         console: to print to.
     """
-    _table(
-        f"Finalists, the cheapest first; {run_on(summary)} to confirm",
-        repairs.HEAD, repairs.rows(summary), console,
-    )  # fmt: skip
-    if summary.changes:
+    title = (
+        "What is left, the cheapest first; each of its own samples, n"
+        if summary.early
+        else f"Finalists, the cheapest first; {run_on(summary)} to confirm"
+    )
+    _table(title, repairs.head(summary), repairs.rows(summary), console)
+    if given := repairs.changed(summary):
         title = "What each change gives back, points (share: fair, they add up)"
-        _table(title, repairs.CHANGED, repairs.changed(summary), console)
+        _table(title, repairs.CHANGED, given, console)
+    if summary.changes:
         differs = [
             [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
         ]
         head = ("axis", "key", summary.deploy.profile, f"{summary.deploy.profile}-repaired")
         _table("The change", head, differs, console)
-    for line in [*repairs.work(summary), *repairs.how(summary)]:
+    out = dropped(summary.early, summary.sample_unit)
+    rest = [f"and {len(out) - TOLD:,} more, in the report"] if len(out) > TOLD else []
+    for line in [*repairs.work(summary), *repairs.how(summary), *out[:TOLD], *rest]:
         console.print(escape(line), highlight=False)
     if summary.left_out:
         name, why = next(iter(summary.left_out.items()))

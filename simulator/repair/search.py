@@ -11,7 +11,7 @@ import numpy as np
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.common import TRAIN
-from simulator.repair.passes import Ns, Part, Passes, joined
+from simulator.repair.passes import Ns, Part, Passes, flips, joined
 from simulator.repair.space import EXACT, NAME, Candidate, Pick, Space, better_half, name_of
 
 FIRST = 8
@@ -91,7 +91,7 @@ def search(passes: Passes, space: Space, items: Sequence[Item]) -> Found:
         ran = parts[-1].answers.names
         alive = [one for one in alive if one.name in ran]
         if number == 1:
-            _refuse_bare(alive, passes)
+            refuse_bare(alive, passes)
             ms = measured(space, parts[0])
         count, start = len(alive), end
         if end < len(items):
@@ -102,7 +102,8 @@ def search(passes: Passes, space: Space, items: Sequence[Item]) -> Found:
     return Found(whole, tuple(alive), tuple(rounds), ms)
 
 
-def _refuse_bare(alive: Sequence[Candidate], passes: Passes) -> None:
+def refuse_bare(alive: Sequence[Candidate], passes: Passes) -> None:
+    """Refuse a search without the deployment as it is, which all are compared with."""
     if not alive or alive[0].name != NAME:
         why = passes.left_out.get(NAME, "it cannot run")
         raise UserError(f"the deployment as it is does not run with this model: {why}")
@@ -113,19 +114,12 @@ def _kept(
 ) -> list[Candidate]:
     """The better half; the deployment as it is stays, to be compared with."""
     points = {
-        one.name: (flips(part, one.name), space.rank(one.picks, ms)[: len(space.order)])
+        one.name: (flips(part.answers, one.name), space.rank(one.picks, ms)[: len(space.order)])
         for one in alive
         if one.picks
     }
     best = {*better_half(points, max(FINAL, math.ceil(len(alive) / 2)) - 1), NAME}
     return [one for one in alive if one.name in best]
-
-
-def flips(part: Part, name: str) -> float:
-    """Return the share of answers in which a stack differs from training; 0 where nothing can."""
-    records = part.answers.of(name)
-    units = sum(record["units"] for record in records)
-    return sum(record["changed"] for record in records) / units if units else 0.0
 
 
 def measured(space: Space, part: Part) -> dict[Pick, float]:

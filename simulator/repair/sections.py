@@ -13,14 +13,20 @@ from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
 from simulator.report.words import share
 from simulator.results.repair import Finalist, RepairSummary, Tried
+from simulator.results.suites import Early
 
 
 @part(order=35)
 def pareto(run: Run) -> Section | None:
-    """Show every stack of the last round: flips against milliseconds, and Pareto's front."""
+    """Show every stack of the last round: flips against milliseconds, and Pareto's front.
+
+    Stacks that have figures of their own samples are no points of one figure: these are a table.
+    """
     summary = run.summary
     if not isinstance(summary, RepairSummary):
         return None
+    if summary.early:
+        return _raced(summary, summary.early)
     beaten, front = [one for one in summary.tried if not one.front], repairs.front(summary)
     traces = [
         _dots("beaten", beaten, EVEN, "circle-open"),
@@ -53,25 +59,54 @@ def changes(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, RepairSummary):
         return None
-    tables = [Table(repairs.HEAD, repairs.rows(summary), "Finalists, on unseen samples", 2)]
+    title = "What is left" if summary.early else "Finalists, on unseen samples"
+    tables = [Table(repairs.head(summary), repairs.rows(summary), title, 2)]
+    given = repairs.changed(summary)
+    if given:
+        tables.append(Table(repairs.CHANGED, given, "What each change gives back, points", 3))
     if summary.changes:
         differs = [
             [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
         ]
-        given = repairs.changed(summary)
-        tables += [
-            Table(repairs.CHANGED, given, "What each change gives back, points", 3),
-            Table(["axis", "key", "deploy", "repaired"], differs, "The change"),
-        ]
+        head = ["axis", "key", "deploy", "repaired"]
+        tables.append(Table(head, differs, "The change"))
     return Section(
         "repair",
         "The repair: what to change",
         "Which stack passes, and what does each change give?",
         [
-            "alone: in the deployment as it is; last: where all other changes are made.",
+            *(
+                ["alone: in the deployment as it is; last: where all other changes are made."]
+                if given
+                else []
+            ),
             *repairs.work(summary),
         ],
         tables=tables,
+    )
+
+
+def _raced(summary: RepairSummary, early: Early) -> Section:
+    """Every stack of a run that dropped them: when, and why."""
+    why = {one.option: one.why for one in early.dropped}
+    rows = [
+        [
+            one.name, repairs.price(one.cost), f"{one.samples:,}", share(one.flip_rate, 2),
+            why.get(one.name, "not decided"),
+        ]
+        for one in summary.tried
+    ]  # fmt: skip
+    return Section(
+        "stacks",
+        "Every stack, the cheapest first",
+        "Which stack passes, which does not, and after how many samples was that certain?",
+        repairs.how(summary),
+        notes=[
+            "n: samples that a stack ran on; a flip rate is of these, and no two of different n "
+            "are to be compared.",
+            *(f"{name}: {why}" for name, why in list(summary.left_out.items())[:20]),
+        ],
+        tables=[Table(("stack", "cost", "n", "flips", "verdict"), rows, "Every stack", 2)],
     )
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from simulator.experiments.session import Session
+from simulator.experiments.session import Answers, Session
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.repair import profile
 from simulator.repair.document import MEASURED
-from simulator.repair.passes import Part, Passes
-from simulator.repair.search import Found, flips
+from simulator.repair.passes import Part, Passes, flips
+from simulator.repair.search import Found
 from simulator.repair.space import EXACT, NAME, Candidate, Pick, Picks, Space, fronts, written
 from simulator.results.json_text import finite
 from simulator.results.repair import (
@@ -40,22 +40,24 @@ class Outcome:
     """What a repair has found.
 
     Attributes:
-        found: by the search.
-        part: the records of the confirmation.
+        ms: what each option whose cost is measured costs, in milliseconds.
+        tried: the stacks that were searched, by name, the cheapest first.
         finalists: whether each passed in the search, the cheapest first.
-        confirmed: their figures on the other half, and those of the deployment as it is.
+        confirmed: their figures, and those of the deployment as it is.
         chosen: the cheapest that passes; None where none does.
         nearest: that stack, or else the one with the fewest flips.
-        repaired: what each of its changes gives, by change and figure.
+        repaired: what each of its changes gives, by change and figure; empty: it was not measured.
+        own: the fields of the summary that depend on how was searched.
     """
 
-    found: Found
-    part: Part
+    ms: Mapping[Pick, float]
+    tried: Mapping[str, Tried]
     finalists: Mapping[str, bool]
     confirmed: Mapping[str, Confirmation]
     chosen: str | None
     nearest: Candidate
     repaired: Mapping[str, Mapping[str, Repaired]]
+    own: Mapping[str, Any]
 
 
 def repaired_profile(
@@ -94,19 +96,17 @@ def summarized(
         passes: what has run.
         gate: the rules as they were written.
     """
-    card, found, nearest = session.card, outcome.found, outcome.nearest
+    card, nearest = session.card, outcome.nearest
     answer = outcome.confirmed[nearest.name]
-    tried = _tried(space, outcome)
     return RepairSummary(
+        **outcome.own,
         model=card.spec.name,
         task=card.task.name,
         metric=card.task.headline,
         unit=card.task.unit,
         samples=answer.samples,
         sample_unit=card.modality.unit,
-        skipped=outcome.part.answers.skipped + found.part.answers.skipped,
-        skipped_in_search=found.part.answers.skipped,
-        warnings=[*merged(passes.notices), *session.notes, *_notes(space)],
+        warnings=[*merged(passes.notices), *session.notes],
         train=_named(pair["train"]),
         deploy=_named(pair["deploy"]),
         rules=list(gate),
@@ -115,31 +115,20 @@ def summarized(
         axes={axis: [*options] for axis, options in space.repairs.spec.axes.items()},
         combinations=len(space.candidates),
         left_out={**space.left_out, **passes.left_out},
-        exact=len(found.rounds) == 1,
         bound=EXACT,
-        rungs=[
-            Rung(samples=one.samples, stacks=one.stacks, dropped=one.dropped)
-            for one in found.rounds
-        ],
-        searched=len(found.part.answers.items),
         labelled=answer.labelled,
         chosen=outcome.chosen,
         nearest=nearest.name,
-        family=len(outcome.confirmed),
         finalists=[
-            Finalist(**dict(tried[name]), passed=passed, confirmed=outcome.confirmed[name])
+            Finalist(**dict(outcome.tried[name]), passed=passed, confirmed=outcome.confirmed[name])
             for name, passed in outcome.finalists.items()
         ],
         before=outcome.confirmed[NAME],
-        tried=list(tried.values()),
+        tried=list(outcome.tried.values()),
         delta=answer.delta,
         flips=answer.flips,
-        latency_ms={
-            name: float(np.median(outcome.part.total(name))) / 1e6
-            for name in outcome.part.answers.names
-        },
         changes=[
-            _change(space, pick, found.ms, outcome.repaired["/".join(pick)])
+            _change(space, pick, outcome.ms, outcome.repaired.get("/".join(pick), {}))
             for pick in nearest.picks
         ],
         difference=[
@@ -159,8 +148,33 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _notes(space: Space) -> list[Notice]:
-    """What users should know of the search itself."""
+def searched(space: Space, found: Found, part: Part) -> dict[str, Any]:
+    """Return the fields of a summary that a search with a confirmation gives.
+
+    Args:
+        space: of the stacks.
+        found: by the search.
+        part: the records of the confirmation, of the finalists and the deployment as it is.
+    """
+    seen, unseen = found.part.answers, part.answers
+    return {
+        "skipped": unseen.skipped + seen.skipped,
+        "skipped_in_search": seen.skipped,
+        "exact": len(found.rounds) == 1,
+        "rungs": [
+            Rung(samples=one.samples, stacks=one.stacks, dropped=one.dropped)
+            for one in found.rounds
+        ],
+        "searched": len(seen.items),
+        "family": len(unseen.names) - 1,
+        "latency_ms": {
+            name: float(np.median(part.total(name))) / 1e6 for name in unseen.names
+        },
+    }  # fmt: skip
+
+
+def through_deploy(space: Space) -> list[Notice]:
+    """Return what users should know of a search that calibrates all stacks alike."""
     quantizers = (one.chosen[0].spec.precision.quantizer for one in space.candidates)
     calibrated = any(one and one.calibration for one in quantizers)
     if not calibrated:
@@ -172,30 +186,48 @@ def _notes(space: Space) -> list[Notice]:
     return [Notice(Kind.CALIBRATION, text, ("deploy",))]
 
 
-def _tried(space: Space, outcome: Outcome) -> dict[str, Tried]:
-    """The stacks of the last round, by name, the cheapest first."""
-    found = outcome.found
-    task, answers = found.part.answers.task, found.part.answers
-    rates = {one.name: flips(found.part, one.name) for one in found.candidates}
+def last_round(space: Space, found: Found) -> dict[str, Tried]:
+    """Return the stacks of the last round of a search, by name, the cheapest first."""
+    own = dict.fromkeys((one.name for one in found.candidates), found.part.answers)
     points = {
-        one.name: (rates[one.name], space.cost(one.picks, found.ms).ms) for one in found.candidates
+        one.name: (flips(own[one.name], one.name), space.cost(one.picks, found.ms).ms)
+        for one in found.candidates
     }
-    front = fronts(points)[0]
+    return tried(space, found.candidates, own, found.ms, fronts(points)[0])
+
+
+def tried(
+    space: Space,
+    candidates: Sequence[Candidate],
+    answers: Mapping[str, Answers],
+    ms: Mapping[Pick, float],
+    front: Sequence[str] = (),
+) -> dict[str, Tried]:
+    """Return what was seen of stacks, by name.
+
+    Args:
+        space: of the stacks.
+        candidates: the stacks.
+        answers: of each the records, and those of the training stack, on the samples it ran on.
+        ms: see :class:`Outcome`.
+        front: the stacks on Pareto's front.
+    """
     return {
         one.name: Tried.model_validate(
             finite(
                 {
                     "name": one.name,
                     "changes": ["/".join(pick) for pick in one.picks],
-                    "cost": dict(_cost(space, one.picks, found.ms)),
-                    "samples": len(answers.items),
-                    "flip_rate": rates[one.name],
-                    "value": answers.score(one.name).metrics[task.headline],
+                    "cost": dict(_cost(space, one.picks, ms)),
+                    "samples": len(own.items),
+                    "flip_rate": flips(own, one.name),
+                    "value": own.score(one.name).metrics[own.task.headline],
                     "front": one.name in front,
                 }
             )
         )
-        for one in found.candidates
+        for one in candidates
+        for own in (answers[one.name],)
     }
 
 

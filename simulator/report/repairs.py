@@ -5,28 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simulator.report.words import SIGNIFICANT, between, figure, points, share, title
+from simulator.report.verdicts.told import Told
+from simulator.report.words import (
+    SIGNIFICANT,
+    answered,
+    between,
+    count,
+    figure,
+    points,
+    share,
+    title,
+)
 
 if TYPE_CHECKING:
-    from simulator.results.repair import Change, Cost, Judged, RepairSummary, Tried
+    from simulator.results.repair import Change, Confirmation, Cost, Judged, RepairSummary, Tried
+    from simulator.results.suites import Early
 
 NAME = "deploy"
 """The name of the deployment as it is."""
 
 
-def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
+def told(summary: RepairSummary) -> Told:
     """Return the sentences of the verdict: what is lost, because of what, and what to do next."""
+    if summary.early:
+        return _told_early(summary, summary.early)
     gate, unseen = " and ".join(summary.rules), f"{summary.samples:,} {summary.sample_unit}s"
     seen = f"On {unseen} that the search has not seen"
     old = f"{summary.deploy.profile} {_loses(summary, summary.before)}"
     if summary.chosen == NAME:
-        return [f"Nothing must change for {gate}.", f"{seen}, {old}."], None, None
+        return Told([f"Nothing must change for {gate}.", f"{seen}, {old}."])
     lost = [f"{seen}, {old}; with {_named(summary)} it {_loses(summary, summary)}."]
     if summary.chosen is None:
         lost.insert(0, f"No finalist of {summary.combinations:,} stacks passes {gate}.")
         remains = ", ".join(summary.remains)
         cause = f"The nearest still differs from training in {remains}." if remains else None
-        return lost, cause, "allow more in options.yaml of the run, and repair again."
+        return Told(lost, cause, "allow more in options.yaml of the run, and repair again.")
     lost.append(
         f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} "
         f"stacks, that passes {gate}."
@@ -34,7 +47,42 @@ def told(summary: RepairSummary) -> tuple[list[str], str | None, str | None]:
     lost += _doubt(summary)
     words = [sentence(summary, one) for one in summary.changes]
     run = f"simulate --train {summary.train.profile} --deploy RUN/{summary.profile}."
-    return lost, f"{'; '.join(words)}." if words else None, run
+    return Told(lost, f"{'; '.join(words)}." if words else None, run)
+
+
+def _told_early(summary: RepairSummary, early: Early) -> Told:
+    """The same of a run in which every stack has figures of its own samples."""
+    gate, unit, of = " and ".join(summary.rules), summary.sample_unit, f"{summary.family:,} stacks"
+    old, new = (
+        f"on {count(one.samples, unit)} {name} {_loses(summary, one)}"
+        for name, one in ((summary.deploy.profile, summary.before), ("it", summary))
+    )
+    others = [name for name in early.answer if name != summary.chosen]
+    some = ", ".join(others[:2]) + (f" and {len(others) - 2:,} more" if others[2:] else "")
+    name = _named(summary) if summary.changes else f"{summary.deploy.profile} as it is"
+    when = answered(early, unit)
+    if summary.chosen is None and early.decided:
+        remains = ", ".join(summary.remains)
+        lost = [f"Each of {of} fails {gate} for certain.", f"The nearest is {name}: {new}.", when]
+        cause = f"It still differs from training in {remains}." if remains else None
+        return Told(lost, cause, "allow more in options.yaml of the run, and repair again.")
+    if summary.chosen is None:
+        lost = [f"None of {count(len(early.answer), 'stack')} left passes {gate} for certain."]
+        lost += [f"The nearest is {name}: {new}.", when]
+        return Told(lost, None, f"give more {unit}s, or a gate farther from what was measured.")
+    found = next(one for one in summary.finalists if one.name == summary.chosen)
+    if not found.passed:
+        lost = [f"{name} is the cheapest of {of} that does not fail {gate} for certain: {new}."]
+    elif others:
+        lost = [f"{name} passes {gate} for certain: {new}."]
+        lost.append(f"It is the cheapest of {of} that does; cheaper ones may pass too: {some}.")
+    else:
+        lost = [f"{name} is the cheapest of {of} that passes {gate}: {new}."]
+    if summary.changes:
+        lost.append(f"{old[:1].upper()}{old[1:]}.")
+    words = "; ".join(sentence(summary, one) for one in summary.changes)
+    run = f"simulate --train {summary.train.profile} --deploy RUN/{summary.profile}."
+    return Told([*lost, when], f"The change: {words}." if words else None, run if words else None)
 
 
 def _loses(summary: RepairSummary, one: Judged | RepairSummary) -> str:
@@ -97,7 +145,13 @@ def sentence(summary: RepairSummary, change: Change) -> str:
 def how(summary: RepairSummary) -> list[str]:
     """Return how the search went."""
     unit = summary.sample_unit
-    if summary.exact:
+    if summary.early:
+        first = (
+            f"Each of {summary.family:,} stacks ran until its gate was decided, or a cheaper one "
+            f"passed. Each is tested at {summary.early.alpha:.0%} / {summary.family:,}, so that "
+            "all verdicts hold at once, at any time; no second half has to confirm them."
+        )
+    elif summary.exact:
         first = (
             f"Exact: all {summary.combinations:,} combinations on all {summary.searched:,} {unit}s "
             f"of the search half (up to {summary.bound} are searched so)."
@@ -110,7 +164,9 @@ def how(summary: RepairSummary) -> list[str]:
         )
         first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
     family = (
-        f"{len(summary.finalists)} finalists were confirmed on the other {summary.samples:,} "
+        f"Intervals hold for all {summary.family:,} stacks at once, whenever one was dropped."
+        if summary.early
+        else f"{len(summary.finalists)} finalists were confirmed on the other {summary.samples:,} "
         f"{unit}s: intervals hold for them and the deployment as it is at once, and p-values are "
         f"Holm's, over {summary.family}."
     )
@@ -123,20 +179,24 @@ def how(summary: RepairSummary) -> list[str]:
     )
     own, other = summary.skipped_in_search, summary.skipped - summary.skipped_in_search
     skipped = (
-        [f"Skipped: {own:,} {unit}s of the search half, {other:,} of the other one."]
-        if summary.skipped
-        else []
+        [f"Skipped: {count(other, unit)}."]
+        if summary.early
+        else [f"Skipped: {own:,} {unit}s of the search half, {other:,} of the other one."]
     )
+    skipped = skipped if summary.skipped else []
     return [first, family, *skipped, order, *latency]
 
 
-HEAD = (
-    "stack", "cost", "ms here", "flips, search", "confirmed", "interval", "delta", "p", "gate",
-)  # fmt: skip
+def head(summary: RepairSummary) -> tuple[str, ...]:
+    """Return the head of :func:`rows`."""
+    found = ("stack", "cost", "ms here")
+    if summary.early:
+        return (*found, "n", "flips", "interval", "delta", "gate")
+    return (*found, "flips, search", "confirmed", "interval", "delta", "p", "gate")
 
 
 def rows(summary: RepairSummary) -> list[list[str]]:
-    """Return a row for the deployment as it is, and for every finalist; see :data:`HEAD`."""
+    """Return a row for the deployment as it is, and for every finalist; see :func:`head`."""
     by = {one.name: one for one in summary.tried}
     found = [(one, one.confirmed) for one in summary.finalists]
     if NAME not in {one.name for one in summary.finalists} and NAME in by:
@@ -149,15 +209,30 @@ def rows(summary: RepairSummary) -> list[list[str]]:
         lines.append(
             [
                 "\n".join(one.changes) or one.name, price(one.cost),
-                figure(summary.latency_ms.get(one.name), ".1f"), share(one.flip_rate, 2),
+                figure(summary.latency_ms.get(one.name), ".1f"),
+                f"{one.samples:,}" if summary.early else share(one.flip_rate, 2),
                 share(confirmed.flips.rate, 2),
                 between(confirmed.flips.ci95).strip(" ()").removeprefix("95 % interval ") or "–",
                 f"{title(summary.task, metric)} {moved}",
-                "–" if confirmed.p_holm is None else f"{confirmed.p_holm:.2g}",
-                "passes" if confirmed.passes else "fails",
+                *([] if summary.early else [_p(confirmed.p_holm)]),
+                _verdict(confirmed) if summary.early else _passes(confirmed),
             ]
         )  # fmt: skip
     return lines
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2g}"
+
+
+def _verdict(confirmed: Confirmation) -> str:
+    if any(rule.undecided for rule in confirmed.rules):
+        return "not decided"
+    return _passes(confirmed)
+
+
+def _passes(confirmed: Confirmation) -> str:
+    return "passes" if confirmed.passes else "fails"
 
 
 def changed(summary: RepairSummary) -> list[list[str]]:

@@ -60,7 +60,7 @@ _COMMANDS: dict[str, Callable[[Any], Told]] = {
     "explain": pairs.explain,
     "sweep": suites.sweep,
     "worst": suites.worst,
-    "repair": lambda summary: Told(*repairs.told(summary)),
+    "repair": repairs.told,
     "robustness": conditions.robustness,
     "faults": faults.faults,
     "identify": identified.identify,

@@ -117,17 +117,19 @@ def early(found: Early, unit: str) -> list[str]:
     else:
         by = "changes most answers" if found.question == "worst-flips" else "loses most"
         answer = f"{names} {by}." if left == 1 else f"One of {left:,} {by}: {names}."
+    return [answer, answered(found, unit)]
+
+
+def answered(found: Early, unit: str) -> str:
+    """Return when a question was answered, with how much of the work, and how sure that is."""
     share = found.runs / max(found.all_runs, 1)
     when = (
         f"Answered after {found.samples:,} of {found.of:,} {unit}s"
         if found.decided
         else f"All {found.samples:,} {unit}s did not answer it in whole"
     )
-    return [
-        answer,
-        f"{when}, with {share:.0%} of the work on options; wrong in {found.alpha:.0%} of such runs "
-        "at most.",
-    ]
+    work = f"{share:.0%} of the work on {'stacks' if found.question == 'cheapest' else 'options'}"
+    return f"{when}, with {work}; wrong in {found.alpha:.0%} of such runs at most."
 
 
 def early_steps(found: Sequence[Early]) -> list[str]:

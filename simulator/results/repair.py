@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, create_model
 
 from simulator.results.shared import Metrics, ModelSummary, Profile, RuleOutcome
-from simulator.results.suites import Effect
+from simulator.results.suites import Early, Effect
 from simulator.tasks.figures import Delta, Flips
 from simulator.typed import Keys, Typed
 
@@ -47,7 +47,8 @@ class Change(Typed):
     why: str
     cost: Cost
     repaired: Annotated[dict[str, Repaired], Keys("repaired")] = Field(
-        description="by figure: flip_rate and the headline metric, on the confirmation half"
+        description="by figure: flip_rate and the headline metric, on the confirmation half; "
+        "empty with early"
     )
 
 
@@ -60,7 +61,7 @@ class Judged(Typed):
         description="this stack less training; None where a metric cannot be measured"
     )
     flips: SerializeAsAny[Flips] = Field(
-        description="ci95: simultaneous for all that are confirmed, 1 - 0.05 / family"
+        description="ci95: simultaneous for all of the family, 1 - 0.05 / family"
     )
 
 
@@ -86,16 +87,16 @@ class Tried(Typed):
     name: str = Field(description="its changes; deploy: the deployment as it is")
     changes: list[str] = Field(description="as AXIS/OPTION")
     cost: Cost
-    samples: int = Field(description="of the search half, that it ran on")
+    samples: int = Field(description="of the search half, with early of all, that it ran on")
     flip_rate: float | None
     value: float | None = Field(description="the headline metric")
     front: bool = Field(description="whether no other is cheaper and flips less: Pareto's front")
 
 
 class Finalist(Tried):
-    """A stack that was confirmed."""
+    """A stack that was confirmed; with early one of those that may be the answer."""
 
-    passed: bool = Field(description="the gate, in the search")
+    passed: bool = Field(description="the gate, in the search; with early for certain")
     confirmed: Confirmation
 
 
@@ -131,19 +132,28 @@ class RepairSummary(ModelSummary):
     left_out: dict[str, str] = Field(description="combinations that cannot run, and why")
     exact: bool = Field(description="whether every stack ran on every sample of the search half")
     bound: int = Field(description="up to so many combinations a search is exact")
-    rungs: list[Rung]
-    searched: int = Field(description="samples of the search half")
+    early: Early | None = Field(
+        default=None,
+        description="with until_decided: which stacks were dropped when; there is then no search "
+        "half, and each stack has figures of its own samples; None: a search and a confirmation",
+    )
+    rungs: list[Rung] = Field(description="of the search; empty with early")
+    searched: int = Field(description="samples of the search half; 0 with early")
     skipped_in_search: int = Field(description="of the skipped samples those of the search half")
     labelled: int = Field(description="samples of the confirmation half that are annotated")
     chosen: str | None = Field(description="the cheapest finalist that passes; None: none does")
     nearest: str = Field(description="the same; where none passes that with the fewest flips")
     family: int = Field(
         description="stacks that intervals and Holm's correction are over: the finalists and the "
-        "deployment as it is"
+        "deployment as it is; with early all stacks"
     )
     finalists: list[Finalist] = Field(description="the cheapest first")
-    before: Confirmation = Field(description="the deployment as it is, on the same samples")
-    tried: list[Tried] = Field(description="stacks of the last round, the cheapest first")
+    before: Confirmation = Field(
+        description="the deployment as it is, on the same samples; with early on its own"
+    )
+    tried: list[Tried] = Field(
+        description="stacks of the last round, with early all of them, the cheapest first"
+    )
     delta: Annotated[dict[str, Delta | None], Keys("delta")]
     flips: SerializeAsAny[Flips]
     latency_ms: dict[str, float] = Field(

@@ -68,7 +68,9 @@ class ExplainSummary(ModelSummary):
 class Dropped(Typed):
     """An option that could no longer matter."""
 
-    option: str = Field(description="COLUMN/OPTION; of a robustness run STACK/CONDITION")
+    option: str = Field(
+        description="COLUMN/OPTION; of a robustness run STACK/CONDITION; of a repair a stack"
+    )
     samples: int = Field(description="that it was run on")
     why: str
 
@@ -76,12 +78,14 @@ class Dropped(Typed):
 class Early(Typed):
     """A run that dropped options as soon as they could no longer matter for its question."""
 
-    question: Literal["gate", "worst-flips", "worst-drop"]
+    question: Literal["gate", "worst-flips", "worst-drop", "cheapest"]
     alpha: float = Field(description="the probability of a wrong answer, at most")
     samples: int = Field(description="that were looked at, in a random order")
     of: int = Field(description="that there were")
     decided: bool = Field(description="false: all samples did not answer it")
-    answer: list[str] = Field(description="options that pass; or that may be the worst")
+    answer: list[str] = Field(
+        description="options that pass; or that may be the worst, or the cheapest that passes"
+    )
     dropped: list[Dropped] = Field(description="in this order")
     runs: int = Field(description="options times samples that were run")
     all_runs: int = Field(description="that a run in whole would have run")

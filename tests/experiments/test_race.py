@@ -1,31 +1,23 @@
-"""Sweeps that drop options early: what is dropped, when, and that the answer is seldom wrong."""
+"""Sweeps and worst cases that drop options early: what is dropped, and when."""
 
 import csv
 import io
-import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import tiny
 import tiny_tasks
 import yaml
-from ending import ended
-from scipy import stats
+from races import killed_and_resumed, records, summary
 from stopping import StopsAt
 
 from simulator import cli
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import UserError
-from simulator.experiments.race import Worst, rounds
+from simulator.experiments.race import rounds
 from simulator.experiments.sweep import sweep
 from simulator.experiments.worst import ways_to, worst
 from simulator.report import sweep as tables
-from simulator.tasks.task import TASKS, Network
 
 BGR, NEAREST, BOX = "order/bgr", "resize/nearest", "resize/box"
 SUITE = {
@@ -46,16 +38,15 @@ def suite(tmp_path):
 
 
 @pytest.fixture
-def many(tmp_path):
-    """90 images, 30 of each color; BGR makes red blue and blue red."""
-    return tiny.data(tmp_path / "many", each=30)
-
-
-@pytest.fixture
-def raced(suite, card, many, cache, tmp_path):
+def raced(suite, card, ninety, cache, tmp_path):
     def run(question, name="runs", **options):
         (result,) = sweep(
-            suite, models=[card], data=many, out=tmp_path / name, until_decided=question, **options
+            suite,
+            models=[card],
+            data=ninety,
+            out=tmp_path / name,
+            until_decided=question,
+            **options,
         )
         return result
 
@@ -144,16 +135,11 @@ def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
     assert cli.main(["resume", str(folder)]) == (1 if rules else 0)
 
     assert records(folder) == records(whole.folder)
-    one, other = (json.loads((at / "summary.json").read_text()) for at in (folder, whole.folder))
-    assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    assert summary(folder) == summary(whole.folder)
 
 
-def records(folder):
-    return (folder / "records.parquet").read_bytes()
-
-
-def test_on_the_command_line(suite, card, many, cache, tmp_path, capsys):
-    asked = ["sweep", "--suite", suite, "--model", str(card), "--data", str(many)]
+def test_on_the_command_line(suite, card, ninety, cache, tmp_path, capsys):
+    asked = ["sweep", "--suite", suite, "--model", str(card), "--data", str(ninety)]
     rule = ["--fail-on", "flip_rate > 40%"]
 
     code = cli.main(
@@ -193,9 +179,9 @@ def test_tables_and_the_report_show_how_many_images(raced):
         ({"until_decided": "gate", "fail_on": ["seconds > 2"]}, "no mean over samples"),
     ],
 )
-def test_what_makes_no_sense_is_refused(suite, card, many, cache, tmp_path, options, message):
+def test_what_makes_no_sense_is_refused(suite, card, ninety, cache, tmp_path, options, message):
     with pytest.raises(UserError, match=message):
-        sweep(suite, models=[card], data=many, out=tmp_path / "runs", **options)
+        sweep(suite, models=[card], data=ninety, out=tmp_path / "runs", **options)
 
     assert not (tmp_path / "runs").exists()
 
@@ -214,35 +200,14 @@ def test_models_are_compared_by_whole_sweeps_only(raced, tmp_path):
         checkpoints([folder, folder], out=tmp_path / "compared")
 
 
-@pytest.mark.parametrize("rates", [(0.2, 0.2, 0.2, 0.2), (0.2, 0.19, 0.1, 0.05)])
-def test_the_true_worst_is_seldom_dropped(rates):
-    """In at most 5 % of the runs; more than 5 % of 300 by chance has a probability of 1e-4."""
-    random, options, runs = np.random.default_rng(0), list("abcd"), 300
-    dropped = 0
-    for _ in range(runs):
-        one = Worst("worst-flips", options, TASKS["classification"](None, Network()))
-        shared, flips = random.random(400), random.random((4, 400)) < np.array(rates)[:, None]
-        flips[:, shared < 0.05] = True
-        for start, stop in rounds(400):
-            for at in range(start, stop):
-                now = {
-                    name: ({}, {"changed": int(flips[options.index(name), at])})
-                    for name in one.alive
-                }
-                one.add(now)
-            one.judge()
-        dropped += "a" not in one.alive
-    assert dropped <= stats.binom.isf(1e-4, runs, 0.05)
-
-
 def test_ways_on_paper():
     """Columns of 2, 3 and 1 options: 6 alone, 2 * 3 + 2 * 1 + 3 * 1 pairs, 6 of all three."""
     assert [ways_to(taken, [2, 3, 1]) for taken in range(4)] == [1, 6, 11, 6]
 
 
-def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, many, cache, tmp_path):
+def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, ninety, cache, tmp_path):
     """BGR is the worst of the first step after 30 images; what follows changes nothing more."""
-    asked = {"model": card, "data": many}
+    asked = {"model": card, "data": ninety}
     whole = worst(suite, **asked, out=tmp_path / "whole").summary
     result = worst(suite, **asked, out=tmp_path / "early", until_decided=True)
     first, second, every = result.summary.early
@@ -259,34 +224,16 @@ def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, many, cache,
     assert f"{BOX}: dropped after 30 images" in result.report.read_text()
 
 
-def test_a_killed_worst_case_goes_on_alike(suite, card, many, cache, tmp_path):
+def test_a_killed_worst_case_goes_on_alike(suite, card, ninety, cache, tmp_path):
     killed_and_resumed(
-        tmp_path, "worst", "--suite", suite, "--model", card, "--data", many, "--until-decided",
+        tmp_path, "worst", "--suite", suite, "--model", card, "--data", ninety, "--until-decided",
         folders=("step-1", "step-2", "step-3"),
     )  # fmt: skip
 
 
-def test_a_killed_sweep_under_a_condition_goes_on_alike(suite, card, many, cache, tmp_path):
+def test_a_killed_sweep_under_a_condition_goes_on_alike(suite, card, ninety, cache, tmp_path):
     killed_and_resumed(
-        tmp_path, "sweep", "--suite", suite, "--model", card, "--data", many, "--under", "jpeg:60",
+        tmp_path, "sweep", "--suite", suite, "--model", card, "--data", ninety,
+        "--under", "jpeg:60",
         "--until-decided", "--fail-on", "flip_rate > 2%", below="colors",
     )  # fmt: skip
-
-
-def killed_and_resumed(tmp_path, *command, below=".", folders=(".",)):
-    """kill -9 after the first 32 samples are written; resumed, it must equal a run in whole."""
-    code = cli.main([*map(str, command), "--out", str(tmp_path / "whole")])
-    folder, whole = tmp_path / "out" / below, tmp_path / "whole" / below
-    done = ended(signal.SIGKILL, folder, "**/parts/*.parquet", 1, *command, "--out",
-                 tmp_path / "out")  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not (folder / "records.parquet").exists()
-
-    again = subprocess.run([sys.executable, "-m", "simulator.cli", "resume", folder],
-                           capture_output=True, text=True)  # fmt: skip
-
-    assert again.returncode == code, again.stderr
-    for one in folders:
-        assert records(folder / one) == records(whole / one)
-    found, expected = (json.loads((at / "summary.json").read_text()) for at in (folder, whole))
-    assert {**found, "seconds": 0} == {**expected, "seconds": 0}

@@ -2,18 +2,13 @@
 
 import csv
 import io
-import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
-import tiny
 import tiny_tasks
 import yaml
-from ending import ended
+from races import killed_and_resumed
 
 from simulator import cli
 from simulator.errors import UserError
@@ -40,15 +35,9 @@ def suite(tmp_path):
 
 
 @pytest.fixture
-def many(tmp_path):
-    """90 images, 30 of each color; BGR makes red blue and blue red."""
-    return tiny.data(tmp_path / "many", each=30)
-
-
-@pytest.fixture
-def raced(suite, card, many, cache, tmp_path):
+def raced(suite, card, ninety, cache, tmp_path):
     def run(question, name="runs", **options):
-        given = {"models": [card], "data": many, "out": tmp_path / name} | PAIR | options
+        given = {"models": [card], "data": ninety, "out": tmp_path / name} | PAIR | options
         (result,) = robustness(suite, until_decided=question, **given)
         return result
 
@@ -86,13 +75,13 @@ def test_a_cell_that_is_not_decided_runs_on_all_images(raced):
     assert all(rule.undecided for rule in summary.gate.rules)
 
 
-def test_only_the_stack_that_matters_is_run_on(suite, card, many, cache, tmp_path):
+def test_only_the_stack_that_matters_is_run_on(suite, card, ninety, cache, tmp_path):
     """Of two other stacks the one that changes nothing is gone under every condition."""
     swapped = tmp_path / "swapped.yaml"
     own = {"name": "swapped", "summary": "red is blue", "color": {"order": "bgr"}}
     swapped.write_text(yaml.safe_dump({"schema": 1, "extends": "pillow_fp32", **own}))
     (result,) = robustness(
-        suite, ["pillow_fp32", "opencv_fp32", str(swapped)], models=[card], data=many,
+        suite, ["pillow_fp32", "opencv_fp32", str(swapped)], models=[card], data=ninety,
         out=tmp_path / "o", until_decided="worst-flips", limit=60,
     )  # fmt: skip
     summary = result.summary
@@ -118,27 +107,13 @@ def test_a_condition_that_hurts_both_stacks_alike_is_not_the_worst():
 
 
 @pytest.mark.parametrize("question", ["gate", "worst-drop"])
-def test_killed_and_resumed_it_is_the_same(suite, card, many, cache, tmp_path, capsys, question):
+def test_killed_and_resumed_it_is_the_same(suite, card, ninety, cache, tmp_path, question):
     rules = ["--fail-on", "flip_rate > 60%"] if question == "gate" else []
-    command = [
-        "robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy", "pillow_fp32",
-        "--set", "deploy.color.order=bgr", "--model", card, "--data", many, *rules,
-        "--until-decided", question, "--out",
-    ]  # fmt: skip
-    whole, folder = tmp_path / "whole" / "colors", tmp_path / "out" / "colors"
-    code = cli.main([*map(str, command), str(tmp_path / "whole")])
-    done = ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, tmp_path / "out")
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not (folder / "records.parquet").exists()
-
-    again = subprocess.run([sys.executable, "-m", "simulator.cli", "resume", folder],
-                           capture_output=True, text=True)  # fmt: skip
-
-    assert again.returncode == code, again.stderr
-    one, other = ((at / "records.parquet").read_bytes() for at in (folder, whole))
-    assert one == other
-    one, other = (json.loads((at / "summary.json").read_text()) for at in (folder, whole))
-    assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    killed_and_resumed(
+        tmp_path, "robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy",
+        "pillow_fp32", "--set", "deploy.color.order=bgr", "--model", card, "--data", ninety, *rules,
+        "--until-decided", question, below="colors",
+    )  # fmt: skip
 
 
 def test_screen_tables_and_report_show_how_many_images(raced, capsys, monkeypatch):
@@ -165,8 +140,8 @@ def test_screen_tables_and_report_show_how_many_images(raced, capsys, monkeypatc
           "profiles": ["pillow_fp32"]}, "give two or more"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(suite, card, many, cache, tmp_path, options, message):
-    given = {**PAIR, "models": [card], "data": many, "out": tmp_path / "o"} | options
+def test_what_makes_no_sense_is_refused(suite, card, ninety, cache, tmp_path, options, message):
+    given = {**PAIR, "models": [card], "data": ninety, "out": tmp_path / "o"} | options
     with pytest.raises(UserError, match=message) as refused:
         robustness(suite, **given)
 

@@ -1,0 +1,157 @@
+"""Repairs that drop stacks: each runs until its gate is decided, or a cheaper one passes.
+
+Every stack is judged on the same samples, in a random order, with bounds that hold for all stacks
+at once and whenever one looks; see :mod:`simulator.experiments.race`. So what is chosen by them
+needs no confirmation on other samples, and there is no search half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simulator.data.folder import Item
+from simulator.experiments.common import TRAIN
+from simulator.experiments.decision import ALPHA, Decision
+from simulator.experiments.race import Cheapest
+from simulator.experiments.racing import Raced, lanes_of, run_race
+from simulator.experiments.session import Answers
+from simulator.notices import Kind, Notice
+from simulator.repair import confirm
+from simulator.repair.confirm import FINALISTS, Gate
+from simulator.repair.passes import Part, Passes, finish, flips, made, only, times
+from simulator.repair.search import measured, refuse_bare
+from simulator.repair.space import NAME, Pick, Space
+from simulator.repair.summary import Outcome, tried
+from simulator.results.json_text import finite
+from simulator.results.repair import Confirmation
+from simulator.results.shared import Gate as Verdict
+from simulator.statistics.anytime import Evidence, Range
+from simulator.statistics.bootstrap import Resamples
+
+RACE = "race"
+"""The pass in which all stacks run."""
+METHOD = "betting: for all stacks at once, at any time"
+OWN_SAMPLES = (
+    "stacks were dropped as soon as they could no longer be the answer: each has figures of its "
+    "own {unit}s (column n), which are not to be held against those of a stack with another n; "
+    "intervals hold for all {family:,} stacks at once, whenever each was dropped"
+)
+
+
+def race(
+    passes: Passes, space: Space, rules: Gate, items: Sequence[Item]
+) -> tuple[Outcome, Decision]:
+    """Run all stacks until they are decided.
+
+    Args:
+        passes: what runs stacks.
+        space: the stacks.
+        rules: the gate, of means over samples.
+        items: the samples, in a random order.
+
+    Returns:
+        What was found, and what came of the rules of the stack that is the answer, or nearest.
+    """
+    session, task = passes.session, passes.session.card.task
+    with only(session, items):
+        stacks = passes.stacks(space.candidates, own=True)
+        ready = {stack.side for stack in stacks}
+        by = {one.name: one for one in space.candidates if one.name in ready}
+        refuse_bare([*by.values()], passes)
+        judge = Cheapest([*by], rules.rules, task)
+        ms: dict[Pick, float] = {}
+
+        def price(first: Raced) -> None:
+            names = first.names[0]
+            ns = times(names, first.done)
+            ms.update(measured(space, Part(first.answers(task, *names), ns, made(stacks))))
+            judge.order = sorted(by, key=lambda name: space.rank(by[name].picks, ms))
+
+        session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
+        with passes.writer(RACE, stacks) as run:
+            ran = run_race(session, run, lanes_of(session, stacks), judge, price)
+            own = {name: ran.answers(task, TRAIN, name) for name in judge.order}
+            finish(run, {name: flips(found, name) for name, found in own.items()})
+        passes.tell_failing(RACE, stacks, _lost(ran))
+    if judge.dropped:
+        unit = session.card.modality.unit
+        told = OWN_SAMPLES.format(unit=unit, family=len(by))
+        session.notes.append(Notice(Kind.FEW_SAMPLES, told))
+    chosen = judge.chosen(rules.undecided)
+    near = _nearest_first(judge, own)
+    nearest = chosen or near[0]
+    left = {*(judge.answer() or near)[:FINALISTS], nearest}
+    shown = [name for name in judge.order if name in left]
+    confirmed = {
+        name: _confirmed(name, own[name], judge, rules, session.seed)
+        for name in dict.fromkeys([NAME, *shown])
+    }
+    order = [by[name] for name in judge.order]
+    outcome = Outcome(
+        ms=ms,
+        tried=tried(space, order, own, ms),
+        finalists={name: judge.passes(name) for name in shown},
+        confirmed=confirmed,
+        chosen=chosen,
+        nearest=by[nearest],
+        repaired={},
+        own=_fields(ran, judge, len(items), [TRAIN, *confirmed]),
+    )
+    return outcome, judge.decision(nearest)
+
+
+def _lost(ran: Raced) -> dict[str, list[Item]]:
+    """The samples that were skipped, by the stacks that were still run; of the pair all of them."""
+    lost: dict[str, list[Item]] = {name: [] for name in ran.names[0]}
+    for one, names in zip(ran.done, ran.names, strict=True):
+        if one.skipped is not None:
+            for name in {TRAIN, NAME, *names}:
+                lost[name].append(one.item)
+    return lost
+
+
+def _nearest_first(judge: Cheapest, own: Mapping[str, Answers]) -> list[str]:
+    """The stacks that were not decided, or else all: those that ran longest, with fewest flips."""
+    some = [name for name in judge.order if name in judge.alive] or judge.order
+    return sorted(some, key=lambda name: (-len(own[name].items), flips(own[name], name)))
+
+
+def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int) -> Confirmation:
+    """The figures of a stack, with intervals that hold for all stacks at once and at any time."""
+    task, alpha = own.task, ALPHA / len(judge.order)
+    one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))
+    changed = [float(record["changed"]) for record in own.of(name)]
+    one["flips"]["ci95"] = list(Evidence(Range(0.0, 1.0), changed).interval(alpha))
+    for metric, column in task.means().items():
+        if one["delta"].get(metric):
+            pairs = zip(own.of(TRAIN), own.of(name), strict=True)
+            both = ((old[column], new[column]) for old, new in pairs)
+            moved = (float(b) - float(a) for a, b in both if a is not None and b is not None)
+            ends = Evidence(Range(-1.0, 1.0), moved).interval(alpha)
+            one["delta"][metric] |= {"ci95": list(ends), "p": None, "method": METHOD}
+    passed, outcomes = rules.outcomes(one)
+    gate = judge.decision(name).gate(Verdict(passed=passed, rules=outcomes), rules.undecided)
+    none = dict.fromkeys(("p", "p_holm", "delta_p_holm"))
+    return Confirmation.model_validate(one | none | {"passes": gate.passed, "rules": gate.rules})
+
+
+def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> dict[str, Any]:
+    """The fields of a summary that a race gives."""
+    totals: dict[str, list[int]] = {name: [] for name in shown}
+    for one, names in zip(ran.done, ran.names, strict=True):
+        for name, outcome in zip(names, one.outcomes, strict=False):
+            if name in totals:
+                totals[name].append(sum(outcome.ns.values()))
+    return {
+        "early": judge.early(samples),
+        "skipped": sum(one.skipped is not None for one in ran.done),
+        "skipped_in_search": 0,
+        "exact": False,
+        "rungs": [],
+        "searched": 0,
+        "family": len(judge.order),
+        "latency_ms": {name: float(np.median(ns)) / 1e6 for name, ns in totals.items()},
+    }

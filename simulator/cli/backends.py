@@ -160,7 +160,8 @@ def _batches(backend: Any) -> str | None:
         return "single samples only"
     stable = dict.fromkeys(kind for offer in offers for kind in offer.make.bit_stable)
     bits = (
-        f"seen bit-equal to single samples in {' and '.join(stable)}"
+        f"bits of single samples on EfficientNet-Lite0 on a CPU in {' and '.join(stable)}, "
+        "elsewhere maybe other bits"
         if stable
         else "maybe other bits"
     )

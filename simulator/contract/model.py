@@ -93,8 +93,8 @@ class Runtime(ABC):
         resizes: whether it gives the model's batch dimension another size itself; else it opens a
             file that has it.
         bit_stable: the kinds of ``compute`` in which a sample's outputs had the same bits in
-            batches of 1, 4 and 16 where it was measured. Another processor may have other kernels:
-            the conformance suite tells what it finds there.
+            batches of 1, 4 and 16 of EfficientNet-Lite0 on one CPU. Another network, device or
+            processor may have other kernels: the conformance suite tells what it finds there.
     """
 
     takes: ClassVar[str] = "onnx"

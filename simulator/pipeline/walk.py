@@ -40,12 +40,10 @@ class Opened:
         self._runtimes = runtimes
         self._applied: dict[int, Apply] = {}
         runtimes.make_room(sum(node.recipe.gives is Boundary.OUTPUTS for node in plan.nodes))
-        on_paths = {index for path in plan.paths for index in path}
-        self._main = tuple(sorted(on_paths))
         self._kept = _kept(plan)
         self.rows = _rows(plan)
         self.twins = Counter(node.twin for node in plan.nodes)
-        for index in self._main:
+        for index in plan.order:
             self.apply(index)
 
     def apply(self, index: int) -> Apply:
@@ -66,7 +64,7 @@ class Opened:
             StageError: a stage of one of them failed.
         """
         walk = Walk(self, context, say)
-        walk.through(self._main, self._kept)
+        walk.through(self.plan.order, self._kept)
         return walk
 
 

@@ -65,6 +65,54 @@ def test_a_plan_knows_its_arms():
     assert plan(arms).arms == (Arm("train"), Arm("train", "jpeg:40", 2))
 
 
+def under(conditions, stacks="ab"):
+    """Stacks with a decoder of their own and one network, under conditions."""
+    network = Step("infer", "net", nothing, gives=Boundary.OUTPUTS)
+    end = Step("end", "end", nothing)
+    return plan({
+        Arm(stack, condition): Chain((Step(stack, stack + condition, nothing), network, end))
+        for condition in conditions
+        for stack in stacks
+    })  # fmt: skip
+
+
+def test_under_conditions_up_to_eight_inferences_of_one_network_come_in_a_row():
+    """Ten inputs of one network: eight are made and inferred, then two; the answers follow."""
+    merged = under([f"fog:{at}" for at in range(5)])
+
+    stages = [merged.nodes[at].recipe.stage for at in merged.order]
+    rows = [
+        *"ab" * 4, *["infer"] * 8, *["end"] * 8, "a", "b", "infer", "infer", "end", "end",
+    ]  # fmt: skip
+    assert stages == rows
+    assert sorted(merged.order) == list(range(30))
+    assert all(
+        merged.nodes[at].parent in (None, *merged.order[:place])
+        for place, at in enumerate(merged.order)
+    )
+
+
+def test_without_several_conditions_each_stack_is_computed_by_itself():
+    """Its inference then follows its own steps, so that its latency is that of the stack alone."""
+    for condition in ("", "fog:1"):
+        assert under([condition]).order == tuple(range(6))
+
+
+def test_inputs_that_wait_for_their_row_count_as_memory():
+    """Two bytes for each input and output: eight inputs wait, and the first output comes."""
+
+    class Sized(Step):
+        def memory(self, source):
+            return 0 if self.stage == "end" else 2
+
+    last = Sized("infer", "net", nothing, gives=Boundary.OUTPUTS), Sized("end", "end", nothing)
+    merged = plan({
+        Arm("a", f"fog:{at}"): Chain((Sized("a", str(at), nothing), *last)) for at in range(20)
+    })  # fmt: skip
+
+    assert merged.memory(None) == 8 * 2 + 2
+
+
 def test_a_plan_needs_the_memory_of_its_unique_steps():
     """Three bytes a pixel for each step that says so; here 7 + 7 bytes for four steps."""
 

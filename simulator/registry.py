@@ -13,7 +13,7 @@ from typing import Any
 
 from simulator.contract import Backend, Offer, Options
 from simulator.contract.stage import STAGES
-from simulator.entry_points import of_group
+from simulator.entry_points import of_group, package_of
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
@@ -83,11 +83,9 @@ def backends() -> list[Backend]:
     return found
 
 
-@cache
 def package(name: str) -> str:
     """Return the name and version of the package that provides a backend."""
-    dist = entry_points()[name].dist
-    return f"{dist.name} {dist.version}" if dist else ""
+    return package_of(entry_points()[name])
 
 
 @contextmanager

@@ -154,7 +154,7 @@ def test_deep_nesting_is_refused_with_little_work(refused, content):
 
 
 def test_a_huge_file_is_refused_without_being_parsed(refused, monkeypatch):
-    parser = "simulator.profile.document._compose"
+    parser = "simulator.profile.document.compose"
     monkeypatch.setattr(parser, lambda text: pytest.fail("it was parsed"))
 
     (problem,) = refused(b"a: [\n" + b"1,\n" * 3_000_000)

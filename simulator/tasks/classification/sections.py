@@ -135,7 +135,7 @@ Changed = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 
 def _classified(run: Run) -> tuple[pa.Table, pa.Table] | None:
-    if run.command != "run" or not issubclass(TASKS[run.summary["task"]], Classification):
+    if not issubclass(TASKS[run.summary["task"]], Classification):
         return None
     columns = ["label", "prediction", "correct", "margin"]
     train, deploy = (run.side(side).select(columns) for side in SIDES)

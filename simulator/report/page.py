@@ -172,9 +172,7 @@ def sections_of(run: Run) -> list[Section]:
 
 def _embedded(sections: Sequence[Section]) -> Markup:
     """The figures and the colors of dark screens as JSON that cannot end its own element."""
-    figures = ",".join(
-        panel.figure.to_json(engine="json") for one in sections for panel in one.panels
-    )
+    figures = ",".join(panel.figure.to_json() for one in sections for panel in one.panels)
     data = f'{{"dark":{json.dumps(DARK)},"figures":[{figures}]}}'
     return Markup(data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

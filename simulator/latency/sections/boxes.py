@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from simulator.contract.stage import timed_steps
 from simulator.latency.times import TOTAL
+from simulator.report import charts
+from simulator.report.charts import Figure, Trace
 from simulator.report.colors import band
 from simulator.report.sections.style import Look, figure, milliseconds
 
@@ -21,9 +22,7 @@ BOX = (
 )
 
 
-def boxes(
-    values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]
-) -> go.Figure | None:
+def boxes(values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]) -> Figure | None:
     """Draw the latencies of stages as boxes.
 
     Args:
@@ -53,10 +52,10 @@ def boxes(
     return drawn
 
 
-def _box(of: Mapping[str, Floats], look: Look) -> go.Box:
+def _box(of: Mapping[str, Floats], look: Look) -> Trace:
     ends = np.array([np.quantile(ms, [0, 0.25, 0.5, 0.75, 1]) for ms in of.values()])
     least, q1, middle, q3, most = ends.T
-    return go.Box(
+    return charts.box(
         y=list(of), lowerfence=least, q1=q1, median=middle, q3=q3, upperfence=most,
         orientation="h", name=look.label, fillcolor=band(look.color),
         line={"color": look.color, "width": 1.5}, hoverinfo="x",

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
 from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.report import charts
+from simulator.report.charts import Trace
 from simulator.report.colors import band
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks, milliseconds, text, upright
@@ -64,7 +65,7 @@ def latencies(run: TimedRun) -> Section:
     ranked = {side: one for side, one in ranked.items() if one.ms.size}
     low, high = _frame([one.ms for one in ranked.values()], _marked(run.summary))
     most = min(POINTS, ALL_POINTS // max(1, len(known)))
-    traces: list[Any] = []
+    traces: list[Trace] = []
     for side, look in known.items():
         if side in ranked:
             traces.append(_histogram(ranked[side].ms, look, _edges(ranked, low, high)))
@@ -76,7 +77,7 @@ def latencies(run: TimedRun) -> Section:
         yaxis2={
             "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": ".0%",
             "rangemode": "tozero", "zeroline": False, "automargin": True,
-            "gridcolor": drawn.layout.yaxis.gridcolor,
+            "gridcolor": drawn.layout["yaxis"]["gridcolor"],
         },
         **_lines(run.summary),
     )  # fmt: skip
@@ -85,7 +86,7 @@ def latencies(run: TimedRun) -> Section:
         "latency",
         "Latency: how long answers take, ms, and how many take longer",
         "How long do most answers of a stack take, and how long is its tail?",
-        panels=[Panel(drawn)] if any(len(trace.x) for trace in traces) else [],
+        panels=[Panel(drawn)] if any(len(trace["x"]) for trace in traces) else [],
         notes=_notes(run, known, ranked, low, most),
         tables=[_percentiles(run.summary["percentiles"], known)],
     )
@@ -109,10 +110,10 @@ def _carried(row: Mapping[str, Any]) -> str:
     return words if bound is None else f"{words} ≤{bound:.2f}"
 
 
-def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
+def _histogram(ms: Floats, look: Look, edges: Floats) -> Trace:
     """The outline of a histogram, in the upper axes."""
     part = np.histogram(ms, edges)[0] / len(ms)
-    return go.Scatter(
+    return charts.scatter(
         x=edges[[0, *range(len(edges))]], y=[0, *part, 0], yaxis="y2", mode="lines",
         line=look.line | {"width": 1.5, "shape": "hv"}, fill="tozeroy", fillcolor=band(look.color),
         legendgroup=look.name, showlegend=False,
@@ -121,12 +122,12 @@ def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
     )  # fmt: skip
 
 
-def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> go.Scatter:
+def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> Trace:
     """The share of answers that are not faster, in the lower axes."""
     n = len(ranked.ms)
     ranks = thinned(n, most)
     rounds, samples = np.divmod(ranked.index[ranks], len(names))
-    return go.Scatter(
+    return charts.scatter(
         x=ranked.ms[ranks], y=(n - ranks) / n, name=look.label,
         mode="lines" if n > _FEW else "lines+markers",
         line=look.line | {"width": 1.5, "shape": "vh"}, legendgroup=look.name,
@@ -151,13 +152,13 @@ def thinned(n: int, most: int) -> Ints:
     return np.unique(np.concatenate([even, tail]).astype(np.int64))
 
 
-def _marks(rows: Mapping[str, Any], look: Look) -> go.Scatter:
+def _marks(rows: Mapping[str, Any], look: Look) -> Trace:
     """The known percentiles, with their intervals."""
     carried = {name: row for name, row in rows.items() if row["ms"] is not None}
     ms = np.array([row["ms"] for row in carried.values()], np.float64)
     ends = np.array([row["ci95"] or (np.nan, np.nan) for row in carried.values()], np.float64)
     ends = ends.reshape(-1, 2)
-    return go.Scatter(
+    return charts.scatter(
         x=ms, y=[1 - float(name[1:]) / 100 for name in carried], mode="markers", marker=look.marker,
         error_x={
             "type": "data", "symmetric": False, "array": ends[:, 1] - ms,

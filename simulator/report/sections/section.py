@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
 from markupsafe import Markup
 
 from simulator.entry_points import Table as OpenTable
+from simulator.report.charts import Figure
 from simulator.report.reading import Run
 
 _LONG = 16
@@ -24,7 +24,7 @@ class Panel:
         caption: what tells it from the section's other figures; empty where it is alone.
     """
 
-    figure: go.Figure
+    figure: Figure
     caption: str = ""
 
 

@@ -18,7 +18,7 @@ from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
 
-GROUP = "simulator.backends"
+GROUP, SERVICES = "simulator.backends", "simulator.services"
 
 
 @cache
@@ -81,6 +81,15 @@ def backends() -> list[Backend]:
         with suppress(UserError):
             found.append(backend(name))
     return found
+
+
+def serving(stage: str) -> list[Backend]:
+    """Return the backends that serve the engine itself in a stage, by name; no other is imported.
+
+    An entry point of the group ``simulator.services`` says so; it is called ``STAGE.BACKEND``.
+    """
+    points = (point.name.rpartition(".") for point in of_group(SERVICES))
+    return [backend(name) for of, _, name in sorted(points) if of == stage]
 
 
 def package(name: str) -> str:

@@ -29,7 +29,7 @@ def _template(name: str) -> jinja2.Template:
     """Return a template as it was compiled by this version of jinja2; else compile it now."""
     module = import_module(f"simulator.report.compiled.{module_name(name)}")
     made = environment()
-    if module.VERSION != jinja2.__version__:
+    if jinja2.__version__ != module.VERSION:
         return made.get_template(name)
     return jinja2.Template.from_module_dict(made, vars(module), made.make_globals(None))
 

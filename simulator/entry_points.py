@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from simulator.errors import UserError, one_line, unknown
@@ -26,6 +26,18 @@ def of_group(group: str) -> importlib.metadata.EntryPoints:
 @lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
     return cast(importlib.metadata.EntryPoints, importlib.metadata.entry_points())
+
+
+def package_of(point: importlib.metadata.EntryPoint) -> str:
+    """Return the name and version of the package that provides an entry point."""
+    return _named(point.dist) if point.dist else ""
+
+
+@cache
+def _named(dist: importlib.metadata.Distribution) -> str:
+    """Return the name and version of a package, whose metadata take long to parse."""
+    metadata = dist.metadata
+    return f"{metadata['Name']} {metadata['Version']}"
 
 
 class Table(Generic[T]):
@@ -97,8 +109,7 @@ class Table(Generic[T]):
 
     def package(self, name: str) -> str:
         """Return the name and version of the package that provides a plugin."""
-        dist = self.points[name].dist
-        return f"{dist.name} {dist.version}" if dist else ""
+        return package_of(self.points[name])
 
     def is_ours(self, name: str) -> bool:
         """Whether a plugin comes with this program, not with another package."""

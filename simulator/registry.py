@@ -13,12 +13,12 @@ from typing import Any
 
 from simulator.contract import Backend, Offer, Options
 from simulator.contract.stage import STAGES
-from simulator.entry_points import of_group
+from simulator.entry_points import of_group, package_of
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
 from simulator.worker.client import Home, Worker
 
-GROUP = "simulator.backends"
+GROUP, SERVICES = "simulator.backends", "simulator.services"
 
 
 @cache
@@ -83,11 +83,18 @@ def backends() -> list[Backend]:
     return found
 
 
-@cache
+def serving(stage: str) -> list[Backend]:
+    """Return the backends that serve the engine itself in a stage, by name; no other is imported.
+
+    An entry point of the group ``simulator.services`` says so; it is called ``STAGE.BACKEND``.
+    """
+    points = (point.name.rpartition(".") for point in of_group(SERVICES))
+    return [backend(name) for of, _, name in sorted(points) if of == stage]
+
+
 def package(name: str) -> str:
     """Return the name and version of the package that provides a backend."""
-    dist = entry_points()[name].dist
-    return f"{dist.name} {dist.version}" if dist else ""
+    return package_of(entry_points()[name])
 
 
 @contextmanager

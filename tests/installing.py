@@ -40,7 +40,7 @@ def uninstall(monkeypatch, library):
 
 def forget():
     """Look again which packages there are."""
-    for known in (registry.entry_points, registry.backend, registry.package, registry._worker):
+    for known in (registry.entry_points, registry.backend, registry._worker):
         known.cache_clear()
     modality.forget()
     for table in (CONDITIONS, EXECUTORS, FORMATS, MODALITIES, PARTS, TASKS):

@@ -76,17 +76,32 @@ def test_listing_needs_no_library(arguments):
     assert "pillow" in done.stdout
 
 
-def test_comparing_builds_no_summary_of_other_commands():
-    """Their models take 0.2 s of processor time to build."""
-    modules = ["audits", "faults", "identify", "repair", "robustness", "suites", "timed"]
+OTHERS = [
+    "simulator.results.audits", "simulator.results.faults", "simulator.results.identify",
+    "simulator.results.repair", "simulator.results.robustness", "simulator.results.suites",
+    "simulator.results.timed", "simulator.report.sections.suites", "simulator.cluster",
+    "scipy", "plotly", "pandas", "onnx.reference", "rich._emoji_codes",
+]  # fmt: skip
+"""Each would add 1 to 10 % to the processor time of a pair over one image."""
+USED = ["efficientnet_lite", "foolbox_images", "language_models", "opencv", "opsets", "ort",
+        "pillow", "sound", "speech_example"]  # fmt: skip
+"""The stacks, the examples, and what these import."""
+
+
+def test_a_pair_and_its_report_load_nothing_of_others(tmp_path):
+    """Of one image without a flip: no other command's results, no other backend, no scipy."""
     code = (
-        "import sys, simulator.experiments.compare\n"
-        f"print([one for one in {modules} if f'simulator.results.{{one}}' in sys.modules])"
+        "import sys\nfrom simulator.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        f"print([name for name in {OTHERS} if name in sys.modules], sorted("
+        "{name.split('.')[1] for name in sys.modules if name.startswith('backends.')}))"
     )
+    pair = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--limit", "1"]
 
-    done = python(code)
+    done = python(code, *pair, "--quick", "--out", str(tmp_path / "run"))
 
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert (tmp_path / "run" / "report.html").is_file(), done.stderr
+    assert done.stdout.splitlines()[-1] == f"[] {USED}"
 
 
 def test_garbage_is_collected_as_ever_from_the_first_sample_on():

@@ -70,15 +70,16 @@ def serve():
     """Fork a child for every line; write how each of them ended."""
     import onnxruntime  # noqa: F401
     import PIL.Image  # noqa: F401
-    import plotly.graph_objects  # noqa: F401
 
     from simulator import cli, registry
     from simulator.cli import progress, resume, run  # noqa: F401
     from simulator.experiments import compare  # noqa: F401
     from simulator.report import page, terminal  # noqa: F401
+    from simulator.report.sections.section import PARTS
 
     for name in registry.entry_points():
         registry.backend(name)
+    list(PARTS)
     gc.freeze()  # else a child copies every page that its collector looks at
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and so the pipe
     for line in sys.stdin:

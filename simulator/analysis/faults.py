@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
-from scipy import special
 
+from simulator.statistics import special
 from simulator.statistics.bootstrap import Effect, Floats, Resamples, effect, ratio
 from simulator.statistics.paired import bonett_price, clopper_pearson, mcnemar_midp
 

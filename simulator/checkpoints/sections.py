@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import plotly.graph_objects as go
-
 from simulator.checkpoints import tables
 from simulator.checkpoints.words import limits
+from simulator.report import charts
+from simulator.report.charts import Figure, Trace
 from simulator.report.colors import FAINT
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks, text
@@ -33,7 +33,7 @@ def sections(found: Checkpoints, beside: Path) -> list[Section]:
     return [_noise(found), *_differences(found), _models(found, beside)]
 
 
-def scatter(found: Checkpoints, column: str) -> go.Figure:
+def scatter(found: Checkpoints, column: str) -> Figure:
     """Return one panel: points lost in a column against clean accuracy, a point per checkpoint."""
     drawn_as = looks({name: Profile(profile=name) for name in found.recipes})
     groups: Mapping[str, list[Checkpoint]] = {
@@ -48,7 +48,7 @@ def scatter(found: Checkpoints, column: str) -> go.Figure:
     return drawn
 
 
-def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
+def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
     x = [100 * one.trained.value for one in group]
     shown = [one.columns[column].drop for one in group]
     y = [100 * one.value for one in shown]
@@ -56,7 +56,7 @@ def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
         error_bars(values, [[100 * (end or 0) for end in one.ci95] for one in of], color=look.color)
         for values, of in ((y, shown), (x, [one.trained for one in group]))
     )
-    return go.Scatter(
+    return charts.scatter(
         x=x, y=y, mode="markers", name=look.label, legendgroup=look.name, error_y=down,
         error_x=across, marker={**look.marker, "size": 10},
         customdata=[[text(one.model), one.columns[column].flip_rate.value] for one in group],
@@ -65,8 +65,8 @@ def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
     )  # fmt: skip
 
 
-def _most(group: Sequence[Checkpoint], column: str, look: Look) -> go.Scatter:
-    return go.Scatter(
+def _most(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
+    return charts.scatter(
         x=[100 * one.trained.value for one in group],
         y=[100 * one.columns[column].max_drop for one in group],
         mode="markers", name=look.label, legendgroup=look.name, showlegend=False,

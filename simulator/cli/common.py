@@ -332,9 +332,9 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    found = Ours(highlight=False)
+    found = Ours(highlight=False, emoji=False)
     wide = found.is_terminal or "COLUMNS" in os.environ
-    return found if wide else Ours(width=120, highlight=False)
+    return found if wide else Ours(width=120, highlight=False, emoji=False)
 
 
 def table(*columns: str) -> Table:

@@ -38,7 +38,7 @@ class Bar:
         self._shown = 0.0
         self._number, self._of, self._name = 1, 1, ""
         self._first: tuple[int, float] | None = None
-        console = console or Console(stderr=True)
+        console = console or Console(stderr=True, emoji=False)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

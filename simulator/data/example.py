@@ -24,7 +24,8 @@ def model_card(name: str = IMAGE) -> Path:
         UserError: there is no such example.
         MissingLibrary: a library that it needs is not installed.
     """
-    made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example: backend for backend in _all()}
+    able = registry.serving(Stage.EXAMPLE_MODEL)
+    made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example: backend for backend in able}
     if name not in made:
         raise UserError(f"--example: {unknown('value', name, made)}")
     backend = made[name]
@@ -52,16 +53,12 @@ def images() -> Dataset:
     Raises:
         MissingLibrary: the extra ``demo`` is not installed.
     """
-    backend = next(b for b in registry.backends() if b.of(Stage.EXAMPLE_IMAGES))
+    backend = registry.serving(Stage.EXAMPLE_IMAGES)[0]
     _require(backend, IMAGE, ExampleModel.remedy)
     source: ExampleImages = backend.of(Stage.EXAMPLE_IMAGES)[0].make({})
     found = list(source.files())
     items = tuple(Item(path.name, path, label) for path, label in found)
     return Dataset(found[0][0].parent, items)
-
-
-def _all() -> list[Backend]:
-    return [backend for backend in registry.backends() if backend.of(Stage.EXAMPLE_MODEL)]
 
 
 def _require(backend: Backend, name: str, remedy: str) -> None:

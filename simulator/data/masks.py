@@ -344,7 +344,7 @@ def reader() -> MaskReader:
     Raises:
         MissingLibrary: its library is not installed.
     """
-    backend = next(b for b in registry.backends() if b.of(Stage.MASK))
+    backend = registry.serving(Stage.MASK)[0]
     missing = [library.distribution for library in backend.libraries if library.version is None]
     if missing:
         raise MissingLibrary(

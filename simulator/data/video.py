@@ -82,7 +82,7 @@ def _write(path: Path, wanted: range, reading: Backend, writing: Backend, folder
 
 
 def _backend(stage: str) -> Backend:
-    backend = next(b for b in registry.backends() if b.of(stage))
+    backend = registry.serving(stage)[0]
     missing = [library.distribution for library in backend.libraries if library.version is None]
     if missing:
         raise MissingLibrary(

@@ -151,10 +151,9 @@ def painter() -> Painter | None:
 
 
 def _service(stage: str) -> Any:
-    for backend in registry.backends():
-        offers = backend.of(stage)
-        if offers and all(library.version for library in backend.libraries):
-            return offers[0].make({})
+    for backend in registry.serving(stage):
+        if all(library.version for library in backend.libraries):
+            return backend.of(stage)[0].make({})
     return None
 
 

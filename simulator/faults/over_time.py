@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
-import plotly.graph_objects as go
 from rich.console import Console
 from rich.markup import escape
 
 from simulator.faults.screen import rate, titled
+from simulator.report import charts
+from simulator.report.charts import Figure
 from simulator.report.reading import Run
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table, part
 from simulator.report.sections.style import Look, error_bars, figure, looks
@@ -150,14 +151,14 @@ def _times(one: Rate, by: float) -> Rate:
     return one.model_copy(update={"rate": value, "ci95": scaled})
 
 
-def _levels(seen: dict[Look, Persistence], kind: str) -> go.Figure:
+def _levels(seen: dict[Look, Persistence], kind: str) -> Figure:
     """The form of Figure 10 of the paper."""
     traces = []
     for look, one in seen.items():
         shares: Sequence[Rate] = getattr(one, kind)
         values = [s.rate for s in shares]
         traces.append(
-            go.Scatter(
+            charts.scatter(
                 x=one.levels, y=values, name=look.label, mode="lines+markers", line=look.line,
                 marker=look.marker,
                 error_y=error_bars(values, [s.ci95 for s in shares]),
@@ -173,13 +174,13 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> go.Figure:
     return drawn
 
 
-def _frames(look: Look, seen: Persistence) -> go.Figure:
+def _frames(look: Look, seen: Persistence) -> Figure:
     """The form of Figure 9 of the paper: one fault."""
     kinds: list[tuple[Sequence[float | None], str]] = [
         (seen.worst_false, "solid"), (seen.worst_missed, "dot"),
     ]  # fmt: skip
     traces = [
-        go.Scatter(
+        charts.scatter(
             x=list(range(1, len(areas) + 1)), y=areas, name=title.lower(), mode="lines",
             line={**look.line, "dash": dash},
             hovertemplate="frame %{x}: %{y:.2%}<extra></extra>",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-import plotly.graph_objects as go
-
 from simulator.faults.screen import mean, rate, reading, rows, shown, words
+from simulator.report import charts
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS
 from simulator.report.sections.section import Panel, Section, Table, fitting, part
@@ -141,9 +140,9 @@ def _grouped(
             values: list[Rate] = [getattr(one, kind) for one in found.values()]
             shares = [one.rate for one in values]
             traces.append(
-                go.Bar(
+                charts.bar(
                     x=[text(name) for name in found], y=shares, name=look.label,
-                    marker_color=look.color,
+                    marker={"color": look.color},
                     error_y=error_bars(shares, [one.ci95 for one in values]),
                     hovertemplate="%{x}: %{y:.2%}<extra></extra>",
                 )

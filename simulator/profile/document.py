@@ -12,6 +12,7 @@ import yaml
 
 from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
+from simulator.profile.compose import Loader, compose
 
 Key = tuple[str | int, ...]
 MAX_BYTES = 100_000
@@ -57,7 +58,7 @@ def read(path: Path) -> Document:
     if len(raw) > MAX_BYTES:
         raise ProfileError([f"{path}: the document is larger than {MAX_BYTES:,} bytes"])
     try:
-        loader, root = _compose(raw.decode("utf-8"))
+        loader, root = compose(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ProfileError([f"{path}:{line}: not UTF-8 text (byte {error.start})"]) from error
@@ -83,7 +84,7 @@ def read_value(text: str) -> Any:
         ValueError: it is not a valid YAML value; the message says why.
     """
     try:
-        loader, root = _compose(text)
+        loader, root = compose(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError("not a YAML value") from error
     if root is None:
@@ -98,11 +99,6 @@ def read_value(text: str) -> Any:
     return found
 
 
-def _compose(text: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    loader = yaml.SafeLoader(text)
-    return loader, loader.get_single_node()
-
-
 def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 1
@@ -113,7 +109,7 @@ def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:
 
 
 class _Walker:
-    def __init__(self, path: str, loader: yaml.SafeLoader) -> None:
+    def __init__(self, path: str, loader: Loader | yaml.SafeLoader) -> None:
         self.path = path
         self.loader = loader
         self.lines: dict[Key, int] = {}

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from simulator.analysis import attribute, gate
 from simulator.analysis.attribute import Game, Subset
@@ -25,6 +24,7 @@ from simulator.repair.space import NAME, Picks, name_of
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation, Judged, Repaired
 from simulator.results.shared import RuleOutcome
+from simulator.statistics import special
 from simulator.statistics.bootstrap import Floats, Resamples, effect
 from simulator.statistics.paired import clopper_pearson
 from simulator.tasks.score import flip_rate

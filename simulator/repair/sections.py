@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
-from simulator.report import repairs
+from simulator.report import charts, repairs
+from simulator.report.charts import Trace
 from simulator.report.colors import BAD, EVEN, GOOD, STACKS
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
@@ -112,12 +111,12 @@ def _raced(summary: RepairSummary, early: Early) -> Section:
 
 def _dots(
     name: str, some: Sequence[Tried], color: str, symbol: str, mode: str = "markers"
-) -> go.Scatter:
+) -> Trace:
     """Points of stacks: as the search saw them, or finalists as they were confirmed."""
     rates = [
         one.confirmed.flips.rate if isinstance(one, Finalist) else one.flip_rate for one in some
     ]
-    return go.Scatter(
+    return charts.scatter(
         x=[one.cost.ms for one in some], y=rates, text=[text(one.name) for one in some],
         name=name, mode=mode, line={"color": color, "width": 2},
         marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},

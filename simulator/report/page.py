@@ -24,10 +24,9 @@ from simulator.report.rendering import charts, content, render
 from simulator.report.rules import notes
 from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
-from simulator.report.sections.section import PARTS, Section
+from simulator.report.sections.section import Section, parts_of
 from simulator.report.sections.stacks import overview
 from simulator.report.words import PAGE
-from simulator.results.audits import AuditSummary
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
 from simulator.results.shared import ModelSummary, Skipped
@@ -151,8 +150,8 @@ def filled(first: Head, sections: Sequence[Section], origin: Origin, told: Told)
 def _told(run: Run) -> Told:
     """The samples and the notices of a run, and of the pairs of an audit."""
     summary = run.summary
-    if isinstance(summary, AuditSummary):
-        return Told(warnings=notes(summary.pairs))
+    if run.command == "audit":
+        return Told(warnings=notes(summary["pairs"]))
     if not isinstance(summary, ModelSummary):
         return Told()
     return Told(
@@ -167,15 +166,13 @@ def _told(run: Run) -> Told:
 
 def sections_of(run: Run) -> list[Section]:
     """Return what the page shows of a run."""
-    found = (part(run) for part in sorted(PARTS, key=lambda part: part.order))
+    found = (part(run) for part in parts_of(run.command))
     return [one for one in found if one is not None]
 
 
 def _embedded(sections: Sequence[Section]) -> Markup:
     """The figures and the colors of dark screens as JSON that cannot end its own element."""
-    figures = ",".join(
-        panel.figure.to_json(engine="json") for one in sections for panel in one.panels
-    )
+    figures = ",".join(panel.figure.to_json() for one in sections for panel in one.panels)
     data = f'{{"dark":{json.dumps(DARK)},"figures":[{figures}]}}'
     return Markup(data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

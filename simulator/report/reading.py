@@ -13,7 +13,6 @@ from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.read import read_manifest, read_run, read_summary
 from simulator.results.shared import Summary
-from simulator.results.suites import StepSummary
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,7 @@ def read(folder: Path) -> Run:
     if found == "audit":
         return Run(folder, *read_summary(folder), pa.table({}))
     manifest, summary, records = read_run(folder)
-    if isinstance(summary, StepSummary):
+    if summary.command == "step":
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):
         raise RunError(f"{folder}: a damaged run: its records lack {', '.join(sorted(missing))}")

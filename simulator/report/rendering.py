@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from typing import Any
 
 import jinja2
@@ -21,12 +21,27 @@ _CHARTS = ("plotlyjs", "plotly-cartesian.min.js.gz")
 
 def render(name: str, **values: Any) -> Markup:
     """Fill in a template; all values are escaped but those that are :class:`Markup`."""
-    return Markup(_environment().get_template(name).render(values))
+    return Markup(_template(name).render(values))
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    """One for the process: it keeps the templates that it has compiled."""
+def _template(name: str) -> jinja2.Template:
+    """Return a template as it was compiled by this version of jinja2; else compile it now."""
+    module = import_module(f"simulator.report.compiled.{module_name(name)}")
+    made = environment()
+    if jinja2.__version__ != module.VERSION:
+        return made.get_template(name)
+    return jinja2.Template.from_module_dict(made, vars(module), made.make_globals(None))
+
+
+def module_name(template: str) -> str:
+    """Return the module that holds a template compiled."""
+    return template.partition(".")[0]
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return what templates are compiled and filled in with; one for the process."""
     made = jinja2.Environment(
         loader=jinja2.FunctionLoader(content),
         autoescape=True,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from simulator.report.evidence import UNCLAIMED, known
 from simulator.report.words import title
-from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
 from simulator.results.shared import RuleOutcome
 from simulator.tasks.figures import Delta
+
+if TYPE_CHECKING:
+    from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
 
 PASSED, FAILED, ERROR, UNDECIDED = "passed", "FAILED", "ERROR", "undecided"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,9 +16,11 @@ from simulator.report.evidence import known
 from simulator.report.words import differences, ends, named, no_effect, points, run_on
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Summary
-from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.tasks.task import TASKS
 from simulator.typed import plain
+
+if TYPE_CHECKING:
+    from simulator.results.timed import LatencySummary, LoadSummary
 
 NOTHING = "-"
 

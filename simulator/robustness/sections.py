@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
+from simulator.report import charts
+from simulator.report.charts import Trace
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Picture, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks, text
@@ -148,7 +149,7 @@ def curves(run: Run) -> Section | None:
             look = drawn_as[side]
             values = [stack.clean.value, *stack.levels[name]]
             traces.append(
-                go.Scatter(
+                charts.scatter(
                     x=list(range(len(values))), y=values, mode="lines+markers", name=look.label,
                     line=look.line, marker=look.marker,
                     hovertemplate="%{x}: %{y:.2%}<extra></extra>",
@@ -292,11 +293,11 @@ def seen(run: Run) -> Section | None:
 
 def _dots(
     figures: Sequence[Figure | AdjustedEffect], names: Sequence[str], look: Look, words: str
-) -> go.Scatter:
+) -> Trace:
     """A dot in percent or points with its interval for each row, of one stack."""
     value = 100 * np.array([one.value for one in figures], np.float64)
     low, high = 100 * np.array([one.ci95 for one in figures], np.float64).T
-    return go.Scatter(
+    return charts.scatter(
         x=value, y=list(names), mode="markers", name=look.label, marker=look.marker,
         error_x={
             "type": "data", "symmetric": False, "array": high - value,

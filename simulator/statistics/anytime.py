@@ -26,7 +26,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from simulator.statistics import special
 
 ALTERNATIVES = 1024
 _LEAST = 1e-9

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+
+from simulator.statistics import special
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
 
+from simulator.statistics import special
 from simulator.statistics.bootstrap import Effect, Floats
 
 

@@ -8,8 +8,9 @@ the number that were wrong and became right. A delta is always deploy minus trai
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
-from scipy import special
+from simulator.statistics import special
 
 MIN_DISCORDANT = 6
 """With fewer discordant pairs McNemar's exact test cannot reach 0.05: 2 * 0.5**5 = 0.0625."""
@@ -63,9 +64,12 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, fl
     _check_rate(k, n)
     _check_open("confidence", confidence)
     tail = (1 - confidence) / 2
+    if k in (0, n):  # the inverse of the beta distribution has a closed form there
+        power = math.log(tail) / n
+        return (math.exp(power), 1.0) if k else (0.0, -math.expm1(power))
     return (
-        0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail)),
-        1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail)),
+        float(special.betaincinv(k, n - k + 1, tail)),
+        float(special.betaincinv(k + 1, n - k, 1 - tail)),
     )
 
 
@@ -178,15 +182,14 @@ def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8
         raise ValueError(
             f"a delta of {d} cannot occur where only {psi} of the pairs are discordant"
         )
-    z_alpha = float(special.ndtri(1 - alpha / 2))
-    z_power = float(special.ndtri(power))
+    z_alpha, z_power = map(NormalDist().inv_cdf, (1 - alpha / 2, power))
     root = z_alpha * math.sqrt(psi) + z_power * math.sqrt(psi - d * d)
     return math.ceil(root * root / (d * d))
 
 
 def _z(confidence: float) -> float:
     _check_open("confidence", confidence)
-    return float(special.ndtri((1 + confidence) / 2))
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _tail(k: int, n: int) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
+
+from simulator.statistics import special
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.97, 0.99, 0.999)
 """The percentiles that LoadGen reports."""
@@ -162,14 +164,15 @@ def mlperf_queries(p: float) -> Queries:
         section "Scenarios", table of inferences by tail latency percentile.
     """
     margin = (1 - p) / 20
-    z = float(ndtri((1 + CONFIDENCE) / 2))
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     exact = z**2 * p * (1 - p) / margin**2
     return Queries(round(exact), math.ceil(exact / 2**13) * 2**13)
 
 
 def _enough(h: int, t: int, p: float) -> bool:
     """Whether h samples below and t above a latency show that the share *p* is below it."""
-    return bool(betainc(h, t + 1, p) < 1 - CONFIDENCE)
+    chance = p**h * (1 + h * (1 - p)) if t == 1 else special.betainc(h, t + 1, p)  # the same
+    return bool(chance < 1 - CONFIDENCE)
 
 
 def _ranked(values: Values, rank: int) -> int:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
+from simulator.statistics import special
 
 
 @dataclass(frozen=True, slots=True)

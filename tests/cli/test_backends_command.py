@@ -54,7 +54,6 @@ def vendor(tmp_path, monkeypatch, cache):
         sys.modules.pop("vendor_adapter", None)
         registry.entry_points.cache_clear()
         registry.backend.cache_clear()
-        registry.package.cache_clear()
 
     yield install
     forget()

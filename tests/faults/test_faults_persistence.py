@@ -13,6 +13,7 @@ import pytest
 import tiny
 import tiny_tasks
 import yaml
+from drawn import drawn
 from onnx import numpy_helper
 from PIL import Image, ImageSequence
 from rich.console import Console
@@ -207,9 +208,9 @@ def test_the_report_and_the_screen_tell_it(run, capsys):
     assert first[4].startswith(f"{seen.false[0].rate * 3 / 32:.2%} (")
     assert clips.rows[0][2].place == seen.clip
     assert [panel.caption for panel in section.panels[:2]] == ["False objects", "Missed objects"]
-    line = section.panels[0].figure.data[0]
+    line = drawn(section.panels[0]).data[0]
     assert list(line.y) == [one.rate for one in seen.false]
-    assert list(section.panels[2].figure.data[1].y) == seen.worst_missed
+    assert list(drawn(section.panels[2]).data[1].y) == seen.worst_missed
 
     over_time.show(run.summary, Console(width=80))
     said = capsys.readouterr().out

@@ -11,8 +11,10 @@ from html.parser import HTMLParser
 
 import made_runs
 import numpy as np
+import plotly.graph_objects as go
 import pyarrow.parquet as pq
 import pytest
+from drawn import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import notice
@@ -50,7 +52,7 @@ def named(drawing, name, panel=0, **properties):
     """The traces of one stack that have these properties."""
     return [
         trace
-        for trace in drawing.panels[panel].figure.data
+        for trace in drawn(drawing.panels[panel]).data
         if name in (trace.legendgroup, trace.name)
         and all(trace[key] == value for key, value in properties.items())
     ]
@@ -98,11 +100,11 @@ def test_quality_rises_with_the_deadline_and_the_faster_stack_wins_early(tmp_pat
     assert [(mark.x[0], mark.y[0], mark.marker.symbol) for mark in marks] == [
         (12, 0.75, "triangle-down")
     ]
-    dotted = [t for t in drawing.panels[0].figure.data if t.line.dash == "dot"]
+    dotted = [t for t in drawn(drawing.panels[0]).data if t.line.dash == "dot"]
     assert [trace.y for trace in dotted] == [(1, 1), (0.75, 0.75)]
     (band,) = named(drawing, "train (train_fp32)", fill="toself")
     assert 0.25 in band.y and 0.5 in band.y
-    early, late, deadline = drawing.panels[0].figure.layout.shapes
+    early, late, deadline = drawn(drawing.panels[0]).layout.shapes
     assert (early.x0, early.x1, late.x0) == (5, 14, 16) and late.x1 > 17
     assert early.label.text == "deploy is better"
     assert (deadline.x0, deadline.label.text) == (12, "12ms")
@@ -166,7 +168,7 @@ def test_stages_have_their_quartiles_and_ends(tmp_path):
     times = ms([*range(101), None], stages={"decode": 0.25, "infer": 0.75})
     drawing = distributions.stages(read(made_runs.run(tmp_path / "run", {"deploy": times})))
 
-    (box,) = drawing.panels[0].figure.data
+    (box,) = drawn(drawing.panels[0]).data
     assert list(box.y) == ["decode", "infer", "total"]
     assert [list(box[key]) for key in ("lowerfence", "q1", "median", "q3", "upperfence")] == [
         [0, 0, 0], [6.25, 18.75, 25], [12.5, 37.5, 50], [18.75, 56.25, 75], [25, 75, 100],
@@ -188,7 +190,7 @@ def test_rounds_have_their_medians_and_one_without_answers_has_no_point(tmp_path
     times = ms([1, 5, 2], [None, None, None], [4, None, 8])
     drawing = curves.rounds(read(made_runs.run(tmp_path / "run", {"deploy": times})))
 
-    (line,) = drawing.panels[0].figure.data
+    (line,) = drawn(drawing.panels[0]).data
     assert (list(line.x), list(line.y)) == ([1, 3], [2, 6])
     assert drawing.notes == ["Rounds in which no sample was answered have no point."]
 
@@ -199,7 +201,7 @@ def test_points_lie_on_the_line_where_size_explains_all(tmp_path):
     times = ms([13, 23, 43], [13, 23, 43])
     names = ["a.jpg", "b.jpg", "c.jpg"]
     run = read(made_runs.run(tmp_path / "run", {"deploy": times}, sizes, names))
-    points, line = inputs.size(run).panels[0].figure.data
+    points, line = drawn(inputs.size(run).panels[0]).data
 
     assert (list(points.x), list(points.y)) == ([1, 2, 4], [13, 23, 43])
     assert [list(row) for row in points.customdata][1] == ["b.jpg", 1000, 2000]
@@ -209,7 +211,7 @@ def test_points_lie_on_the_line_where_size_explains_all(tmp_path):
 
 def test_a_median_is_of_the_rounds_that_answered(tmp_path):
     run = read(made_runs.run(tmp_path / "run", {"deploy": ms([1, None], [3, None], [None, None])}))
-    (points,) = inputs.size(run).panels[0].figure.data
+    (points,) = drawn(inputs.size(run).panels[0]).data
 
     assert points.y[0] == 2 and np.isnan(points.y[1])
     assert "images that always failed and have no point: 1." in " ".join(inputs.size(run).notes)
@@ -222,7 +224,7 @@ def test_boxes_are_of_the_most_frequent_size_and_stand_in_order(tmp_path):
     run = read(made_runs.run(tmp_path / "run", {"deploy": ms(*rounds)}, sizes))
     drawing = inputs.equal_size(run)
 
-    box, told = drawing.panels[0].figure.data
+    box, told = drawn(drawing.panels[0]).data
     assert list(drawing.numbered) == ["00002.jpg", "00000.jpg"]
     slow = [20, 21, 22, 28, 30]
     q1, middle, q3 = statistics.quantiles(slow, n=4, method="inclusive")
@@ -236,7 +238,7 @@ def test_the_heat_map_is_that_of_the_summary(tmp_path):
     summary = json.loads((folder / "summary.json").read_text())
     drawing = inputs.divergence(read(folder))
 
-    heat = drawing.panels[1].figure.data[0]
+    heat = drawn(drawing.panels[1]).data[0]
     assert heat.z.tolist() == summary["inputs"]["deploy"]["instances"]["rjsd"]
     assert (heat.zmin, heat.zmax) == (0, 1)
     assert list(heat.customdata[1][0]) == ["00000.jpg", "00001.jpg"]
@@ -252,7 +254,7 @@ def test_many_samples_are_thinned_out_and_the_page_says_so(tmp_path):
     run = read(folder)
 
     size = inputs.size(run)
-    points = [t for t in size.panels[0].figure.data if t.mode == "markers"]
+    points = [t for t in drawn(size.panels[0]).data if t.mode == "markers"]
     assert [len(trace.x) for trace in points] == [2500, 2500]
     slowest = float(np.median(timed(run).times["a"].total, axis=0).max()) / 1e6
     assert max(points[0].y) == pytest.approx(slowest)
@@ -344,6 +346,8 @@ class Page(HTMLParser):
         found = cls()
         found.feed(text)
         found.figures = json.loads(found.data)["figures"]
+        for one in found.figures:
+            go.Figure(one)  # raises where plotly.js would leave something out
         return found
 
     def handle_starttag(self, tag, attributes):

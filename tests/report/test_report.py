@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from command_lines import COMMANDS
+from drawn import drawn
 from made_pairs import blamed, effect, explained, pair
 from pyarrow import csv
 from pyarrow import parquet as pq
@@ -102,7 +103,7 @@ def test_flips_are_counted_by_class_and_kind(tmp_path):
     """Of class 0 two of three are lost; of class 1 one is lost, one won; of class 2 one moves."""
     drawing = classified.classes(reading.read(eight(tmp_path / "run")))
 
-    bars = drawing.panels[0].figure.data
+    bars = drawn(drawing.panels[0]).data
     assert {bar.name: dict(zip(bar.y, bar.x, strict=True)) for bar in bars} == {
         "right→wrong": {"red (0)": 2, "green (1)": 1, "blue (2)": 0},
         "wrong→right": {"red (0)": 0, "green (1)": 1, "blue (2)": 0},
@@ -110,7 +111,7 @@ def test_flips_are_counted_by_class_and_kind(tmp_path):
     }
     assert list(bars[0].y) == ["red (0)", "green (1)", "blue (2)"]
     assert [list(bar.customdata) for bar in bars] == [[3, 3, 2]] * 3
-    assert drawing.panels[0].figure.layout.showlegend
+    assert drawn(drawing.panels[0]).layout.showlegend
 
 
 def test_the_confusion_that_changed_is_counted(tmp_path):
@@ -139,7 +140,7 @@ def test_calibration_has_bins_of_as_many_images_with_wilson_intervals(tmp_path):
     folder = pair(tmp_path / "run", train, deploy, [0] * 20, (order / 20).tolist())
     drawing = classified.calibration(reading.read(folder))
 
-    (curve,) = drawing.panels[0].figure.data
+    (curve,) = drawn(drawing.panels[0]).data
     counts = [2, 1, 1, 0, 0, 0, 0, 1, 0, 0]
     assert [list(row[2:]) for row in curve.customdata] == [[k, 2] for k in counts]
     assert list(curve.y) == [k / 2 for k in counts]
@@ -174,7 +175,7 @@ def explanation(tmp_path):
 
 
 def test_the_waterfall_sums_to_the_total(explanation):
-    _, bars = blame.waterfall(explanation).panels[0].figure.data
+    _, bars = drawn(blame.waterfall(explanation).panels[0]).data
 
     assert list(bars.y) == ["decoder", "color", "resize", "in all"]
     assert list(bars.x) == pytest.approx([-1, 0.25, -4.25, -5])
@@ -186,7 +187,7 @@ def test_the_waterfall_sums_to_the_total(explanation):
 def test_only_shares_that_are_more_than_chance_are_filled(explanation):
     """0.049 is below 5 %, 0.05 and 0.2 are not."""
     drawing = blame.shapley(explanation)
-    (bars,) = drawing.panels[0].figure.data
+    (bars,) = drawn(drawing.panels[0]).data
 
     assert list(bars.x) == pytest.approx([-2, -3, 0])
     assert list(bars.marker.color) == [CLEAR, BAD, CLEAR]
@@ -201,7 +202,7 @@ def test_only_shares_that_are_more_than_chance_are_filled(explanation):
 
 
 def test_the_matrix_has_each_pair_in_its_cell(explanation):
-    (heat,) = blame.interactions(explanation).panels[0].figure.data
+    (heat,) = drawn(blame.interactions(explanation).panels[0]).data
 
     assert (list(heat.x), list(heat.y)) == (["decoder", "color"], ["color", "resize"])
     assert np.isnan(heat.z[0][1])
@@ -224,7 +225,7 @@ def test_steps_and_shares_of_a_real_run_sum_to_its_total(runs):
 
     for show in (blame.waterfall, blame.shapley):
         for panel, total in zip(show(run).panels, (200 / 3, -200 / 3), strict=True):
-            found = dict(zip(panel.figure.data[-1].y, panel.figure.data[-1].x, strict=True))
+            found = dict(zip(drawn(panel).data[-1].y, drawn(panel).data[-1].x, strict=True))
             assert found.pop("in all", total) == pytest.approx(total)
             assert sum(found.values()) == pytest.approx(total)
 
@@ -301,7 +302,7 @@ def test_what_an_option_loses_is_drawn(runs, name):
     run = reading.read(runs(name)[0])
     drawing = {"sweep": suites.options, "worst": suites.path}[name](run)
 
-    (trace,) = drawing.panels[0].figure.data
+    (trace,) = drawn(drawing.panels[0]).data
     if name == "sweep":
         assert dict(zip(trace.y, trace.x, strict=True)) == pytest.approx(
             {"resize/nearest": 0, "color/bgr": 200 / 3}
@@ -430,7 +431,7 @@ def test_without_labels_changes_are_not_called_right_or_wrong(runs, tmp_path):
 
     assert "4 of 4 answers change: 100.00%" in text and "top-1 goes" not in text
     assert "right→wrong" not in text
-    (bars,) = classified.classes(made).panels[0].figure.data
+    (bars,) = drawn(classified.classes(made).panels[0]).data
     assert bars.name == "changed, without a label"
     assert dict(zip(bars.y, bars.x, strict=True)) == {"red (0)": 1, "green (1)": 1}
 
@@ -497,7 +498,7 @@ def test_fifty_thousand_samples_fit_a_page(tmp_path):
     assert page.write(folder).stat().st_size < 6_000_000
     counted = pc.sum(pc.not_equal(pa.array(train), pa.array(deploy))).as_py()
     assert f"{counted:,} of 50,000 answers change" in head(run).answers[0]
-    assert len(classified.classes(run).panels[0].figure.data[0].y) == 25
+    assert len(drawn(classified.classes(run).panels[0]).data[0].y) == 25
 
 
 def test_a_page_is_under_its_size_whatever_is_too_large_for_it(tmp_path):

@@ -11,7 +11,6 @@ from simulator import registry
 def forget():
     registry.entry_points.cache_clear()
     registry.backend.cache_clear()
-    registry.package.cache_clear()
     registry._worker.cache_clear()
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER
+from simulator.report import charts
+from simulator.report.charts import Trace
 from simulator.report.colors import FAINT, band
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import (
@@ -64,7 +65,7 @@ def quality(run: TimedRun) -> Section | None:
     )
 
 
-def _traces(tail: Mapping[str, Any], known: Mapping[str, Look], metric: str) -> list[go.Scatter]:
+def _traces(tail: Mapping[str, Any], known: Mapping[str, Look], metric: str) -> list[Trace]:
     """Bands of all stacks below their lines, symbols on top; then the legend of the symbols."""
     layers = [
         [_band(found["curve"], known[side]) for side, found in tail.items()],
@@ -83,28 +84,26 @@ def _traces(tail: Mapping[str, Any], known: Mapping[str, Look], metric: str) -> 
     return [trace for layer in layers for trace in layer]
 
 
-def _band(curve: Mapping[str, Any], look: Look) -> go.Scatter:
+def _band(curve: Mapping[str, Any], look: Look) -> Trace:
     ms, worst, best = (np.array(curve[key], np.float64) for key in ("ms", "worst", "best"))
-    return go.Scatter(
+    return charts.scatter(
         x=np.concatenate([ms, ms[::-1]]), y=np.concatenate([worst, best[::-1]]), fill="toself",
         fillcolor=band(look.color), line={"width": 0}, mode="lines", hoverinfo="skip",
         legendgroup=look.name, showlegend=False,
     )  # fmt: skip
 
 
-def _lines(
-    curve: Mapping[str, Any], whole: float | None, look: Look, metric: str
-) -> list[go.Scatter]:
+def _lines(curve: Mapping[str, Any], whole: float | None, look: Look, metric: str) -> list[Trace]:
     ms, mean, worst, best = (
         np.array(curve[key], np.float64) for key in ("ms", "mean", "worst", "best")
     )
     extra = f"<extra>{look.label}</extra>"
-    without = go.Scatter(
+    without = charts.scatter(
         x=ms[[0, -1]], y=[whole] * 2, mode="lines", legendgroup=look.name, showlegend=False,
         line={"color": look.color, "dash": "dot", "width": 1.5},
         hovertemplate=f"without a deadline %{{y:.1%}}{extra}",
     )  # fmt: skip
-    line = go.Scatter(
+    line = charts.scatter(
         x=ms, y=mean, mode="lines", line=look.line, name=look.label, legendgroup=look.name,
         customdata=np.stack([worst, best], axis=1),
         hovertemplate=f"{metric} at %{{x:.2f}} ms: mean %{{y:.1%}}<br>worst round "
@@ -113,9 +112,9 @@ def _lines(
     return [line] if whole is None else [without, line]
 
 
-def _thresholds(under: Mapping[str, Any], look: Look) -> list[go.Scatter]:
+def _thresholds(under: Mapping[str, Any], look: Look) -> list[Trace]:
     return [
-        go.Scatter(
+        charts.scatter(
             x=[one["ms"]], y=[one["mean"]], mode="markers", legendgroup=look.name, showlegend=False,
             marker=look.marker | {"symbol": SYMBOLS.get(name, DEADLINE), "size": 11},
             hovertemplate=f"{f'p{name} of its latencies' if name in SYMBOLS else 'deadline'}: "
@@ -127,11 +126,11 @@ def _thresholds(under: Mapping[str, Any], look: Look) -> list[go.Scatter]:
     ]  # fmt: skip
 
 
-def _legend(names: Sequence[str]) -> list[go.Scatter]:
+def _legend(names: Sequence[str]) -> list[Trace]:
     kinds = {SYMBOLS.get(name, DEADLINE): f"p{name}" for name in names} | {DEADLINE: "deadline"}
     used = {SYMBOLS.get(name, DEADLINE) for name in names}
     return [
-        go.Scatter(
+        charts.scatter(
             x=[None], y=[None], mode="markers", name=kinds[symbol],
             marker={"symbol": symbol, "size": 10, "color": FAINT},
         )
@@ -212,7 +211,7 @@ def rounds(run: TimedRun) -> Section:
         gaps |= len(ms) < run.summary["stacks"][side]["rounds"]
         marker = look.marker | {"size": 7 if len(ms) <= 50 else 4}
         traces.append(
-            go.Scatter(
+            charts.scatter(
                 x=number, y=ms, mode="lines+markers", line=look.line | {"width": 1.5},
                 marker=marker, name=look.label,
                 hovertemplate=f"round %{{x}}: median %{{y:.3f}} ms<extra>{look.label}</extra>",
@@ -225,13 +224,13 @@ def rounds(run: TimedRun) -> Section:
             )
     drawn = figure(traces, 380, "round", "median, ms")
     drawn.update_yaxes(rangemode="tozero")
-    drawn.update_xaxes(rangemode="tozero", **counting(max(len(trace.x) for trace in traces)))
+    drawn.update_xaxes(rangemode="tozero", **counting(max(len(trace["x"]) for trace in traces)))
     return Section(
         "rounds",
         "Rounds: the median of all samples, ms, round by round",
         "Was the machine steady, or did it drift while the stacks were measured?",
         found,
-        [Panel(drawn)] if any(len(trace.x) for trace in traces) else [],
+        [Panel(drawn)] if any(len(trace["x"]) for trace in traces) else [],
         ["Rounds in which no sample was answered have no point."] if gaps else [],
     )
 

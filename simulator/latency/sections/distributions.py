@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
-from numpy.typing import NDArray
 
-from simulator.contract.stage import timed_steps
 from simulator.latency.reading import TimedRun, of_rounds
+from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
 from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.report import charts
+from simulator.report.charts import Trace
 from simulator.report.colors import band
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks, milliseconds, text, upright
@@ -25,7 +25,6 @@ BINS = 60
 """The largest number of bins of a histogram."""
 _FEW = 20
 """With at most this many answers, each gets a marker."""
-MS = 1e6
 _PARTS = {
     1.0: "all",
     0.5: "50 % (p50)",
@@ -34,8 +33,6 @@ _PARTS = {
     0.01: "1 % (p99)",
 } | {10.0**-k: f"{100 * 10.0**-k:.10g} % (p{100 - 100 * 10.0**-k:.10g})" for k in range(3, 9)}
 """Ticks of the axis: shares of slower answers."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +65,7 @@ def latencies(run: TimedRun) -> Section:
     ranked = {side: one for side, one in ranked.items() if one.ms.size}
     low, high = _frame([one.ms for one in ranked.values()], _marked(run.summary))
     most = min(POINTS, ALL_POINTS // max(1, len(known)))
-    traces: list[Any] = []
+    traces: list[Trace] = []
     for side, look in known.items():
         if side in ranked:
             traces.append(_histogram(ranked[side].ms, look, _edges(ranked, low, high)))
@@ -80,7 +77,7 @@ def latencies(run: TimedRun) -> Section:
         yaxis2={
             "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": ".0%",
             "rangemode": "tozero", "zeroline": False, "automargin": True,
-            "gridcolor": drawn.layout.yaxis.gridcolor,
+            "gridcolor": drawn.layout["yaxis"]["gridcolor"],
         },
         **_lines(run.summary),
     )  # fmt: skip
@@ -89,7 +86,7 @@ def latencies(run: TimedRun) -> Section:
         "latency",
         "Latency: how long answers take, ms, and how many take longer",
         "How long do most answers of a stack take, and how long is its tail?",
-        panels=[Panel(drawn)] if any(len(trace.x) for trace in traces) else [],
+        panels=[Panel(drawn)] if any(len(trace["x"]) for trace in traces) else [],
         notes=_notes(run, known, ranked, low, most),
         tables=[_percentiles(run.summary["percentiles"], known)],
     )
@@ -113,10 +110,10 @@ def _carried(row: Mapping[str, Any]) -> str:
     return words if bound is None else f"{words} ≤{bound:.2f}"
 
 
-def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
+def _histogram(ms: Floats, look: Look, edges: Floats) -> Trace:
     """The outline of a histogram, in the upper axes."""
     part = np.histogram(ms, edges)[0] / len(ms)
-    return go.Scatter(
+    return charts.scatter(
         x=edges[[0, *range(len(edges))]], y=[0, *part, 0], yaxis="y2", mode="lines",
         line=look.line | {"width": 1.5, "shape": "hv"}, fill="tozeroy", fillcolor=band(look.color),
         legendgroup=look.name, showlegend=False,
@@ -125,12 +122,12 @@ def _histogram(ms: Floats, look: Look, edges: Floats) -> go.Scatter:
     )  # fmt: skip
 
 
-def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> go.Scatter:
+def _slower(ranked: Ranked, names: Sequence[str], look: Look, most: int) -> Trace:
     """The share of answers that are not faster, in the lower axes."""
     n = len(ranked.ms)
     ranks = thinned(n, most)
     rounds, samples = np.divmod(ranked.index[ranks], len(names))
-    return go.Scatter(
+    return charts.scatter(
         x=ranked.ms[ranks], y=(n - ranks) / n, name=look.label,
         mode="lines" if n > _FEW else "lines+markers",
         line=look.line | {"width": 1.5, "shape": "vh"}, legendgroup=look.name,
@@ -155,13 +152,13 @@ def thinned(n: int, most: int) -> Ints:
     return np.unique(np.concatenate([even, tail]).astype(np.int64))
 
 
-def _marks(rows: Mapping[str, Any], look: Look) -> go.Scatter:
+def _marks(rows: Mapping[str, Any], look: Look) -> Trace:
     """The known percentiles, with their intervals."""
     carried = {name: row for name, row in rows.items() if row["ms"] is not None}
     ms = np.array([row["ms"] for row in carried.values()], np.float64)
     ends = np.array([row["ci95"] or (np.nan, np.nan) for row in carried.values()], np.float64)
     ends = ends.reshape(-1, 2)
-    return go.Scatter(
+    return charts.scatter(
         x=ms, y=[1 - float(name[1:]) / 100 for name in carried], mode="markers", marker=look.marker,
         error_x={
             "type": "data", "symmetric": False, "array": ends[:, 1] - ms,
@@ -273,51 +270,3 @@ def stages(run: TimedRun) -> Section:
         panels=[Panel(drawn)] if (drawn := boxes(values, looks(run.summary.stacks))) else [],
         notes=[BOX],
     )
-
-
-BOX = (
-    "Box: median and quartiles; whiskers: the fastest and the slowest answer. Medians of stages "
-    "need not add up to the total's."
-)
-
-
-def boxes(
-    values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]
-) -> go.Figure | None:
-    """Draw the latencies of stages as boxes.
-
-    Args:
-        values: ms by stack and stage, in any order.
-        known: how each stack is drawn.
-
-    Returns:
-        The figure; None where no stage has a latency.
-    """
-    own = {side: {kind: ms for kind, ms in of.items() if ms.size} for side, of in values.items()}
-    kinds = [kind for kind in (*timed_steps(), TOTAL) if any(kind in of for of in own.values())]
-    if not kinds:
-        return None
-    drawn = figure(
-        [_box(own[side], look) for side, look in known.items() if own.get(side)],
-        130 + len(kinds) * (14 + 18 * len(known)),
-        "latency, ms",
-        "",
-    )
-    every = np.concatenate([ms for of in own.values() for ms in of.values()])
-    above = every[every > 0] if (every > 0).any() else np.ones(1)
-    drawn.update_layout(boxmode="group", boxgap=0.25)
-    drawn.update_yaxes(
-        type="category", categoryorder="array", categoryarray=kinds, autorange="reversed"
-    )
-    drawn.update_xaxes(**milliseconds(float(above.min()), float(above.max())))
-    return drawn
-
-
-def _box(of: Mapping[str, Floats], look: Look) -> go.Box:
-    ends = np.array([np.quantile(ms, [0, 0.25, 0.5, 0.75, 1]) for ms in of.values()])
-    least, q1, middle, q3, most = ends.T
-    return go.Box(
-        y=list(of), lowerfence=least, q1=q1, median=middle, q3=q3, upperfence=most,
-        orientation="h", name=look.label, fillcolor=band(look.color),
-        line={"color": look.color, "width": 1.5}, hoverinfo="x",
-    )  # fmt: skip

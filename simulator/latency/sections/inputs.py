@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.times import NEVER, Times
+from simulator.report import charts
+from simulator.report.charts import Figure, Trace
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import Look, counting, figure, looks, milliseconds, text
 from simulator.report.words import share
@@ -40,7 +41,7 @@ def size(run: TimedRun) -> Section | None:
     known = looks(run.summary.stacks)
     lines = {side: one["size"] for side, one in run.summary["inputs"].items() if one["size"]}
     drawn = shown_samples(run)
-    traces: list[Any] = [_points(run, side, known[side], drawn) for side in run.times]
+    traces: list[Trace] = [_points(run, side, known[side], drawn) for side in run.times]
     for side, line in lines.items():
         traces.append(_line(line, run.megapixels, known[side]))
     notes = []
@@ -64,7 +65,7 @@ def size(run: TimedRun) -> Section | None:
         "Image size: each image's median latency, ms, against its megapixels",
         "Do larger images take longer, and how much of the differences does the size explain?",
         [_slope(known[side], line) for side, line in lines.items()],
-        [Panel(panel)] if any(np.isfinite(trace.y).any() for trace in traces) else [],
+        [Panel(panel)] if any(np.isfinite(trace["y"]).any() for trace in traces) else [],
         notes,
     )
 
@@ -103,9 +104,9 @@ def sample_medians(times: Times) -> Floats:
     return found
 
 
-def _points(run: TimedRun, side: str, look: Look, drawn: Ints) -> go.Scatter:
+def _points(run: TimedRun, side: str, look: Look, drawn: Ints) -> Trace:
     assert run.sizes is not None
-    return go.Scatter(
+    return charts.scatter(
         x=run.megapixels[drawn], y=sample_medians(run.times[side])[drawn], mode="markers",
         marker=look.marker | {"size": 7, "opacity": 0.7}, name=look.label, legendgroup=look.name,
         customdata=[[text(run.names[at]), *run.sizes[at].tolist()] for at in drawn],
@@ -114,9 +115,9 @@ def _points(run: TimedRun, side: str, look: Look, drawn: Ints) -> go.Scatter:
     )  # fmt: skip
 
 
-def _line(line: Mapping[str, Any], megapixels: Floats, look: Look) -> go.Scatter:
+def _line(line: Mapping[str, Any], megapixels: Floats, look: Look) -> Trace:
     ends = np.array([megapixels.min(), megapixels.max()])
-    return go.Scatter(
+    return charts.scatter(
         x=ends, y=line["intercept_ms"] + line["ms_per_megapixel"] * ends, mode="lines",
         line=look.line | {"width": 2.5}, name=look.label, legendgroup=look.name, showlegend=False,
         hoverinfo="skip",
@@ -176,13 +177,11 @@ def _ms(times: Times, chosen: Ints) -> Floats:
     return found
 
 
-def _boxes(
-    run: TimedRun, side: str, look: Look, chosen: Ints, axis: Mapping[str, Any]
-) -> go.Figure:
+def _boxes(run: TimedRun, side: str, look: Look, chosen: Ints, axis: Mapping[str, Any]) -> Figure:
     ms = _ms(run.times[side], chosen)
     least, q1, middle, q3, most = np.quantile(ms, [0, 0.25, 0.5, 0.75, 1], axis=0)
     number = np.arange(1, len(chosen) + 1)
-    boxes = go.Box(
+    boxes = charts.box(
         x=number,
         lowerfence=least,
         q1=q1,
@@ -193,7 +192,7 @@ def _boxes(
         line={"color": look.color, "width": 1.5},
         name=look.label,
     )
-    hover = go.Scatter(
+    hover = charts.scatter(
         x=number,
         y=middle,
         mode="markers",
@@ -238,10 +237,10 @@ def divergence(run: TimedRun) -> Section:
     )
 
 
-def _heat(one: Mapping[str, Any], unit: str) -> go.Figure:
+def _heat(one: Mapping[str, Any], unit: str) -> Figure:
     names = [text(name, 48) for name in one["samples"]]
     number = np.arange(1, len(names) + 1)
-    heat = go.Heatmap(
+    heat = charts.heatmap(
         x=number, y=number, z=np.array(one["rjsd"], np.float64), zmin=0, zmax=1,
         colorscale="Cividis", customdata=[[[across, down] for across in names] for down in names],
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>rJSD %{z:.3f}<extra></extra>",

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.sections.inputs import sample_medians, shown_samples
+from simulator.report import charts
+from simulator.report.charts import Trace
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import Look, figure, looks, text
 from simulator.report.words import share
@@ -60,8 +61,8 @@ def _slope(look: Look, line: LengthEffect) -> str:
     )
 
 
-def _points(run: TimedRun, side: str, look: Look, lengths: Ints, drawn: Ints) -> go.Scatter:
-    return go.Scatter(
+def _points(run: TimedRun, side: str, look: Look, lengths: Ints, drawn: Ints) -> Trace:
+    return charts.scatter(
         x=lengths[drawn], y=sample_medians(run.times[side])[drawn], mode="markers",
         marker=look.marker | {"size": 7, "opacity": 0.7}, name=look.label, legendgroup=look.name,
         customdata=[[text(run.names[at])] for at in drawn],
@@ -70,9 +71,9 @@ def _points(run: TimedRun, side: str, look: Look, lengths: Ints, drawn: Ints) ->
     )  # fmt: skip
 
 
-def _line(line: LengthEffect, lengths: Ints, look: Look) -> go.Scatter:
+def _line(line: LengthEffect, lengths: Ints, look: Look) -> Trace:
     ends: Any = np.array([lengths.min(), lengths.max()])
-    return go.Scatter(
+    return charts.scatter(
         x=ends, y=line.intercept_ms + line.ms_per_thousand * ends / 1e3, mode="lines",
         line=look.line | {"width": 2.5}, name=look.label, legendgroup=look.name, showlegend=False,
         hoverinfo="skip",

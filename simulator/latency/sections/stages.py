@@ -1,4 +1,4 @@
-"""Report sections: the latencies of a pair's stages, and LoadGen's results."""
+"""Report section: the latencies of a pair's stages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.sections import distributions
+from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
 from simulator.latency.times import TOTAL
 from simulator.report.reading import Run
-from simulator.report.sections.section import Badge, Cell, Panel, Section, Table, part
+from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import looks
 from simulator.report.words import SIDES
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Latency
-from simulator.results.timed import LoadSummary
 from simulator.results.times import ABSENT, from_map
 
 
@@ -27,7 +26,7 @@ def stages(run: Run) -> Section | None:
     rows = {"train": summary.latency_ms.train, "deploy": summary.latency_ms.deploy}
     known = looks({"train": summary.train, "deploy": summary.deploy})
     values = {side: _columns(run.side(side)) for side in SIDES}
-    drawn = distributions.boxes(values, known)
+    drawn = boxes(values, known)
     if drawn is None:
         return None
     every = Latency().keys()
@@ -37,7 +36,7 @@ def stages(run: Run) -> Section | None:
         if any(one[key] is not None for of in rows.values() for one in of.values())
     ]
     cells = [
-        [f"{side}, {kind}", *(_ms(rows[side][kind][key]) for key in figures)]
+        [f"{side}, {kind}", *(ms(rows[side][kind][key]) for key in figures)]
         for kind in (*timed_steps(), TOTAL)
         for side in SIDES
         if kind in rows[side] and rows[side][kind].p50 is not None
@@ -52,60 +51,21 @@ def stages(run: Run) -> Section | None:
             "to compare stages. simulate latency measures one sample at a time."
         ],
         [Panel(drawn)],
-        [distributions.BOX, *why],
+        [BOX, *why],
         tables=[Table(["stack and stage", *figures], cells, "Latency, ms", 1)],
     )
 
 
-def _columns(records: pa.Table) -> dict[str, distributions.Floats]:
+def _columns(records: pa.Table) -> dict[str, Floats]:
     """The ms of each stage, and the total of the samples that have an inference time."""
     ns = from_map(records["ns"], timed_steps())
-    found = {step: one[one != ABSENT] / distributions.MS for step, one in ns.items()}
+    found = {step: one[one != ABSENT] / MS for step, one in ns.items()}
     if "infer" in ns:
         whole = np.sum([np.where(one == ABSENT, 0, one) for one in ns.values()], axis=0)
-        found[TOTAL] = whole[ns["infer"] != ABSENT] / distributions.MS
+        found[TOTAL] = whole[ns["infer"] != ABSENT] / MS
     return found
 
 
-@part(order=70)
-def served(run: Run) -> Section | None:
-    """Show LoadGen's results."""
-    summary = run.summary
-    if not isinstance(summary, LoadSummary):
-        return None
-    load, latency = summary.load, summary.latency_ms
-    rows: list[list[Cell]] = [
-        [
-            side, f"{one.batch}", f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
-            *(_ms(latency[side][TOTAL][key]) for key in ("p50", "p90", "p99", "max")),
-            Badge("VALID", "good") if one.valid else Badge("INVALID", "bad"),
-        ]
-        for side, one in summary.served.items()
-    ]  # fmt: skip
-    head = [
-        "stack",
-        "batch",
-        "answers a second",
-        "answered",
-        "failed",
-        "p50",
-        "p90",
-        "p99",
-        "max",
-        "verdict",
-    ]
-    words = []
-    if load.deadline_ns:
-        words = [f"{load.qps:g} arrivals a second; p99 within {load.deadline_ns / 1e6:g} ms."]
-    return Section(
-        "served",
-        f"Under load: {summary.scenario}",
-        "How many answers a second does each stack give, and are they fast enough for LoadGen?",
-        words,
-        notes=["LoadGen's own logs are in the run's folder, below loadgen/."],
-        tables=[Table(head, rows, "Answers under LoadGen's load; latencies in ms", 1)],
-    )
-
-
-def _ms(value: float | None) -> str:
+def ms(value: float | None) -> str:
+    """Return a latency in words."""
     return "–" if value is None else f"{value:.3f}"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper, version_converter
-from onnx.reference import ReferenceEvaluator
 
 from simulator.contract import Array
 from simulator.contract.passes import GraphPass
@@ -123,6 +122,8 @@ def _resized(row: Array, out: int, scale: float, values: dict[str, Any]) -> Arra
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     asked = np.array([scale], np.float32) if by_scale else np.array([out], np.int64)
+    from onnx.reference import ReferenceEvaluator
+
     made: Any = ReferenceEvaluator(model).run(None, {"x": row, "s": asked})
     return np.asarray(made[0])
 

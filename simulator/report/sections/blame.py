@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from simulator.report import charts
+from simulator.report.charts import Figure
 from simulator.report.colors import BACK, BAD, FAINT, GOOD, GRID, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
@@ -95,20 +96,20 @@ def _each(
     return Section(key, name, question, (), panels, [*(notes if panels else ()), *why])
 
 
-def _waterfall(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
+def _waterfall(names: Sequence[str], blame: Blame, turn: int) -> Figure:
     effects = [*(blame.waterfall[name] for name in names), blame["total"]]
     values = _in_points(effects)
     steps = np.nan_to_num(values[:-1])
     places = [*map(text, names), "in all"]
     ends = np.concatenate([[0], np.cumsum(steps)])
-    bars = go.Bar(
+    bars = charts.bar(
         x=[*steps, ends[-1]], base=[*ends[:-1], 0], y=places, orientation="h",
         marker=judged(turn * np.append(steps, ends[-1])),
         text=[points(effect) for effect in effects],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{y}: %{text} points<extra></extra>",
     )  # fmt: skip
-    joints = go.Scatter(
+    joints = charts.scatter(
         x=np.repeat(ends[1:], 3), y=[one for at, name in enumerate(places[:-1])
                                      for one in (name, places[at + 1], None)],
         mode="lines", line={"color": FAINT, "width": 1}, hoverinfo="skip",
@@ -125,12 +126,12 @@ def _waterfall(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
     return drawn
 
 
-def _shapley(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
+def _shapley(names: Sequence[str], blame: Blame, turn: int) -> Figure:
     rows = [blame.shapley[name] for name in names]
     value = _in_points(rows)
     low, high = 100 * np.array([row.ci95 for row in rows], np.float64).T
     clear = list(map(is_significant, rows))
-    trace = go.Bar(
+    trace = charts.bar(
         x=value, y=list(map(text, names)), orientation="h",
         marker=judged(turn * value, clear),
         error_x={
@@ -147,7 +148,7 @@ def _shapley(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
     return drawn
 
 
-def _matrix(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
+def _matrix(names: Sequence[str], blame: Blame, turn: int) -> Figure:
     places = {name: at for at, name in enumerate(names)}
     z = np.full((len(names), len(names)), np.nan)
     words = np.full(z.shape, "", object)
@@ -157,7 +158,7 @@ def _matrix(names: Sequence[str], blame: Blame, turn: int) -> go.Figure:
         words[b, a] = points(pair) + ("*" if is_significant(pair) else "")
     most = float(np.nan_to_num(np.abs(z)).max()) or 1.0
     labels = list(map(text, names))
-    heat = go.Heatmap(
+    heat = charts.heatmap(
         x=labels[:-1], y=labels[1:], z=z[1:, :-1], text=words[1:, :-1], texttemplate="%{text}",
         zmin=-most, zmax=most, colorscale=_FROM_BAD_TO_GOOD, reversescale=turn < 0,
         hoverongaps=False, hovertemplate="%{x} and %{y}: %{z:+.2f} points<extra></extra>",

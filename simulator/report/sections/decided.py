@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
+from simulator.report import charts
+from simulator.report.charts import Figure
 from simulator.report.colors import FAINT, STACKS, band
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, part
@@ -41,25 +41,25 @@ def bounds(run: Run) -> Section | None:
     )
 
 
-def _drawn(bounds: list[Bound], rule: RuleOutcome) -> go.Figure:
+def _drawn(bounds: list[Bound], rule: RuleOutcome) -> Figure:
     seen = [one.samples for one in bounds]
     color = STACKS[0][0]
     drawn = figure(
         [
-            go.Scatter(
+            charts.scatter(
                 x=[*seen, *reversed(seen)],
                 y=[*(one.low for one in bounds), *(one.high for one in reversed(bounds))],
                 fill="toself", fillcolor=band(color), line={"width": 0}, mode="lines",
                 hoverinfo="skip", showlegend=False,
             ),
-            go.Scatter(
+            charts.scatter(
                 x=seen, y=[one.value for one in bounds], mode="lines", showlegend=False,
                 line={"color": color, "width": 2}, name="so far",
                 customdata=[[one.low, one.high] for one in bounds],
                 hovertemplate="%{x} samples: %{y:.2%}<br>between %{customdata[0]:.2%} and "
                 "%{customdata[1]:.2%}<extra></extra>",
             ),
-            go.Scatter(
+            charts.scatter(
                 x=[seen[0], seen[-1]], y=[rule.limit] * 2, mode="lines", showlegend=False,
                 line={"color": FAINT, "dash": "dot", "width": 2}, hovertemplate="limit %{y:.2%}",
             ),

@@ -16,8 +16,6 @@ from simulator.typed import plain
 @part(order=60)
 def answer(run: Run) -> Section | None:
     """Show the metrics of both stacks, and the flips by kind."""
-    if run.command != "run":
-        return None
     summary, view = run.summary, TASKS[run.summary["task"]].view()
     rows = []
     for metric, delta in summary["delta"].items():
@@ -48,8 +46,6 @@ def answer(run: Run) -> Section | None:
 @part(order=180)
 def worst(run: Run) -> Section | None:
     """Show the worst flips, with their pictures where there are any."""
-    if run.command != "run":
-        return None
     view = TASKS[run.summary["task"]].view()
     flips = [plain(flip) for flip in run.summary["worst_flips"]]
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
 from simulator.report.verdict import WORDS, verdict
 from simulator.report.words import condition, named, points, share, title
-from simulator.results.audits import AuditGate, AuditSummary
-from simulator.results.faults import FaultsSummary
-from simulator.results.identify import IdentifySummary
 from simulator.results.pair import PairSummary
-from simulator.results.repair import RepairSummary
-from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Gate, Summary
-from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
-from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+
+if TYPE_CHECKING:
+    from simulator.results.audits import AuditGate, AuditSummary
+    from simulator.results.faults import FaultsSummary
+    from simulator.results.identify import IdentifySummary
+    from simulator.results.repair import RepairSummary
+    from simulator.results.robustness import RobustnessSummary
+    from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
+    from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
 _KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided"}
 _GATELESS = ("explain", "sweep", "worst", "identify")

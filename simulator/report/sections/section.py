@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
 from markupsafe import Markup
 
 from simulator.entry_points import Table as OpenTable
+from simulator.report.charts import Figure
 from simulator.report.reading import Run
 
 _LONG = 16
@@ -24,7 +24,7 @@ class Panel:
         caption: what tells it from the section's other figures; empty where it is alone.
     """
 
-    figure: go.Figure
+    figure: Figure
     caption: str = ""
 
 
@@ -181,7 +181,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the report, found by entry point.
+    """A section of the report, found by an entry point that is called ``COMMAND.NAME``.
+
+    It is imported for the pages of that command; one called ``NAME`` alone for every page.
 
     Attributes:
         order: where it stands in the page; ours are multiples of 10.
@@ -204,3 +206,9 @@ def part(order: int) -> Callable[[Callable[[Run], Section | None]], Part]:
 PARTS: OpenTable[Part] = OpenTable(
     "simulator.report_sections", "report section", lambda found: isinstance(found, Part)
 )
+
+
+def parts_of(command: str) -> list[Part]:
+    """Import the sections of a command's pages, in their order."""
+    names = [name for name in PARTS.names if name.rpartition(".")[0] in ("", command)]
+    return sorted(map(PARTS.__getitem__, names), key=lambda part: part.order)

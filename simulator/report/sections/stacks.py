@@ -13,12 +13,13 @@ from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, count, differences, no_effect, share
 from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
-from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
 _MEANT_FOR_OTHERS = {"on_shape_change"}
 """Fields that say how others are taken; alone they say nothing."""
 Axes = dict[str, tuple[str, str, str]]
 """By axis its words, its evidence, and the source."""
+TIMED = ("latency", "tail")
+"""Commands that only time their stacks."""
 MOST = 6
 """Stacks that are shown side by side; a sweep's are in its table."""
 
@@ -96,7 +97,7 @@ _NOTES = (
 
 def _shown(run: Run, side: str) -> bool:
     """Whether a stack has a column: no mixture of a pair, and of a suite the training stack."""
-    if run.command in ("latency", "tail"):
+    if run.command in TIMED:
         return True
     return side in (SIDES if run.command in ("run", "explain", "repair") else SIDES[:1])
 
@@ -177,10 +178,12 @@ def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:
 
 def overview(run: Run) -> list[str]:
     """Return a line about each stack that was timed."""
-    if not isinstance(run.summary, LatencySummary | LoadSummary):
+    if run.command not in TIMED:
         return []
+    from simulator.results.timed import TimedStack
+
     lines = []
-    for side, stack in run.summary.stacks.items():
+    for side, stack in run.summary["stacks"].items():
         name = side if side == stack.profile else f"{side}, {stack.profile}"
         words = [f"{name}{''.join(f' +{one}' for one in stack.overrides)}"]
         if isinstance(stack, TimedStack):

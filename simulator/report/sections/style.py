@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from simulator.report.charts import Figure, Trace
 from simulator.report.colors import BACK, FAINT, GRID, STACKS, TEXT
 from simulator.results.shared import Profile
 
@@ -86,7 +86,7 @@ def looks(stacks: Mapping[str, Profile]) -> dict[str, Look]:
     return found
 
 
-def figure(traces: Sequence[Any], height: int, x: str, y: str, **more: Any) -> go.Figure:
+def figure(traces: Sequence[Trace], height: int, x: str, y: str, **more: Any) -> Figure:
     """Return a figure that fits any width.
 
     Args:
@@ -97,10 +97,9 @@ def figure(traces: Sequence[Any], height: int, x: str, y: str, **more: Any) -> g
         more: of the layout.
     """
     lines = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": FAINT, "automargin": True}
-    found = go.Figure(
+    found = Figure(
         list(traces),
         {
-            "template": "none",
             "height": height,
             "margin": MARGIN,
             "paper_bgcolor": "rgba(0,0,0,0)",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 
+from simulator.report import charts
 from simulator.report.colors import BAD, EVEN, GOOD, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
@@ -36,7 +36,7 @@ def options(run: Run) -> Section | None:
     ends = [one.drop_ci95 or (np.nan,) * 2 for _, one in rows]
     low, high = 100 * np.array(ends, np.float64).reshape(-1, 2).T
     clear = [not (a <= 0 <= b) for a, b in zip(low, high, strict=True)]
-    bars = go.Bar(
+    bars = charts.bar(
         x=drop, y=names, orientation="h", marker=judged(-drop, clear),
         error_x={
             "type": "data", "symmetric": False, "array": high - drop,
@@ -89,7 +89,7 @@ def path(run: Run) -> Section | None:
     ]
     values = [value for _, value in steps]
     moves = [0 if None in two else int(np.sign(two[1] - two[0])) for two in pairwise(values)]
-    line = go.Scatter(
+    line = charts.scatter(
         x=[f"{at}. {text(name, 24)}" for at, (name, _) in enumerate(steps)],
         y=values, mode="lines+markers", showlegend=False, line={"color": EVEN, "width": 2},
         marker={"color": [EVEN, *(_MOVES[move][0] for move in moves)], "size": 11,

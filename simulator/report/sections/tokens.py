@@ -13,8 +13,6 @@ _SHOWN = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d", " ": "\u2423"}
 @part(order=185)
 def pieces(run: Run) -> Section | None:
     """Show the pieces of both stacks side by side, of texts that are tokenized differently."""
-    if run.command != "run":
-        return None
     rows = []
     for flip in (plain(one) for one in run.summary["worst_flips"]):
         for one in flip.get("beside") or ():

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from simulator.report import charts
 from simulator.report.colors import BAD, EVEN, GOOD, TEXT
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
@@ -53,7 +53,7 @@ def classes(run: Run) -> Section | None:
     kinds = [kind for kind in _LOOKS if any(counts[one][kind] for one in order)]
     names = [_named(run, one) for one in order]
     bars = [
-        go.Bar(
+        charts.bar(
             y=names, x=[counts[one][kind] for one in order], orientation="h", name=kind,
             marker={"color": _LOOKS[kind][0], "pattern": {"shape": _LOOKS[kind][1]}},
             customdata=[sizes[one] for one in order],
@@ -100,7 +100,7 @@ def calibration(run: Run) -> Section | None:
     rates = [flipped[part].mean() for part in parts]
     ends = [paired.wilson(int(flipped[part].sum()), len(part)) for part in parts]
     middle = np.array([np.median(margin[part]) for part in parts])
-    trace = go.Scatter(
+    trace = charts.scatter(
         x=middle, y=rates, mode="lines+markers", showlegend=False,
         line={"color": TEXT, "width": 2}, marker={"color": TEXT, "size": 8},
         error_y=error_bars(rates, ends, color=TEXT, thickness=1.5, width=4),
@@ -135,7 +135,7 @@ Changed = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 
 def _classified(run: Run) -> tuple[pa.Table, pa.Table] | None:
-    if run.command != "run" or not issubclass(TASKS[run.summary["task"]], Classification):
+    if not issubclass(TASKS[run.summary["task"]], Classification):
         return None
     columns = ["label", "prediction", "correct", "margin"]
     train, deploy = (run.side(side).select(columns) for side in SIDES)

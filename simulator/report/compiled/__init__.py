@@ -1,0 +1,1 @@
+"""Templates as jinja2 compiles them."""

@@ -15,14 +15,16 @@ from simulator.data.folder import Item
 from simulator.errors import ModelError
 from simulator.experiments.common import TRAIN, manifest, run_and_keep
 from simulator.experiments.job import Job
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.model.artifact import digest
 from simulator.notices import Kind, Notice
-from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.repair.space import NAME, Candidate
 from simulator.results.suites import StepSummary
+from simulator.results.times import ABSENT
+from simulator.tasks.score import numbers
 
 TOLD = 3
 """Stacks that a warning names."""
@@ -113,9 +115,9 @@ class Passes:
         made = {stack.side: _made(stack.chain) for stack in stacks}
         return Part(found, _times(names, done), made)
 
-    def _tell_failing(self, name: str, stacks: Sequence[Stack], done: Sequence[Done]) -> None:
+    def _tell_failing(self, name: str, stacks: Sequence[Stack], done: Kept) -> None:
         """Warn of samples that only candidates cannot do: no stack is judged on them."""
-        lost = [one.item for one in done if one.skipped is not None]
+        lost = [item for item, _ in done.skipped]
         if not lost:
             return
         failing = {stack.side: self._failing(stack, lost) for stack in stacks}
@@ -173,16 +175,11 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
     return Part(whole, ns, parts[0].made)
 
 
-def _times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns]]:
-    ran = [one for one in done if one.skipped is None]
-    found = {}
-    for at, name in enumerate(names):
-        stages = dict.fromkeys(stage for one in ran for stage in one.outcomes[at].ns)
-        found[name] = {
-            stage: np.array([one.outcomes[at].ns.get(stage, 0) for one in ran], np.int64)
-            for stage in stages
-        }
-    return found
+def _times(names: Sequence[str], done: Kept) -> dict[str, dict[str, Ns]]:
+    return {
+        name: {stage: np.where(ns == ABSENT, 0, ns) for stage, ns in done.records(at).ns().items()}
+        for at, name in enumerate(names)
+    }
 
 
 def _made(chain: Chain) -> dict[str, str]:
@@ -195,6 +192,5 @@ def _made(chain: Chain) -> dict[str, str]:
 
 
 def _rate(found: Answers, name: str) -> float:
-    records = found.of(name)
-    units = sum(record["units"] for record in records)
-    return sum(record["changed"] for record in records) / units if units else 0.0
+    changed, units = (int(numbers(found.of(name), one)[0].sum()) for one in ("changed", "units"))
+    return changed / units if units else 0.0

@@ -107,8 +107,8 @@ def seen_of(card, data, workers, left_out=()):
                 notify(one, [watch])
                 done.append(one)
 
-            session.run(merged, keep, (), watching([watch]))
-            watch.complete(merged, done)
+            session.run(merged, keep, None, watching([watch]))
+            watch.complete(merged, [one.item for one in done if one.skipped is None])
     return watch, [one.item.name for one in done if one.skipped is None]
 
 

@@ -54,7 +54,8 @@ class Kept(Sequence[Done]):
         self.items: list[Item] = []
         self.why: dict[int, str] = {}
         self._folder = folder
-        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=folder and str(folder))  # noqa: SIM115
+        place = None if folder is None else str(folder)
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=place)  # noqa: SIM115
         self._ends, self._starts, self._places = array("q", [0]), array("q"), array("q", [0])
         self._waiting: list[Outcome] = []
         self._block = lru_cache(maxsize=2)(self._made)

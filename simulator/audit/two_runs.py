@@ -185,7 +185,8 @@ def _differ(old: _Answers, new: _Answers, name: str) -> NDArray[np.bool_]:
     if pa.types.is_floating(one.type):
         both = pc.and_(one.is_null(nan_is_null=True), other.is_null(nan_is_null=True))
         same = pc.or_(same, pc.and_(both, pc.and_(one.is_valid(), other.is_valid())))
-    return np.logical_not(same.to_numpy().astype(np.bool_))
+    differ: NDArray[np.bool_] = ~same.to_numpy().astype(np.bool_)
+    return differ
 
 
 def _deltas(task: Task, old: _Answers, new: _Answers, seed: int) -> dict[str, Delta | None]:

@@ -294,6 +294,7 @@ def _write_tables(tables: Iterable[pa.Table], columns: pa.Schema, place: Path) -
         with pq.ParquetWriter(file, columns, write_page_checksum=True) as writer:
             for group in _groups(tables):
                 writer.write_table(group.combine_chunks(), row_group_size=ROWS_PER_GROUP)
+                pa.default_memory_pool().release_unused()
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, place)

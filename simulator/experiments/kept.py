@@ -173,7 +173,7 @@ class Kept(Sequence[Done]):
             where = self._folder or tempfile.gettempdir()
             raise RunError(
                 f"{where}: the records cannot be kept there: {error.strerror or error}; make room, "
-                "then: simulate resume"
+                "then: simulate resume RUN"
             ) from error
         self._starts.append(self._ends[-1] - len(waiting))
         self._places.append(self._places[-1] + len(data))

@@ -29,6 +29,9 @@ from simulator.data.parquet import Cell
 from simulator.data.tar import TarMember
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 
+SECONDS, BYTES = 10, 15_000_000
+"""Limits of a report of a million records."""
+
 
 def enlarged(run: Path, count: int, out: Path) -> None:
     """Write a run with *count* made-up records, two for each sample."""
@@ -66,6 +69,21 @@ def report(run: Path) -> tuple[float, float, int]:
     )
     wall, processor = map(float, done.stdout.split())
     return wall, processor, (run / "report.html").stat().st_size
+
+
+def compared(run: Path) -> tuple[float, float]:
+    """Seconds of the processor that `simulate compare-runs` takes, and its MiB at most."""
+    code = (
+        "import resource, sys, time\nfrom simulator.audit.two_runs import compare_runs\n"
+        "compare_runs(sys.argv[1], sys.argv[1])\n"
+        "most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(time.process_time(), most / 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=True
+    )
+    processor, most = map(float, done.stdout.split())
+    return processor, most
 
 
 def bytes_per_sample(make: Iterator[Item], count: int) -> float:
@@ -112,9 +130,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             enlarged(options.run, options.samples, Path(folder, "run"))
             wall, processor, size = report(Path(folder, "run"))
+            again, most = compared(Path(folder, "run"))
         print(
             f"report of {options.samples:,} records: {wall:.1f} s, {processor:.1f} s of the "
-            f"processor, {size / 2**20:.2f} MiB"
+            f"processor ({processor / SECONDS:.2f} of the limit), {size / 1e6:.2f} MB "
+            f"({size / BYTES:.2f} of the limit)"
+        )
+        print(
+            f"compare-runs of {options.samples:,} records: {again:.1f} s of the processor, "
+            f"{most:,.0f} MiB at most"
         )
 
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from simulator.audit.differences import differences
 from simulator.errors import RunError
 from simulator.model.card import Card
 from simulator.report.reading import Run
-from simulator.results.read import read_manifest, read_run
+from simulator.results.read import open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
-from simulator.statistics.bootstrap import Resamples, effect, ratio
+from simulator.results.times import ABSENT, from_map
+from simulator.statistics.bootstrap import effect, resampled_mean
 from simulator.statistics.paired import clopper_pearson
 from simulator.tasks.figures import Delta
-from simulator.tasks.score import Record
+from simulator.tasks.score import Columns, Record, agree, each, numbers
 from simulator.tasks.task import Task
 
-_TOTAL = "total"
+_FIRST = 5
+"""Changed samples that are named."""
+_SLICE = 4096
+"""Records that are in memory as Python objects."""
 
 
 def compare_runs(
@@ -70,70 +77,142 @@ def compare_runs(
 
 
 def _opened(folder: Path) -> Run:
-    return Run(folder, *read_run(folder))
+    return Run(folder, *open_run(folder))
 
 
 def _sides(run: Run) -> list[str]:
-    return list(dict.fromkeys(run.records["side"].to_pylist()))
+    assert run.records is not None
+    found: list[str] = run.records["side"].unique().to_pylist()
+    return found
 
 
-def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAgain | None:
-    """One stack on the samples that went through both runs; None where there is none."""
-    one, other = (_by_sample(run, side) for run in (before, after))
-    common = [key for key in one if key in other]
-    if not common:
-        return None
-    pairs = [(one[key], other[key]) for key in common]
-    changed = np.array([not task.same(*pair) for pair in pairs])
-    count = int(changed.sum())
-    return StackAgain(
-        samples=len(common),
-        changed=count,
-        ci95=list(clopper_pearson(count, len(common))),
-        equal_outputs=sum(old["digest"] == new["digest"] for old, new in pairs),
-        first=[key for key, is_changed in zip(common, changed, strict=True) if is_changed][:5],
-        delta=_deltas(task, pairs, seed),
-        latency_ms=[_latency(run, side) for run in (before, after)],
-    )
+class _Answers(Columns):
+    """Records of one stack of a run; columns are read as they are asked for.
+
+    Args:
+        run: the run.
+        rows: which of its records.
+    """
+
+    def __init__(self, run: Run, rows: pa.Array) -> None:
+        assert run.records is not None
+        self._records, self._rows = run.records, rows
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return (records,) of one column."""
+        return self._records[name].take(self._rows)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self._records.column_names
+
+    def at(self, which: NDArray[np.intp]) -> _Answers:
+        """Return some of them, in an order of their own."""
+        found = _Answers.__new__(_Answers)
+        found._records, found._rows = self._records, self._rows.take(pa.array(which))
+        return found
+
+    def __getitem__(self, at: Any) -> Any:
+        """Return one record."""
+        rows = self._rows[at : at + 1]
+        return self._records.select(self._records.column_names).take(rows).to_pylist()[0]
+
+    def __iter__(self) -> Iterator[Record]:
+        for at in range(0, len(self), _SLICE):
+            rows = self._rows.slice(at, _SLICE)
+            yield from self._records.select(self._records.column_names).take(rows).to_pylist()
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
-def _by_sample(run: Run, side: str) -> dict[str, Record]:
-    rows = run.side(side).to_pylist()
-    found = {row["sample"]: row for row in rows}
-    if len(found) < len(rows):
+def _of(run: Run, side: str) -> _Answers:
+    """A stack's records of the samples that went through.
+
+    Raises:
+        RunError: it answers a sample more than once.
+    """
+    assert run.records is not None
+    taken = pc.and_(pc.equal(run.records["side"], side), pc.is_null(run.records["skipped"]))
+    found = _Answers(run, pa.array(np.flatnonzero(taken.to_numpy())))
+    if pc.count_distinct(found.column("sample")).as_py() < len(found):
         raise RunError(
             f"{run.folder}: compare-runs takes runs in which each stack answers each sample once"
         )
     return found
 
 
-def _deltas(
-    task: Task, pairs: Sequence[tuple[Record, Record]], seed: int
-) -> dict[str, Delta | None]:
+def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAgain | None:
+    """One stack on the samples that went through both runs; None where there is none."""
+    one, other = (_of(run, side) for run in (before, after))
+    place = pc.index_in(one.column("sample"), value_set=other.column("sample").combine_chunks())
+    there = place.is_valid().to_numpy().astype(np.bool_)
+    if not there.any():
+        return None
+    old = one.at(np.flatnonzero(there))
+    new = other.at(place.drop_null().to_numpy().astype(np.intp))
+    changed = _changed(task, old, new)
+    count = int(changed.sum())
+    first = old.at(np.flatnonzero(changed)[:_FIRST]).column("sample").to_pylist()
+    return StackAgain(
+        samples=len(old),
+        changed=count,
+        ci95=list(clopper_pearson(count, len(old))),
+        equal_outputs=len(old) - int(_differ(old, new, "digest").sum()),
+        first=first,
+        delta=_deltas(task, old, new, seed),
+        latency_ms=[_latency(found) for found in (one, other)],
+    )
+
+
+def _changed(task: Task, old: _Answers, new: _Answers) -> NDArray[np.bool_]:
+    """Which answers differ, as :meth:`Task.same` says."""
+    if type(task).same is not Task.same:
+        return np.array([not task.same(*pair) for pair in zip(old, new, strict=True)], np.bool_)
+    changed = np.zeros(len(old), np.bool_)
+    for name in task.firm:
+        changed |= _differ(old, new, name) if old.has(name) and new.has(name) else True
+    return changed
+
+
+def _differ(old: _Answers, new: _Answers, name: str) -> NDArray[np.bool_]:
+    """Where a column differs; NaN equals itself, and so does what is not there."""
+    one, other = old.column(name), new.column(name)
+    if pa.types.is_nested(one.type) or one.type != other.type:
+        pairs = zip(each(old, name), each(new, name), strict=True)
+        return np.array([not agree({name: a}, {name: b}, [name]) for a, b in pairs], np.bool_)
+    same = pc.fill_null(pc.equal(one, other), pc.and_(one.is_null(), other.is_null()))
+    if pa.types.is_floating(one.type):
+        both = pc.and_(one.is_null(nan_is_null=True), other.is_null(nan_is_null=True))
+        same = pc.or_(same, pc.and_(both, pc.and_(one.is_valid(), other.is_valid())))
+    differ: NDArray[np.bool_] = ~same.to_numpy().astype(np.bool_)
+    return differ
+
+
+def _deltas(task: Task, old: _Answers, new: _Answers, seed: int) -> dict[str, Delta | None]:
     """Metrics that are means over samples, new less old, on the same samples."""
     found: dict[str, Delta | None] = {}
     for metric, column in task.means().items():
-        known = [(a[column], b[column]) for a, b in pairs if a[column] is not None]
-        known = [pair for pair in known if pair[1] is not None]
-        if not known:
+        (before, had), (after, has) = numbers(old, column), numbers(new, column)
+        moved = (after - before)[had & has]
+        if not len(moved):
             found[metric] = None
             continue
-        moved = np.array([float(b) - float(a) for a, b in known])
-        drawn = Resamples(len(known), seed).of(ratio(moved, np.ones(len(known))))
-        value = effect(drawn, len(known))
+        value = effect(resampled_mean(moved, seed), len(moved))
         found[metric] = Delta(
             value=value.value, ci95=list(value.ci95), p=value.p, method="bootstrap over samples"
         )
     return found
 
 
-def _latency(run: Run, side: str) -> float | None:
+def _latency(found: _Answers) -> float | None:
     """The median of the whole, ms; None where nothing was timed."""
-    rows = run.side(side)
-    if "ns" not in rows.column_names:
+    if not found.has("ns"):
         return None
-    taken = [sum(value for _, value in ns) for ns in pc.drop_null(rows["ns"]).to_pylist()]
-    return float(np.median(taken)) / 1e6 if taken else None
+    column = found.column("ns").drop_null()
+    stages = from_map(column)
+    whole = sum(np.where(ns == ABSENT, 0, ns) for ns in stages.values())
+    return float(np.median(whole)) / 1e6 if stages else None
 
 
 def lines(found: RunsCompared) -> Mapping[str, list[str]]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError, one_line
+from simulator.experiments.kept import Answered, Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
+from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import swap
@@ -19,8 +27,55 @@ from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
+AloneRecords = Mapping[str, Record]
+"""The records of a sample by axis."""
 TOGETHER = ("precision", "runtime")
 """Axes that are swapped together where a stack cannot run with one of them alone."""
+
+
+class AloneSeen:
+    """What :meth:`AxesAlone.see` returned of samples; the records are in a file.
+
+    Args:
+        task: makes the records.
+        index: the samples' numbers, by name.
+        folder: see :class:`simulator.experiments.kept.Kept`.
+    """
+
+    def __init__(self, task: Task, index: Mapping[str, int], folder: Path | None) -> None:
+        self._kept, self._index = Kept(task, folder), index
+        self._axes: list[tuple[str, ...]] = []
+        self._at = array("q", [-1]) * len(index)
+
+    def add(self, item: Item, records: AloneRecords) -> None:
+        """Keep the records of a sample.
+
+        Raises:
+            RunError: the file cannot be written.
+        """
+        self._at[self._index[item.name]] = len(self._axes)
+        self._axes.append(_shared(tuple(records)))
+        outcomes = tuple(Outcome(record, "", {}) for record in records.values())
+        self._kept.append(Done(item, outcomes))
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the records of a sample are here."""
+        return self._at[self._index[name]] >= 0
+
+    def of(self, axis: str, items: Sequence[Item]) -> tuple[NDArray[np.intp], Answered]:
+        """Return which of some samples have a record with one axis alone, and these records."""
+        at = [self._at[self._index[item.name]] for item in items]
+        own = [one >= 0 and axis in self._axes[one] for one in at]
+        arms = [one.index(axis) if axis in one else None for one in self._axes]
+        rows = self._kept.every_row(arms)
+        which = np.flatnonzero(own)
+        return which, Answered(self._kept, rows[np.array(at, np.int64)[which]])
+
+
+@cache
+def _shared(axes: tuple[str, ...]) -> tuple[str, ...]:
+    """The same tuple for equal ones."""
+    return axes
 
 
 @dataclass(slots=True)
@@ -63,16 +118,16 @@ class AxesAlone:
     def figures(
         self,
         items: Sequence[Item],
-        train: Mapping[str, Record],
-        seen: Mapping[str, Mapping[str, Record]],
+        train: Answered,
+        seen: AloneSeen,
         seed: int,
     ) -> list[dict[str, Any]]:
         """Return the entries of the summary's ``alone``, the axis that changes most first.
 
         Args:
             items: the samples that went through both stacks.
-            train: records of the training stack, by sample.
-            seen: what :meth:`see` returned, by sample.
+            train: records of the training stack, of the same samples.
+            seen: what :meth:`see` returned.
             seed: of the bootstrap.
         """
         found = [self._figures(axis, items, train, seen, seed) for axis in self.chains]
@@ -86,18 +141,19 @@ class AxesAlone:
         self,
         axis: str,
         items: Sequence[Item],
-        train: Mapping[str, Record],
-        seen: Mapping[str, Mapping[str, Record]],
+        train: Answered,
+        seen: AloneSeen,
         seed: int,
     ) -> dict[str, Any]:
-        ran = [item for item in items if axis in seen.get(item.name, {})]
+        which, swapped = seen.of(axis, items)
+        ran = [items[at] for at in which]
         entry: dict[str, Any] = {"axes": axis.split("+"), "samples": len(ran), "why": None}
         if not ran:
             return entry | {"changed": 0, "units": 0, "why": "no sample went through"}
         truths = [item.truth for item in ran]
         compared = self.task.compare(
-            self.task.score([train[item.name] for item in ran], truths),
-            self.task.score([seen[item.name][axis] for item in ran], truths),
+            self.task.score(train.chosen(which), truths),
+            self.task.score(swapped, truths),
             Resamples(len(ran), seed, self.task.resamples),
         )
         flips = compared["flips"]

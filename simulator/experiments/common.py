@@ -16,6 +16,7 @@ from simulator.data.address import absolute
 from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.decision import Decision
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import Kind, Notice
@@ -278,7 +279,7 @@ def run_and_keep(
     timed: bool,
     watches: Sequence[Watcher] = (),
     decision: Decision | None = None,
-) -> list[Done]:
+) -> Kept:
     """Run a plan and write its records; samples that an earlier attempt finished are skipped.
 
     Args:
@@ -296,7 +297,7 @@ def run_and_keep(
         DataError: no sample went through every stack.
     """
     items, task = session.dataset.items, session.card.task
-    before = [done_of(task, item, rows) for item, rows in zip(items, run.kept(), strict=False)]
+    before = Kept(task, run.folder)
 
     def keep(result: Done) -> None:
         see(result)
@@ -307,8 +308,10 @@ def run_and_keep(
         if decision and result.skipped is None:
             decision.add(*(outcome.record for outcome in result.outcomes[:2]))
 
-    for one in before:
+    for item, rows in zip(items, run.kept(), strict=False):
+        one = done_of(task, item, rows)
         see(one)
+        before.append(one)
     enough = (lambda: decision.done) if decision else (lambda: False)
     return session.run(merged, keep, before, watching(watches), enough)
 

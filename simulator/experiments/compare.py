@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from simulator.analysis import gate
 from simulator.errors import UserError
 from simulator.experiments import controls
-from simulator.experiments.collected import Seen
 from simulator.experiments.common import (
     Pixels,
     manifest,
@@ -22,13 +20,13 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.decision import Decision
 from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.kept import Kept
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
 from simulator.experiments.watch import PairWatch, pair_watch
 from simulator.notices import Kind, Notice
 from simulator.notices import merged as merged_notices
-from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
@@ -101,7 +99,7 @@ def compare(
         stacks = session.stacks(variants(sides).values())
         if strict:
             _refuse_differences(stacks)
-        watch = pair_watch(session, stacks, differing(stacks), quick=quick)
+        watch = pair_watch(session, stacks, differing(stacks), quick=quick, folder=folder)
         merged = session.plan(stacks, watch.asides())
         start = manifest(stacks, session, overrides) | {
             "shared_stages": merged.shared(),
@@ -135,7 +133,7 @@ def conclude(
     session: Session,
     watch: PairWatch,
     merged: Plan,
-    done: Sequence[Done],
+    done: Kept,
     run: RunWriter,
 ) -> PairSummary:
     """Return the summary of a pair that has been run, without its gate; write the pictures.
@@ -148,19 +146,14 @@ def conclude(
         run: the pictures are written to it.
     """
     session.show.say("figures and pictures")
-    watch.complete(merged, done)
-    ran = [one.item.name for one in done if one.skipped is None]
-    seen = [watch.seen.get(name, Seen()) for name in ran]
-    own = [
-        replace(one, outcomes=tuple(one.outcomes[arm] for arm in watch.arms if one.outcomes))
-        for one in done
-    ]
-    items = [one.item for one in own if one.skipped is None]
-    records = {one.item.name: one.outcomes[0].record for one in own if one.skipped is None}
+    ran = done.ran
+    watch.complete(merged, ran)
+    seen = [watch.seen[item.name] for item in ran if item.name in watch.seen]
     with spending(Work.STATISTICS):
         summary = summarize(
             watch.stacks,
-            own,
+            done,
+            watch.arms,
             session.card,
             watch.effects.axes,
             watch.effects.effects([one.axes for one in seen if one.axes is not None]),
@@ -168,9 +161,10 @@ def conclude(
             session.notes,
             session.seed,
         )
-        summary["alone"] = watch.alone.figures(items, records, watch.records, session.seed)
+        train = done.records(watch.arms[0])
+        summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):
-        watch.draw(summary, done, run)
+        watch.draw(summary, ran, run)
     return pair_summary(session.card.task.Flips).model_validate(summary)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
+from operator import eq
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -36,7 +37,7 @@ from simulator.results.json_text import finite
 from simulator.results.shared import Profile
 from simulator.results.suites import Blame, ExplainSummary
 from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
-from simulator.tasks.score import flip_rate
+from simulator.tasks.score import each, flip_rate
 
 BLAME = "blame.parquet"
 
@@ -194,7 +195,7 @@ def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
     alone = _label(frozenset({name}), names)
     train = found.digests[found.row("train")]
     same = (found.digests[found.row(alone)] == train).all()
-    return bool(same) and found.of(alone) == found.of("train")
+    return bool(same) and all(map(eq, found.of(alone), found.of("train")))
 
 
 def _blame(names: Sequence[str], game: Game, seed: int, images: int) -> Blame:
@@ -234,12 +235,14 @@ def _blame(names: Sequence[str], game: Game, seed: int, images: int) -> Blame:
 def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:
     flipped = np.flatnonzero(found.changed("deploy"))
     alone = {name: found.changed(_label(frozenset({name}), names)) for name in names}
-    deploy = found.of("deploy")
+    deploy = {name: list(each(found.of("deploy"), name)) for name in ("changed", "units")}
     return pa.table(
         {
             "sample": [found.items[i].name for i in flipped],
-            "changed": pa.array([deploy[i]["changed"] for i in flipped], pa.int64()),
-            "units": pa.array([deploy[i]["units"] for i in flipped], pa.int64()),
+            **{
+                name: pa.array([values[i] for i in flipped], pa.int64())
+                for name, values in deploy.items()
+            },
             "alone": pa.array(
                 [[name for name in names if alone[name][i]] for i in flipped],
                 pa.list_(pa.string()),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +18,7 @@ from simulator.errors import RunError
 from simulator.experiments.common import done_of, manifest, notify, rows_of, variants, watching
 from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job, judged
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
@@ -25,6 +27,7 @@ from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.layout import MANIFEST
+from simulator.results.parts import Rows
 from simulator.results.read import read_manifest, read_run
 from simulator.results.store import RunWriter
 from simulator.results.taken import changed
@@ -193,7 +196,7 @@ def _run_samples(
     writers: Sequence[RunWriter],
     watches: Sequence[PairWatch],
     absent: Mapping[str, str],
-) -> list[Done]:
+) -> Kept:
     """Run every sample that one of the pairs lacks; return all samples, with all outcomes.
 
     Args:
@@ -204,27 +207,35 @@ def _run_samples(
         absent: samples that are left out, each with the reason.
     """
     items, task = session.dataset.items, session.card.task
-    kept = [
-        [done_of(task, item, rows) for item, rows in zip(items, writer.kept(), strict=False)]
-        for writer in writers
-    ]
-    found = [_whole(parts) for parts in zip(*kept, strict=False)]
-    for one in found:
-        notify(one, watches)
+    found = Kept(task, writers[0].folder)
     names = [session.arm(side) for side in SIDES]
-
-    def keep(done: Done) -> None:
-        why = absent.get(done.item.name)
-        if why is not None:
-            done = Done(done.item, (), why)
-        notify(done, watches)
-        for number, writer in enumerate(writers):
-            if len(found) >= len(kept[number]):
-                writer.add(rows_of(_part(done, watches[number].arms), names, timed=True))
-        found.append(replace(done, seen=None))
-
-    session.run(merged, keep, list(found), watching(watches))
+    kept = [writer.kept() for writer in writers]
+    finished = [0] * len(writers)
+    for item, *several in zip(items, *map(_lengthened, kept), strict=False):
+        for number, rows in enumerate(several):
+            finished[number] += rows is not None
+        if not all(several):
+            continue
+        one = _whole([done_of(task, item, rows) for rows in several if rows])
+        notify(one, watches)
+        found.append(one)
+    with closing(session.stream(merged, len(found), watching(watches))) as results:
+        for done in results:
+            why = absent.get(done.item.name)
+            one = done if why is None else Done(done.item, (), why)
+            notify(one, watches)
+            for number, writer in enumerate(writers):
+                if len(found) >= finished[number]:
+                    rows = rows_of(_part(one, watches[number].arms), names, timed=True)
+                    writer.add(rows)
+            found.append(one)
+    session.require_some(found)
     return found
+
+
+def _lengthened(samples: Iterator[Rows]) -> Iterator[Rows | None]:
+    """The rows of an earlier attempt, and then None for each sample that it lacks."""
+    return chain(samples, repeat(None))
 
 
 def _part(done: Done, arms: Sequence[int]) -> Done:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of
+from simulator.experiments.kept import Kept
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.session import Answers, Session, answers
 from simulator.notices import Kind, Notice
@@ -69,19 +70,16 @@ class Raced:
         names: these stacks, for each sample.
     """
 
-    done: Sequence[Done]
+    done: Kept
     names: Sequence[tuple[str, ...]]
 
     def answers(self, task: Task, *stacks: str) -> Answers:
         """Return the records of stacks, on the samples that all of them were run on."""
-        found = [
-            one
-            if one.skipped is not None
-            else replace(one, outcomes=tuple(one.outcomes[names.index(each)] for each in stacks))
-            for one, names in zip(self.done, self.names, strict=True)
-            if {*stacks} <= {*names}
-        ]
-        return answers(task, stacks, found)
+        known = {
+            names: tuple(map(names.index, stacks)) if {*stacks} <= {*names} else None
+            for names in {*self.names}
+        }
+        return answers(task, stacks, self.done, [known[names] for names in self.names])
 
 
 def run_race(
@@ -106,14 +104,14 @@ def run_race(
         RunError: the records of an earlier attempt are of other options.
     """
     items, before = session.dataset.items, run.kept()
-    done: list[Done] = []
+    done = Kept(session.card.task, run.folder)
     names: list[tuple[str, ...]] = []
     merged = None
     for start, stop in rounds(len(items)):
         if race.done or not race.alive:
             break
         now = _together(lanes, race.alive)
-        for item, rows in zip(items[start:stop], before[start:stop], strict=False):
+        for item, rows in zip(items[start:stop], before, strict=False):
             _refuse_other(run, rows, [lanes[name].arm for name in now])
             done.append(done_of(session.card.task, item, rows))
         if len(done) < stop:
@@ -126,8 +124,8 @@ def run_race(
 
             done = session.run(merged, keep, done, stop=stop)
         names += [now] * (len(done) - len(names))
-        for one in done[start:]:
-            _tell(race, one, now, lanes)
+        for at in range(start, len(done)):
+            _tell(race, done[at], now, lanes)
         if first and not start:
             first(Raced(done, names))
         race.judge()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 
+MOST = 1024
+"""Flips that are ranked; more than are shown, and than samples in flight that may be left out."""
+
 
 class Ranking:
-    """Ranks the flips so far, the worst first; of equally bad ones the earlier sample."""
+    """Ranks the worst flips so far, the worst first; of equally bad ones the earlier sample."""
 
     def __init__(self) -> None:
         self._order: list[tuple[float, int]] = []
@@ -15,12 +18,18 @@ class Ranking:
         self._lock = threading.Lock()
 
     def add(self, severity: float, index: int) -> int:
-        """Add a flip, if it is not there yet, and return its rank so far, from 0."""
+        """Add a flip, if it is not there yet, and return its rank so far, from 0.
+
+        Behind :data:`MOST` others it is forgotten, and its rank is that number.
+        """
         with self._lock:
             if index not in self._known:
                 self._known[index] = (-severity, index)
                 insort(self._order, self._known[index])
-            return bisect_left(self._order, self._known[index])
+            rank = bisect_left(self._order, self._known[index])
+            if len(self._order) > MOST:
+                del self._known[self._order.pop()[1]]
+            return rank
 
     def forget(self, index: int) -> None:
         """Remove a sample that is left out of the run after all."""

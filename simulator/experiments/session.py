@@ -22,6 +22,7 @@ from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
+from simulator.experiments.kept import Answered, Kept
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
@@ -36,7 +37,7 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
 from simulator.spent import Work, spending
-from simulator.tasks.score import Record, Score
+from simulator.tasks.score import Record, Score, each, numbers
 from simulator.tasks.task import Task
 
 NC = "the model card says converged: false (NC); what it answers says nothing of the stacks"
@@ -104,18 +105,18 @@ class Answers:
         names: of the stacks.
         items: the samples.
         records: for each stack a record per sample.
-        digests: (stacks, samples) digests of the network's output bytes.
+        digests: (stacks, samples) digests of the network's output bytes, in ASCII.
         skipped: how many samples were skipped.
     """
 
     task: Task
     names: tuple[str, ...]
     items: tuple[Item, ...]
-    records: tuple[tuple[Record, ...], ...]
-    digests: NDArray[np.str_]
+    records: tuple[Sequence[Record], ...]
+    digests: NDArray[np.bytes_]
     skipped: int
 
-    def of(self, name: str) -> tuple[Record, ...]:
+    def of(self, name: str) -> Sequence[Record]:
         """Return a stack's records."""
         return self.records[self.row(name)]
 
@@ -125,7 +126,7 @@ class Answers:
 
     def changed(self, name: str) -> NDArray[np.bool_]:
         """Return (samples,) whether a stack's prediction differs from the first stack's."""
-        return np.array([record["changed"] > 0 for record in self.of(name)])
+        return numbers(self.of(name), "changed")[0] > 0
 
     def score(self, name: str) -> Score:
         """Return a stack's metrics."""
@@ -323,17 +324,18 @@ class Session(Closing):
         self,
         merged: Plan,
         keep: Callable[[Done], None],
-        before: Sequence[Done] = (),
+        before: Kept | None = None,
         watch: Watch | None = None,
         enough: Callable[[], bool] = lambda: False,
         stop: int | None = None,
-    ) -> list[Done]:
-        """Run every sample through a plan, and return all results; see :meth:`stream`.
+    ) -> Kept:
+        """Run every sample through a plan, and keep all results; see :meth:`stream`.
 
         Args:
             merged: the plan of all stacks.
             keep: called with every new result, in order.
-            before: the results of the first samples, from an earlier attempt.
+            before: the results of the first samples, from an earlier attempt; the new ones are
+                appended.
             watch: called for every new sample that was not skipped.
             enough: asked before each sample whether the run may stop there.
             stop: run no sample from this one on; None: all.
@@ -345,13 +347,12 @@ class Session(Closing):
         Raises:
             DataError: every sample was skipped.
         """
-        done = [one.kept() for one in before]
+        done = Kept(self.card.task) if before is None else before
         with closing(self.stream(merged, len(done), watch, stop)) as results:
             while not enough() and (result := next(results, None)) is not None:
                 keep(result)
-                done.append(result.kept())
-        if all(result.skipped for result in done):
-            raise self.nothing_ran(done[0].item.name, done[0].skipped)
+                done.append(result)
+        self.require_some(done)
         return done
 
     def stream(
@@ -379,6 +380,15 @@ class Session(Closing):
         finally:
             if isinstance(results, Generator):  # end its threads before what they use is closed
                 results.close()
+
+    def require_some(self, done: Kept) -> None:
+        """Refuse results of which every one was skipped.
+
+        Raises:
+            DataError: with the first reason.
+        """
+        if len(done.why) == len(done):
+            raise self.nothing_ran(done.items[0].name, done.why[0])
 
     def nothing_ran(self, first: str, why: str | None) -> DataError:
         """Return the error of a run whose samples were all skipped."""
@@ -409,20 +419,33 @@ def arm_of(stack: str, under: Under | None) -> Arm:
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
 
 
-def answers(task: Task, names: Sequence[str], done: Sequence[Done]) -> Answers:
+def answers(
+    task: Task,
+    names: Sequence[str],
+    done: Kept,
+    arms: Sequence[Sequence[int] | None] | None = None,
+) -> Answers:
     """Collect the records of several stacks.
 
     Args:
         task: that the records belong to.
         names: of the stacks, in the order of the outcomes.
         done: all samples.
+        arms: for each sample the outcomes of the stacks, where they are not the first ones in this
+            order; None for a sample that is left out.
     """
-    ran = [d for d in done if d.skipped is None]
+    picks = [range(len(names))] * len(done) if arms is None else arms
+    taken = [at for at, pick in enumerate(picks) if pick is not None]
+    ran = [at for at in taken if at not in done.why]
+    records = tuple(
+        Answered(done, done.rows([None if pick is None else pick[which] for pick in picks]))
+        for which in range(len(names))
+    )
     return Answers(
         task,
         tuple(names),
-        tuple(d.item for d in ran),
-        tuple(tuple(d.outcomes[i].record for d in ran) for i in range(len(names))),
-        np.array([[d.outcomes[i].digest for d in ran] for i in range(len(names))]),
-        len(done) - len(ran),
+        tuple(done.items[at] for at in ran),
+        records,
+        np.array([list(each(one, "digest")) for one in records], np.bytes_),
+        len(taken) - len(ran),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from simulator.contract.stage import timed_steps
+from simulator.data.folder import Item
+from simulator.experiments.kept import Answered, Kept
 from simulator.model.card import Card
 from simulator.notices import Kind, Notice, merged
-from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
+from simulator.results.times import ABSENT, Ints
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import (
     PERCENTILES,
@@ -22,7 +25,7 @@ from simulator.statistics.percentiles import (
     name,
     samples_needed,
 )
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, numbers
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
@@ -34,7 +37,8 @@ TOTAL = "total"
 
 def summarize(
     stacks: Sequence[Stack],
-    done: Sequence[Done],
+    done: Kept,
+    arms: tuple[int, int],
     card: Card,
     differing: Sequence[str],
     effects: Mapping[str, Any],
@@ -47,6 +51,7 @@ def summarize(
     Args:
         stacks: train and deploy.
         done: every sample.
+        arms: which of its outcomes are those of train and deploy.
         card: the model card, for its task.
         differing: the axes on which the profiles differ.
         effects: see :func:`simulator.experiments.controls.axis_effects`.
@@ -57,19 +62,16 @@ def summarize(
     Returns:
         The fields of :class:`simulator.results.pair.PairSummary`, without ``gate`` and pictures.
     """
-    ran = [d for d in done if d.skipped is None]
-    skipped = [d for d in done if d.skipped is not None]
+    ran, skipped = done.ran, done.skipped
     task = card.task
-    train, deploy = ([d.outcomes[i].record for d in ran] for i in range(2))
-    truths = [d.item.truth for d in ran]
+    train, deploy = (done.records(arm) for arm in arms)
+    truths = [item.truth for item in ran]
     compared = task.compare(
         task.score(train, truths),
         task.score(deploy, truths),
         Resamples(len(ran), seed, task.resamples),
     )
-    times, missing = latency(
-        [[d.outcomes[i].ns for d in ran] for i in range(2)], card.modality.name
-    )
+    times, missing = latency([train.ns(), deploy.ns()], card.modality.name)
     summary: dict[str, Any] = {
         "task": task.name,
         "metric": task.headline,
@@ -79,11 +81,11 @@ def summarize(
         "sample_unit": card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
-            {"sample": d.item.name, "why": d.skipped} for d in skipped[:SKIPPED_LISTED]
+            {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
         ],
         **compared,
         "axes": [_axis(axis, stacks, effects.get(axis)) for axis in differing],
-        "worst_flips": worst_flips(ran, task),
+        "worst_flips": worst_flips(ran, train, deploy, task),
         "latency_ms": times,
         "missing": missing,
         "controls": {"self": dict(self_check)},
@@ -113,12 +115,13 @@ def vocabulary(card: Card) -> dict[str, Sequence[str]]:
 
 
 def latency(
-    sides: Sequence[Sequence[Mapping[str, int]]], modality: str
+    sides: Sequence[Mapping[str, Ints]], modality: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``latency_ms`` of the summary, and the reasons why some of its figures are None.
 
     Args:
-        sides: of train and deploy the nanoseconds of every sample, by stage.
+        sides: of train and deploy by stage the nanoseconds of every sample, see
+            :func:`simulator.results.times.from_map`.
         modality: whose stages are listed.
 
     Returns:
@@ -127,11 +130,14 @@ def latency(
     """
     table: dict[str, Any] = {}
     why: dict[str, str] = {}
-    for side, samples in zip(SIDES, sides, strict=True):
-        columns = {TOTAL: [sum(times.values()) for times in samples if "infer" in times]}
+    for side, stages in zip(SIDES, sides, strict=True):
+        none = np.zeros(0, np.int64)
+        whole: Any = sum(np.where(ns == ABSENT, 0, ns) for ns in stages.values())
+        columns = {TOTAL: whole[stages["infer"] != ABSENT] if "infer" in stages else none}
         for stage in timed_steps(modality):
-            columns[stage] = [times[stage] for times in samples if stage in times]
-        table[side] = {stage: figures(np.array(ns, np.int64)) for stage, ns in columns.items()}
+            ns = stages.get(stage, none)
+            columns[stage] = ns[ns != ABSENT]
+        table[side] = {stage: figures(ns) for stage, ns in columns.items()}
         for stage, ns in columns.items():
             why |= {
                 f"latency_ms.{side}.{stage}.{name(p)}": cannot_carry(len(ns), p)
@@ -157,13 +163,14 @@ def severity(task: Task, train: Record, deploy: Record) -> float:
     return -math.inf if math.isnan(found) else found
 
 
-def worst_flips(ran: Sequence[Done], task: Task) -> list[dict[str, Any]]:
+def worst_flips(
+    ran: Sequence[Item], train: Answered, deploy: Answered, task: Task
+) -> list[dict[str, Any]]:
     """Return the entries of the worst flips, the worst one first; at most :data:`WORST`."""
-    flips = [d for d in ran if d.outcomes[1].record["changed"]]
-    flips.sort(key=lambda d: -severity(task, *(o.record for o in d.outcomes)))
-    return [
-        {"sample": d.item.name, **task.flip(*(o.record for o in d.outcomes))} for d in flips[:WORST]
-    ]
+    flips = np.flatnonzero(numbers(deploy, "changed")[0])
+    found = zip(flips, train.chosen(flips), deploy.chosen(flips), strict=True)
+    worst = heapq.nsmallest(WORST, found, key=lambda flip: -severity(task, *flip[1:]))
+    return [{"sample": ran[int(at)].name, **task.flip(*pair)} for at, *pair in worst]
 
 
 def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:

@@ -192,7 +192,7 @@ class _Sweep:
         with self.job.writer(folder, start, self.session) as run:
             lanes = lanes_of(self.session, stacks)
             raced = run_race(self.session, run, lanes, one_race) if one_race else None
-            done = [] if raced else run_and_keep(self.session, whole, run, timed=False)
+            done = raced.done if raced else run_and_keep(self.session, whole, run, timed=False)
             show.say("computing the figures")
             card = self.session.card.spec.name
             notices = merged(notice for stack in stacks for notice in stack.labelled_notices)

@@ -7,17 +7,18 @@ sample are kept while it may still be one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
-from simulator.experiments.alone import AxesAlone, axes_alone
+from simulator.experiments.alone import AloneSeen, AxesAlone, axes_alone
 from simulator.experiments.collected import Collector, Parts, Seen
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, draw, flip_pictures, writer
@@ -43,7 +44,6 @@ from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.store import RunWriter
-from simulator.tasks.score import Record
 
 
 @dataclass(slots=True)
@@ -60,8 +60,9 @@ class PairWatch:
         shown: the gallery, of pictures or of sounds; None where samples are neither.
         prefix: of the names of its chains in the plan.
         opened: closes the temporary files of the feature maps.
+        folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
         seen: the data so far, by sample.
-        records: with every axis alone, by sample.
+        records: with every axis alone.
         collector: what collects the data of a sample in any process.
     """
 
@@ -74,13 +75,15 @@ class PairWatch:
     shown: Gallery | Sounds | None
     prefix: str
     opened: ExitStack
+    folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
-    records: dict[str, Mapping[str, Record]] = field(default_factory=dict)
+    records: AloneSeen = field(init=False)
     _index: dict[str, int] = field(default_factory=dict)
     _ranking: Ranking = field(default_factory=Ranking)
     collector: Collector = field(init=False)
 
     def __post_init__(self) -> None:
+        self.records = AloneSeen(self.session.card.task, self._index, self.folder)
         self.collector = Collector(
             self.session.card.task,
             self.arms,
@@ -120,25 +123,31 @@ class PairWatch:
         else:
             self._ranking.forget(self._index[done.item.name])
         if seen is not None and seen.alone is not None:
-            self.records[done.item.name] = seen.alone
+            self.records.add(done.item, seen.alone)
             seen = replace(seen, alone=None)
         if seen is not None and seen != Seen():
             self.seen[done.item.name] = seen
             drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
-            for name, one in self.seen.items():
+            for name, one in [*self.seen.items()]:
                 index = self._index[name]
                 flip = one.flip if index in drawn else None
                 look = one.look if index in shown or index < IMAGES else None
                 self.seen[name] = replace(one, flip=flip, look=look)
+                if self.seen[name] == Seen():
+                    del self.seen[name]
 
-    def complete(self, plan: Plan, done: Sequence[Done]) -> None:
+    def complete(self, plan: Plan, ran: Sequence[Item]) -> None:
         """Run samples again whose data are missing.
+
+        Args:
+            plan: of the run.
+            ran: the samples that went through.
 
         These are samples that an earlier attempt had finished, samples that replace skipped ones,
         and the worst flips where other processes ran the samples; else there are none.
         """
         walked = None
-        for item, parts in self._lacking(done):
+        for item, parts in self._lacking(ran):
             walked = walked or self.session.executor.walks(plan)
             try:
                 walk = walked(item)
@@ -150,7 +159,7 @@ class PairWatch:
                 empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
                 found = Seen(repeat, {}, None, empty(notes=notes), {})
             if found.alone is not None:
-                self.records[item.name] = found.alone
+                self.records.add(item, found.alone)
             known = self.seen.get(item.name, Seen())
             self.seen[item.name] = Seen(
                 known.repeat or found.repeat,
@@ -159,9 +168,8 @@ class PairWatch:
                 known.look or found.look,
             )
 
-    def _lacking(self, done: Sequence[Done]) -> list[tuple[Item, Parts]]:
+    def _lacking(self, ran: Sequence[Item]) -> list[tuple[Item, Parts]]:
         """The samples whose data are missing, with the missing parts."""
-        ran = [one.item for one in done if one.skipped is None]
         drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
         first = IMAGES - len(shown)
         found = []
@@ -188,10 +196,10 @@ class PairWatch:
         worse = severity(self.session.card.task, train, deploy)
         return self._ranking.add(worse, self._index[name])
 
-    def draw(self, summary: dict[str, Any], done: Sequence[Done], run: RunWriter) -> None:
+    def draw(self, summary: dict[str, Any], ran: Sequence[Item], run: RunWriter) -> None:
         """Write the pictures of the worst flips and the gallery, and add them to the summary."""
         flips = summary["worst_flips"]
-        self._beside(flips, done)
+        self._beside(flips)
         if isinstance(self.pictures, str) and flips:
             words = f"the worst flips are not drawn: {self.pictures}"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
@@ -202,10 +210,11 @@ class PairWatch:
             return
         self.session.show.say("drawing the gallery")
         whys = {flip["sample"]: WORST for flip in flips}
-        for one in done:
-            if one.skipped is None:
-                whys.setdefault(one.item.name, FIRST)
-        looks = [(*pair, self.seen[pair[0]].look) for pair in list(whys.items())[:IMAGES]]
+        for item in ran[:IMAGES]:
+            whys.setdefault(item.name, FIRST)
+        looks = [
+            (*pair, self.seen.get(pair[0], Seen()).look) for pair in list(whys.items())[:IMAGES]
+        ]
         files = writer()
         if files is None:
             words = "the gallery is not drawn: no installed backend writes PNG"
@@ -217,17 +226,17 @@ class PairWatch:
             seen = [(a, b, c if isinstance(c, ImageSeen) else ImageSeen()) for a, b, c in looks]
             summary["gallery"] = write_gallery(self.shown, seen, files, self.session.workers, run)
 
-    def _beside(self, flips: Sequence[dict[str, Any]], done: Sequence[Done]) -> None:
+    def _beside(self, flips: Sequence[dict[str, Any]]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
         modality = self.session.card.modality
         if type(modality).beside is Modality.beside:
             return  # it says nothing, so that no sample is read again
         last = [stack.chain.last for stack in self.stacks]
         placings = [one.placing for one in last if isinstance(one, Answer)]
-        items = {one.item.name: one.item for one in done}
+        items = self.session.dataset.items
         for flip in flips if len(placings) == len(self.stacks) else ():
             try:
-                source = self.session.executor.context(items[flip["sample"]]).source
+                source = self.session.executor.context(items[self._index[flip["sample"]]]).source
                 found = modality.beside(placings, source)
             except SampleError:  # the file is gone or changed since
                 continue
@@ -242,6 +251,7 @@ def pair_watch(
     arms: tuple[int, int] = (0, 1),
     prefix: str = "",
     quick: bool = True,
+    folder: Path | None = None,
 ) -> PairWatch:
     """Plan the data that are collected for a pair.
 
@@ -252,6 +262,7 @@ def pair_watch(
         arms: their indices in the plan.
         prefix: of the names of its chains in the plan.
         quick: whether the records with each axis alone are left out.
+        folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
     """
     train, deploy = stacks
     opened = ExitStack()
@@ -272,5 +283,6 @@ def pair_watch(
         shown,
         prefix,
         opened,
+        folder,
         _index={item.name: at for at, item in enumerate(session.dataset.items)},
     )

@@ -155,9 +155,8 @@ class _Faults:
                     raise UserError(f"{stack.side}: {error}") from error
             with self.job.writer(folder, start, session) as run:
                 done = run_and_keep(session, session.plan(stacks), run, timed=False)
-                ran = [one for one in done if one.skipped is None]
-                items = [one.item for one in ran]
-                clean = [[one.outcomes[at].record for one in ran] for at in range(len(stacks))]
+                items = done.ran
+                clean = [list(done.records(at)) for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
                 shared = (self.campaign, session, items)
                 every: list[OnStack] = []

@@ -105,7 +105,7 @@ def identify(
         with job.writer(folder, begin, session) as run:
             (folder / PROFILE).write_text(text, encoding="utf-8")
             done = run_and_keep(session, session.plan(stacks), run, timed=False)
-            skipped = [one for one in done if one.skipped is not None]
+            skipped = done.skipped
             notices = merged(notice for one in stacks for notice in one.labelled_notices)
             summary = IdentifySummary(
                 model=session.card.spec.name,

@@ -202,7 +202,7 @@ def _changed_answers(
     """For each stack how many timed outputs have other bits than the untimed ones."""
     counts = {}
     for which, side in enumerate(live):
-        first = found.digests[found.row(side)]
+        first = found.digests[found.row(side)].astype(np.str_)
         timed = np.stack([one.digests[which] for one in measured])
         counts[side] = int(np.count_nonzero((timed != first) & (timed != "")))
     return counts

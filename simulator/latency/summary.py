@@ -12,6 +12,7 @@ from simulator.contract import Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import SampleError
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session
 from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
 from simulator.latency import figures
@@ -19,7 +20,6 @@ from simulator.latency.inputs import Inputs, influence
 from simulator.latency.single_stream import TURN, WARM_UP, Round
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
-from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Stack
 from simulator.statistics.percentiles import PERCENTILES, name
 
@@ -38,7 +38,7 @@ class Timed:
     """
 
     answers: Answers
-    done: Sequence[Done]
+    done: Kept
     times: dict[str, Times]
     rounds: Sequence[Round]
     inputs: Inputs
@@ -87,14 +87,14 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
     }
 
 
-def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
+def head(session: Session, done: Kept) -> dict[str, Any]:
     """Return the first fields: the task, the model, the samples and the machine.
 
     Args:
         session: the model and the samples.
         done: the samples of the untimed pass.
     """
-    skipped = [one for one in done if one.skipped is not None]
+    skipped = done.skipped
     return {
         "task": session.card.task.name,
         "metric": session.card.task.headline,
@@ -103,7 +103,7 @@ def head(session: Session, done: Sequence[Done]) -> dict[str, Any]:
         "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
-            {"sample": one.item.name, "why": one.skipped} for one in skipped[:SKIPPED_LISTED]
+            {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
         ],
         "machine": _machine(),
     }

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from simulator import registry
@@ -47,36 +45,6 @@ class Outcome:
     ns: Mapping[str, int]
 
 
-class Times(Mapping[str, int]):
-    """Times by stage in a third of a dict's memory: a run of 50,000 samples keeps 100,000 of them.
-
-    Args:
-        ns: nanoseconds by stage.
-    """
-
-    __slots__ = ("_ns", "_stages")
-
-    def __init__(self, ns: Mapping[str, int]) -> None:
-        self._stages, self._ns = _one(tuple(ns)), array("q", ns.values())
-
-    def __getitem__(self, stage: str) -> int:
-        if stage not in self._stages:
-            raise KeyError(stage)
-        return self._ns[self._stages.index(stage)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._stages)
-
-    def __len__(self) -> int:
-        return len(self._stages)
-
-
-@cache
-def _one(stages: tuple[str, ...]) -> tuple[str, ...]:
-    """The same tuple for equal ones."""
-    return stages
-
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """A sample that is finished: it went through every arm, or it was skipped.
@@ -92,11 +60,6 @@ class Done:
     outcomes: tuple[Outcome, ...]
     skipped: str | None = None
     seen: Any = None
-
-    def kept(self) -> Done:
-        """Return what a run keeps of it in memory: not what a watch function returned."""
-        own = tuple(replace(one, ns=Times(one.ns)) for one in self.outcomes)
-        return replace(self, outcomes=own, seen=None)
 
 
 class Executor(ABC):

@@ -15,15 +15,17 @@ from simulator.data.folder import Item
 from simulator.errors import ModelError
 from simulator.experiments.common import TRAIN, manifest, run_and_keep
 from simulator.experiments.job import Job
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.model.artifact import digest
 from simulator.notices import Kind, Notice
-from simulator.pipeline.executor import Done
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.repair.space import NAME, Candidate
 from simulator.results.store import RunWriter
 from simulator.results.suites import StepSummary
+from simulator.results.times import ABSENT
+from simulator.tasks.score import numbers
 
 TOLD = 3
 """Stacks that a warning names."""
@@ -94,7 +96,7 @@ class Passes:
             merged = session.plan(stacks)
             with self.writer(name, stacks) as run:
                 done = run_and_keep(session, merged, run, timed=True)
-                lost = [one.item for one in done if one.skipped is not None]
+                lost = [item for item, _ in done.skipped]
                 self.tell_failing(name, stacks, dict.fromkeys(names, lost))
                 found = answers(session.card.task, names, done)
                 finish(run, {one: flips(found, one) for one in names})
@@ -190,17 +192,12 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
     return Part(whole, ns, parts[0].made)
 
 
-def times(names: Sequence[str], done: Sequence[Done]) -> dict[str, dict[str, Ns]]:
+def times(names: Sequence[str], done: Kept) -> dict[str, dict[str, Ns]]:
     """Return of every stack by stage the nanoseconds of each sample that was not skipped."""
-    ran = [one for one in done if one.skipped is None]
-    found = {}
-    for at, name in enumerate(names):
-        stages = dict.fromkeys(stage for one in ran for stage in one.outcomes[at].ns)
-        found[name] = {
-            stage: np.array([one.outcomes[at].ns.get(stage, 0) for one in ran], np.int64)
-            for stage in stages
-        }
-    return found
+    return {
+        name: {stage: np.where(ns == ABSENT, 0, ns) for stage, ns in done.records(at).ns().items()}
+        for at, name in enumerate(names)
+    }
 
 
 def made(stacks: Sequence[Stack]) -> dict[str, dict[str, str]]:
@@ -223,6 +220,5 @@ def finish(run: RunWriter, rates: Mapping[str, float]) -> None:
 
 def flips(found: Answers, name: str) -> float:
     """Return the share of answers in which a stack differs from training; 0 where nothing can."""
-    records = found.of(name)
-    units = sum(record["units"] for record in records)
-    return sum(record["changed"] for record in records) / units if units else 0.0
+    changed, units = (int(numbers(found.of(name), one)[0].sum()) for one in ("changed", "units"))
+    return changed / units if units else 0.0

@@ -106,10 +106,9 @@ def race(
 def _lost(ran: Raced) -> dict[str, list[Item]]:
     """The samples that were skipped, by the stacks that were still run; of the pair all of them."""
     lost: dict[str, list[Item]] = {name: [] for name in ran.names[0]}
-    for one, names in zip(ran.done, ran.names, strict=True):
-        if one.skipped is not None:
-            for name in {TRAIN, NAME, *names}:
-                lost[name].append(one.item)
+    for at in ran.done.why:
+        for name in {TRAIN, NAME, *ran.names[at]}:
+            lost[name].append(ran.done.items[at])
     return lost
 
 
@@ -147,7 +146,7 @@ def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> 
                 totals[name].append(sum(outcome.ns.values()))
     return {
         "early": judge.early(samples),
-        "skipped": sum(one.skipped is not None for one in ran.done),
+        "skipped": len(ran.done.why),
         "skipped_in_search": 0,
         "exact": False,
         "rungs": [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from simulator.errors import RunError
 from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
-from simulator.results.read import read_manifest, read_run, read_summary
+from simulator.results.read import Stored, open_run, read_head, read_summary
 from simulator.results.shared import Summary
 
 
@@ -23,23 +24,31 @@ class Run:
         folder: where it is.
         manifest: the content of ``manifest.json``.
         summary: the content of ``summary.json``.
-        records: a row per sample and stack; of an audit there are none.
+        records: a row per sample and stack; None: an audit has none.
     """
 
     folder: Path
     manifest: RunManifest | AuditManifest
     summary: Summary
-    records: pa.Table
+    records: Stored | None
 
     @property
     def command(self) -> str:
         """Which job has left it, as ``simulate resume`` knows it."""
         return self.summary.command
 
-    def side(self, name: str) -> pa.Table:
-        """Return the records of one stack, of the samples that went through."""
+    def side(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return records of one stack, of the samples that went through.
+
+        Args:
+            name: of the stack.
+            columns: those that are wanted; None: all.
+        """
+        if self.records is None:
+            return pa.table({})
+        wanted = self.records.column_names if columns is None else columns
         rows = pc.and_(pc.equal(self.records["side"], name), pc.is_null(self.records["skipped"]))
-        return self.records.filter(rows)
+        return self.records.select(wanted).filter(rows)
 
     def label(self, index: int | None) -> str:
         """Return a class by the name that the model's card gives it, or by its number."""
@@ -66,12 +75,12 @@ def read(folder: Path) -> Run:
     Raises:
         RunError: it is not a run, did not finish or is damaged.
     """
-    found = read_manifest(folder).get("command")
+    found = read_head(folder).command
     if found == "replay":
         raise RunError(f"{folder}: a replay has no page; its result is in its summary.json")
     if found == "audit":
-        return Run(folder, *read_summary(folder), pa.table({}))
-    manifest, summary, records = read_run(folder)
+        return Run(folder, *read_summary(folder), None)
+    manifest, summary, records = open_run(folder)
     if summary.command == "step":
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):

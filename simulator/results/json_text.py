@@ -30,9 +30,18 @@ def parse_json(content: str | bytes) -> Any:
         ValueError: it is no JSON, holds half a character, or more than :data:`MOST_VALUES`.
     """
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    check_size(data)
+    return from_json(data)
+
+
+def check_size(data: bytes) -> None:
+    """Refuse a JSON text from anyone that holds too many values.
+
+    Raises:
+        ValueError: it holds more than :data:`MOST_VALUES`.
+    """
     if sum(map(data.count, (b"[", b"{", b",", b":"))) > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES:,} values")
-    return from_json(data)
 
 
 def write_json(path: Path, value: Any) -> None:

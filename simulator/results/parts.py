@@ -59,9 +59,14 @@ class Parts:
         Raises:
             RunError: a part is damaged or of another version, or one is missing before another.
         """
-        return pa.concat_tables([self._columns.empty_table(), *self._tables()]).combine_chunks()
+        return pa.concat_tables([self._columns.empty_table(), *self.tables()]).combine_chunks()
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the records of each part, in order.
+
+        Raises:
+            RunError: see :meth:`read`.
+        """
         before = 0
         for place in sorted(self._folder.glob(self._place("[0-9]" * 9).name)):
             expected = self._place(before)

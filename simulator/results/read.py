@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from simulator.errors import RunError
 from simulator.files import LARGE, TEXT, open_file, read_file
-from simulator.results.json_text import parse_json
+from simulator.results.json_text import check_size, parse_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
+
+
+class Head(BaseModel):
+    """The part of a manifest that says what kind of run it is.
+
+    Attributes:
+        status: see :class:`simulator.results.manifest.RunManifest`.
+        command: of an audit or a replay.
+    """
+
+    status: Any
+    command: Any = None
+
+
+def read_head(folder: Path) -> Head:
+    """Read what kind of run is in a folder, finished or not.
+
+    Raises:
+        RunError: the folder is not a run.
+    """
+    try:
+        content = read_file(folder / MANIFEST, TEXT)
+        check_size(content)
+        return Head.model_validate_json(content)
+    except ValidationError:
+        return Head.model_validate(read_manifest(folder))  # says what is wrong
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RunError(f"{folder}: not a run, or a damaged one: {why}") from error
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -32,6 +63,83 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         why = getattr(error, "strerror", None) or error
         raise RunError(f"{folder}: not a run, or a damaged one: {why}") from error
     return manifest
+
+
+class Stored:
+    """Records on disk; a column is read where it is asked for, and kept.
+
+    Args:
+        folder: of the run.
+
+    Attributes:
+        schema: of all columns.
+        num_rows: how many records there are.
+
+    Raises:
+        RunError: there are none, or they are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, pa.ChunkedArray] = {}
+        with self._opened() as file:
+            self.schema, self.num_rows = file.schema_arrow, file.metadata.num_rows
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of all columns."""
+        names: list[str] = self.schema.names
+        return names
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        """Return (records,) of one column.
+
+        Raises:
+            KeyError: there is no such column.
+            RunError: it is damaged.
+        """
+        if name not in self.schema.names:
+            raise KeyError(name)
+        if name not in self._known:
+            with self._opened() as file:
+                self._known[name] = file.read(columns=[name]).column(0)
+        return self._known[name]
+
+    def select(self, names: Sequence[str]) -> pa.Table:
+        """Return some columns."""
+        return pa.table([self[name] for name in names], names=list(names))
+
+    def batches(self, rows: int) -> Iterator[pa.Table]:
+        """Yield so many records at a time; at least once, and the last time fewer.
+
+        Raises:
+            RunError: they are damaged.
+        """
+        if not self.num_rows:
+            yield self.schema.empty_table()
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=rows):
+                yield pa.Table.from_batches([batch])
+
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        try:
+            with open_file(self._folder / RECORDS, LARGE) as file:
+                yield pq.ParquetFile(file, page_checksum_verification=True)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise RunError(f"{self._folder}: not a run, or a damaged one: {error}") from error
+
+
+def open_run(folder: Path) -> tuple[RunManifest, Summary, Stored]:
+    """Read a finished run, but for its records, which are read where they are asked for.
+
+    Raises:
+        RunError: see :func:`read_run`.
+    """
+    manifest, summary = read_summary(folder)
+    if not isinstance(manifest, RunManifest):
+        raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
+    return manifest, summary, Stored(folder)
 
 
 def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
@@ -58,9 +166,9 @@ def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
     Raises:
         RunError: the folder is not a run, or one that did not finish, or of another version.
     """
-    found = read_manifest(folder)
-    if found["status"] not in ("reporting", "complete"):
-        raise RunError(f"{folder}: the run is {found['status']}, not complete")
+    status = read_head(folder).status
+    if status not in ("reporting", "complete"):
+        raise RunError(f"{folder}: the run is {status}, not complete")
     try:
         summary = parse(read_file(folder / SUMMARY, TEXT), str(folder / SUMMARY))
         shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,6 +36,8 @@ from simulator.typed import plain
 
 CHUNK = 32
 """Samples whose records are lost at most when the power goes."""
+SLICE = 1024
+"""Rows of an earlier attempt that are in memory as Python objects."""
 
 
 def schema(columns: Sequence[pa.Field]) -> pa.Schema:
@@ -124,19 +128,20 @@ class RunWriter:
         (self.folder / PARTS).mkdir(exist_ok=True)
         self._write_manifest("running")
 
-    def kept(self) -> list[Rows]:
-        """Return the records of the samples that an earlier attempt finished, in order."""
+    def kept(self) -> Iterator[Rows]:
+        """Yield the records of the samples that an earlier attempt finished, in order.
+
+        Take them all before the first :meth:`add`.
+
+        Raises:
+            RunError: they are damaged.
+        """
         try:
-            table = self._table()
+            for _, rows in groupby(_rows(self._tables()), itemgetter("sample")):
+                self._written += 1
+                yield list(rows)
         except (OSError, pa.ArrowException) as error:
             raise RunError(f"{self.folder}: its records are damaged: {error}") from error
-        samples: list[Rows] = []
-        for row in table.to_pylist():
-            if not samples or samples[-1][0]["sample"] != row["sample"]:
-                samples.append([])
-            samples[-1].append(row)
-        self._written = len(samples)
-        return samples
 
     def add(self, rows: Rows) -> None:
         """Append one sample's rows of :func:`schema`; a chunk at a time is made durable."""
@@ -155,7 +160,8 @@ class RunWriter:
         self._manifest |= manifest
         try:
             with spending(Work.WRITING):
-                _write_table(self._table(), self.folder / RECORDS)
+                if not (self.folder / RECORDS).is_file():
+                    _write_tables(self._tables(), self._schema, self.folder / RECORDS)
                 write_json(self.folder / SUMMARY, summary)
             if self._report:
                 self._write_manifest("reporting")
@@ -193,12 +199,13 @@ class RunWriter:
     def records(self) -> pa.Table:
         """Return the records of all samples so far, in order."""
         self._flush()
-        return self._table()
+        return pa.concat_tables([self._schema.empty_table(), *self._tables()]).combine_chunks()
 
-    def _table(self) -> pa.Table:
+    def _tables(self) -> Iterator[pa.Table]:
         if (self.folder / RECORDS).is_file():
-            return read_table(self.folder / RECORDS, self._schema)
-        return self._parts().read()
+            yield read_table(self.folder / RECORDS, self._schema)
+        else:
+            yield from self._parts().tables()
 
     def _parts(self) -> Parts:
         return Parts(self.folder, self._manifest["run"], self._schema)
@@ -254,10 +261,40 @@ class RunWriter:
             self._lock.close()
 
 
+def _rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
+    for table in tables:
+        for batch in table.to_batches(max_chunksize=SLICE):
+            yield from batch.to_pylist()
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Put tables together that have :data:`ROWS_PER_GROUP` rows, but for the last one."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        while count >= ROWS_PER_GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, ROWS_PER_GROUP)
+            waiting = [whole.slice(ROWS_PER_GROUP)]
+            count -= ROWS_PER_GROUP
+    if count:
+        yield pa.concat_tables(waiting)
+
+
 def _write_table(table: pa.Table, place: Path) -> None:
+    _write_tables([table], table.schema, place)
+
+
+def _write_tables(tables: Iterable[pa.Table], columns: pa.Schema, place: Path) -> None:
+    """Write tables as one, with no more than a group of rows in memory."""
     draft = place.with_name(f".{place.name}.part")
     with draft.open("wb") as file:
-        pq.write_table(table, file, row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
+        with pq.ParquetWriter(file, columns, write_page_checksum=True) as writer:
+            for group in _groups(tables):
+                writer.write_table(group.combine_chunks(), row_group_size=ROWS_PER_GROUP)
+                pa.default_memory_pool().release_unused()
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, place)

@@ -90,7 +90,7 @@ def measured(session: Session, raced: Raced, stacks: Sequence[str]) -> Measured:
     for side in stacks:
         name = f"{side}/{WITHOUT}"
         metrics[side, CLEAN] = _metric(session, raced.answers(task, first, name), name)
-    skipped = {one.item.name: one.skipped for one in raced.done if one.skipped is not None}
+    skipped = {item.name: why for item, why in raced.done.skipped}
     return Measured(metrics, {}, len(raced.done) - len(skipped), skipped)
 
 

@@ -291,7 +291,7 @@ class _Robustness:
         """
         shown = None
         watch = pictures.see if pictures else None
-        for done in self.session.stream(whole, len(run.kept()), watch):
+        for done in self.session.stream(whole, sum(1 for _ in run.kept()), watch):
             run.add(rows_of(done, whole.arms, timed=False))
             if pictures and done.seen:
                 shown = pictures.write(done.seen, run)

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from simulator.errors import DataError
 from simulator.statistics.bootstrap import Figure, Floats, Resamples, effect, interval, ratio
 
 Record = Mapping[str, Any]
+
+
+class Columns(Sequence[Record]):
+    """Records of which a column can be had without making a mapping of each."""
+
+    @abstractmethod
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return (records,) of one column."""
+
+
+def each(records: Sequence[Record], name: str) -> Iterator[Any]:
+    """Yield one column of records."""
+    if isinstance(records, Columns):
+        for chunk in records.column(name).chunks:
+            yield from chunk.to_pylist()
+    else:
+        for record in records:
+            yield record[name]
+
+
+def numbers(records: Sequence[Record], name: str) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return (records,) of one column as numbers, None as 0, and where it is not None."""
+    if isinstance(records, Columns):
+        column = records.column(name)
+        known = column.is_valid().to_numpy().astype(np.bool_)
+        filled = column.cast(pa.float64()).fill_null(0.0)
+        return filled.to_numpy().astype(np.float64), known
+    values = [record[name] for record in records]
+    known = np.array([value is not None for value in values], np.bool_)
+    return np.array([value or 0.0 for value in values], np.float64), known
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +87,8 @@ def mean_score(metrics: Sequence[str], records: Sequence[Record], truths: Sequen
     values: dict[str, float | None] = {}
     figures: dict[str, Figure] = {}
     for metric in metrics:
-        points = [record[metric] for record in records]
-        known = np.array([value is not None for value in points], np.float64)
-        total = np.array([value or 0.0 for value in points], np.float64)
+        total, there = numbers(records, metric)
+        known = there.astype(np.float64)
         values[metric] = float(total.sum() / known.sum()) if known.any() else None
         if known.any():
             figures[metric] = ratio(total, known)
@@ -104,8 +136,8 @@ def compare(
         "deploy": {"metric": dict(deploy.metrics)},
         "delta": deltas,
         "flips": {
-            "count": sum(r["changed"] for r in deploy.records),
-            "units": sum(r["units"] for r in deploy.records),
+            "count": sum(each(deploy.records, "changed")),
+            "units": sum(each(deploy.records, "units")),
             "rate": float(changed[0]),
             "ci95": list(interval(changed)) if changed[0] > 0 else None,
             **{kind: total(deploy.records, kind) for kind in kinds},
@@ -115,15 +147,13 @@ def compare(
 
 def total(records: Sequence[Record], kind: str) -> int | None:
     """Return the sum of the values that are not None; None where all are."""
-    known = [record[kind] for record in records if record[kind] is not None]
+    known = [value for value in each(records, kind) if value is not None]
     return sum(known) if known else None
 
 
 def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
     """Return the share of units that differ from the first stack's answers, resampled."""
-    changed, units = (
-        np.array([record[name] for record in records], np.float64) for name in ("changed", "units")
-    )
+    changed, units = (numbers(records, name)[0] for name in ("changed", "units"))
     return draws.of(ratio(changed, units))
 
 

@@ -1,20 +1,31 @@
 """A run over many samples: killed twice and resumed it gives what one without a break gives."""
 
-import itertools
+import copy
+import gc
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
 
-from simulator import cli
+from simulator import cli, compare
+from simulator.data.folder import Item
+from simulator.experiments import kept
+from simulator.experiments.common import done_of
+from simulator.experiments.kept import BLOCK, Kept
+from simulator.experiments.session import Silent
 from simulator.files import hash_file
-from simulator.pipeline.executor import Times
+from simulator.model.card import Card
+from simulator.pipeline import executor
+from simulator.pipeline.executor import Done, LocalExecutor, Outcome
+from simulator.tasks.score import each
 
-COUNT = 320
+COUNT, FIRST = 320, 12
 
 
 @pytest.fixture
@@ -57,11 +68,78 @@ def read(out):
     return pq.read_table(out / "records.parquet")
 
 
-def test_times_are_the_mapping_they_were_made_of():
-    for stages in itertools.permutations(("decode", "resize", "infer"), 2):
-        known = {stage: 10**10 + at for at, stage in enumerate(stages)}
-        assert dict(Times(known)) == known
-        assert list(Times(known)) == list(stages)
-        assert "color" not in Times(known)
-        with pytest.raises(KeyError):
-            Times(known)["color"]
+class Looping(LocalExecutor):
+    """Runs the first samples; the answers of all others are copies of the last of these."""
+
+    def run(self, plan, items, watch=None):
+        first = list(super().run(plan, items[:FIRST], watch))
+        yield from first
+        last = first[-1]
+        for item in items[FIRST:]:
+            outcomes = [
+                Outcome(copy.deepcopy(dict(one.record)), str(item.name), dict(one.ns))
+                for one in last.outcomes
+            ]
+            yield Done(item, tuple(outcomes), None, copy.deepcopy(last.seen))
+
+
+class Weighing(Silent):
+    """Weighs what Python holds after one block of samples and after three."""
+
+    def __init__(self):
+        self.bytes = []
+
+    def advance(self, done, total):
+        if done in (BLOCK, 3 * BLOCK):
+            gc.collect()
+            self.bytes.append(tracemalloc.get_traced_memory()[0])
+
+
+def test_a_sample_that_is_through_costs_next_to_no_memory(card, cache, tmp_path, monkeypatch):
+    """It cost 1,754 bytes with --quick, and a further record for each axis without it."""
+    monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Looping)
+    monkeypatch.setattr(kept, "IN_MEMORY", 1)
+    (tmp_path / "one.jpg").write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["red"])))
+    (tmp_path / "data" / "red").mkdir(parents=True)
+    for number in range(3 * BLOCK):
+        (tmp_path / "data" / "red" / f"{number:05}.jpg").symlink_to(tmp_path / "one.jpg")
+    stacks = "pillow_bilinear_fp32", "opencv_fp32"
+    out, weighing = tmp_path / "out", Weighing()
+
+    tracemalloc.start()
+    try:
+        compare(*stacks, model=card, data=tmp_path / "data", out=out, workers=1, progress=weighing)
+    finally:
+        tracemalloc.stop()
+
+    before, after = weighing.bytes
+    assert after - before < 100 * 2 * BLOCK
+    assert read(out).num_rows == 6 * BLOCK
+
+
+def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
+    """In any order, one by one, as records of a stack and as columns; skipped ones have none."""
+    (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
+    pair = ["--train", "pillow_bilinear_fp32", "--deploy", "opencv_fp32", "--model", str(card)]
+    assert cli.main([*pair, "--quick", "--data", str(data), "--out", str(tmp_path / "run")]) == 0
+    rows = read(tmp_path / "run").to_pylist()
+    task = Card(card).task
+    few = [
+        done_of(task, Item(two[0]["sample"], data, None), two)
+        for two in zip(rows[::2], rows[1::2], strict=True)
+    ]
+    found = Kept(task, tmp_path)
+    for one in few * 100:
+        found.append(one)
+
+    assert list(found) == few * 100 and found[-1] == few[-1] and found[3:5] == few[3:5]
+    ran = [one for one in few if one.skipped is None] * 100
+    assert (found.ran, len(found.skipped)) == ([one.item for one in ran], 100)
+    for arm in range(2):
+        records = found.records(arm)
+        expected = [one.outcomes[arm].record for one in ran]
+        assert list(records) == expected and records[7] == expected[7]
+        order = np.random.default_rng(arm).permutation(len(ran))[:300]
+        assert list(records.chosen(order)) == [expected[at] for at in order]
+        assert list(each(records, "margin")) == [one["margin"] for one in expected]
+        assert records.ns()["infer"].tolist() == [one.outcomes[arm].ns["infer"] for one in ran]

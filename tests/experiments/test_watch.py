@@ -20,7 +20,7 @@ from simulator import compare
 from simulator.experiments.common import notify, pair_of, watching
 from simulator.experiments.compare import differing
 from simulator.experiments.gallery import IMAGES
-from simulator.experiments.ranking import Ranking
+from simulator.experiments.ranking import MOST, Ranking
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import WORST
 from simulator.experiments.watch import pair_watch
@@ -107,8 +107,8 @@ def seen_of(card, data, workers, left_out=()):
                 notify(one, [watch])
                 done.append(one)
 
-            session.run(merged, keep, (), watching([watch]))
-            watch.complete(merged, done)
+            session.run(merged, keep, None, watching([watch]))
+            watch.complete(merged, [one.item for one in done if one.skipped is None])
     return watch, [one.item.name for one in done if one.skipped is None]
 
 
@@ -305,4 +305,6 @@ def test_a_ranking_of_many_flips_is_quick():
     for _ in range(2):
         places = [ranking.add(value, at) for at, value in enumerate(values)]
 
-    assert places == np.argsort(np.argsort(-values, kind="stable")).tolist()
+    ranks = np.argsort(np.argsort(-values, kind="stable"))
+    assert places == np.minimum(ranks, MOST).tolist()
+    assert ranking.top(3) == {*np.argsort(-values)[:3].tolist()}

@@ -25,13 +25,13 @@ from simulator.pipeline.runtimes import RuntimePool
 plan, items, modality = pickle.loads(Path(sys.argv[1]).read_bytes())
 with RuntimePool() as runtimes:
     done = list(LocalExecutor(modality, runtimes, 2).run(plan, items))
-answers = [[[o.digest, repr(dict(o.record))] for o in one.outcomes] for one in done]
+answers = [[[o.digest, repr(sorted(o.record.items()))] for o in one.outcomes] for one in done]
 print(json.dumps([answers, [one.skipped for one in done]]))
 """
 
 
 def answers_of(done):
-    answers = [[[o.digest, repr(dict(o.record))] for o in one.outcomes] for one in done]
+    answers = [[[o.digest, repr(sorted(o.record.items()))] for o in one.outcomes] for one in done]
     return [answers, [one.skipped for one in done]]
 
 

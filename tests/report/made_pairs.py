@@ -58,7 +58,7 @@ def pair(
     }  # fmt: skip
     flips = [at for at in range(n) if train[at] != deploy[at]][:10]
     compared = compare(answers["train"], answers["deploy"])
-    times, missing = latency([[{"infer": 2_000_000}] * n] * 2, "image")
+    times, missing = latency([{"infer": np.full(n, 2_000_000)}] * 2, "image")
     found = {
         "command": "run", "task": "classification", "metric": "top1", "unit": "image",
         "model": "colors", "samples": n, "skipped": 0, "skipped_samples": [], **compared,

@@ -7,7 +7,6 @@ import math
 from html.parser import HTMLParser
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from made_results import step
 from PIL import Image
@@ -55,9 +54,7 @@ def feature(**changed):
 def run_of(folder, entries):
     """A run of which only the pictures count."""
     looks = [Look.model_validate(entry) for entry in entries]
-    return Run(
-        folder, None, PairSummary.model_construct(gallery=looks, worst_flips=[]), pa.table({})
-    )
+    return Run(folder, None, PairSummary.model_construct(gallery=looks, worst_flips=[]), None)
 
 
 @pytest.fixture
@@ -93,7 +90,7 @@ class Elements(HTMLParser):
 
 def test_a_run_without_pictures_has_no_section(tmp_path):
     assert gallery.looks(run_of(tmp_path, [])) is None
-    assert gallery.looks(Run(tmp_path, None, step(), pa.table({}))) is None
+    assert gallery.looks(Run(tmp_path, None, step(), None)) is None
 
 
 def test_numbers_are_put_into_words(section):

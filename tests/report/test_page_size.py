@@ -1,12 +1,17 @@
 """An ordinary report is small enough to be sent by mail: measured on real photographs."""
 
 import contextlib
+import importlib.util
 import io
 
 import pytest
+from made_pairs import pair
 from shared_data import shared
 
 from simulator import cli
+from simulator.report import page
+
+MANY = 200_000
 
 
 @pytest.mark.prove
@@ -32,3 +37,18 @@ def test_the_page_of_eight_photographs_is_under_two_megabytes(opened, tmp_path, 
     drawn = "(e) => e.every((one) => one.querySelector('svg.main-svg'))"
     assert tab.locator("[data-figure]").evaluate_all(drawn)
     assert wrong == []
+
+
+def test_the_page_of_many_made_up_records_is_small(tmp_path):
+    """A run of eight samples written again and again; of a million, see docs/scale.md."""
+    few = pair(tmp_path / "few", [0, 1, 2, 0] * 2, [0, 1, 2, 1] * 2, [0, 1, 2, 0] * 2)
+    spec = importlib.util.spec_from_file_location("bench_large", "tools/bench_large.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tool.enlarged(few, MANY, tmp_path / "many")
+
+    written = page.write(tmp_path / "many")
+
+    assert written.stat().st_size < 15_000_000
+    text = written.read_text(encoding="utf-8")
+    assert f"{MANY // 2:,} image" in text and "they are in records.parquet" in text

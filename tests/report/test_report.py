@@ -382,8 +382,8 @@ def test_the_records_are_the_rows_of_the_run_and_lists_become_json(runs):
 
     nested = [field.name for field in run.records.schema if pa.types.is_nested(field.type)]
     assert nested and read.column_names == run.records.column_names
-    for name, column in zip(read.column_names, run.records.columns, strict=True):
-        found, kept = read[name].to_pylist(), column.to_pylist()
+    for name in read.column_names:
+        found, kept = read[name].to_pylist(), run.records[name].to_pylist()
         if name in nested:
             found = [None if one is None else json.loads(one) for one in found]
         assert found == json.loads(json.dumps(kept)), name

@@ -25,7 +25,7 @@ def stages(run: Run) -> Section | None:
         return None
     rows = {"train": summary.latency_ms.train, "deploy": summary.latency_ms.deploy}
     known = looks({"train": summary.train, "deploy": summary.deploy})
-    values = {side: _columns(run.side(side)) for side in SIDES}
+    values = {side: _columns(run.side(side, ["ns"])) for side in SIDES}
     drawn = boxes(values, known)
     if drawn is None:
         return None

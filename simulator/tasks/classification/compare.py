@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.errors import DataError
 from simulator.statistics import paired
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, each, numbers
 
 RESOLVE = 0.001
 """A delta of 0.1 points; the comparison says how many images it takes to resolve it."""
@@ -49,22 +49,24 @@ def count(train: Sequence[Record], deploy: Sequence[Record]) -> Pair:
     Raises:
         ValueError: the two differ in length, or an image has a label on one side only.
     """
-    pairs = list(zip(train, deploy, strict=True))
-    if any((a["correct"] is None) != (b["correct"] is None) for a, b in pairs):
+    if len(train) != len(deploy):
+        raise ValueError(f"{len(train)} and {len(deploy)} records are not of the same images")
+    before, known = numbers(train, "correct")
+    after, also = numbers(deploy, "correct")
+    if (known != also).any():
         raise ValueError("an image has a label on one side only; the answers are not paired")
-    judged = [(a, b) for a, b in pairs if a["correct"] is not None]
+    one, other = before > 0, after > 0
+    (said, there), (then, still) = numbers(train, "prediction"), numbers(deploy, "prediction")
+    flips = (said != then) | (there != still)
     return Pair(
-        samples=len(pairs),
-        labelled=len(judged),
-        flips=sum(a["prediction"] != b["prediction"] for a, b in pairs),
-        train_right=sum(bool(a["correct"]) for a, _ in judged),
-        deploy_right=sum(bool(b["correct"]) for _, b in judged),
-        right_to_wrong=sum(bool(a["correct"] and not b["correct"]) for a, b in judged),
-        wrong_to_right=sum(bool(b["correct"] and not a["correct"]) for a, b in judged),
-        wrong_to_wrong=sum(
-            not a["correct"] and not b["correct"] and a["prediction"] != b["prediction"]
-            for a, b in judged
-        ),
+        samples=len(train),
+        labelled=int(known.sum()),
+        flips=int(flips.sum()),
+        train_right=int(one.sum()),
+        deploy_right=int(other.sum()),
+        right_to_wrong=int((one & ~other).sum()),
+        wrong_to_right=int((other & ~one).sum()),
+        wrong_to_wrong=int((known & ~one & ~other & flips).sum()),
     )
 
 
@@ -129,20 +131,24 @@ def _top5(
     train: Sequence[Record], deploy: Sequence[Record]
 ) -> tuple[float | None, float | None, dict[str, Any] | None]:
     """Top-5 of either stack and its delta, of the images where both are known."""
-    both = [(a["top5"], b["top5"]) for a, b in zip(train, deploy, strict=True)]
-    judged = [one for one in both if None not in one]
-    before, after = (sum(one[side] for one in judged) for side in range(2))
-    lost = sum(a and not b for a, b in judged)
-    delta = _delta(lost, lost + after - before, len(judged))
-    return _rate(before, len(judged)), _rate(after, len(judged)), delta
+    (one, known), (other, also) = numbers(train, "top5"), numbers(deploy, "top5")
+    judged = known & also
+    count = int(judged.sum())
+    before, after = (int(values[judged].sum()) for values in (one, other))
+    lost = int((one[judged] > other[judged]).sum())
+    delta = _delta(lost, lost + after - before, count)
+    return _rate(before, count), _rate(after, count), delta
 
 
 def _sets(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
     """How often the set of the five best classes differs, in whatever order."""
-    both = [(a["best"], b["best"]) for a, b in zip(train, deploy, strict=True)]
-    known = [set(one) != set(other) for one, other in both if one and other]
-    rate = _rate(sum(known), len(known))
-    return {"top5_flips": sum(known) if known else None, "top5_flip_rate": rate}
+    both = zip(each(train, "best"), each(deploy, "best"), strict=True)
+    known = changed = 0
+    for one, other in both:
+        if one and other:
+            known += 1
+            changed += set(one) != set(other)
+    return {"top5_flips": changed if known else None, "top5_flip_rate": _rate(changed, known)}
 
 
 def _kinds(pair: Pair) -> dict[str, Any]:

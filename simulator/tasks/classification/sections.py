@@ -138,7 +138,7 @@ def _classified(run: Run) -> tuple[pa.Table, pa.Table] | None:
     if not issubclass(TASKS[run.summary["task"]], Classification):
         return None
     columns = ["label", "prediction", "correct", "margin"]
-    train, deploy = (run.side(side).select(columns) for side in SIDES)
+    train, deploy = (run.side(side, columns) for side in SIDES)
     return train, deploy
 
 

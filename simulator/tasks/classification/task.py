@@ -23,7 +23,7 @@ from simulator.tasks.classification.compare import compare
 from simulator.tasks.classification.figures import ClassificationFlips
 from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.view import ClassificationView
-from simulator.tasks.score import Record, Score
+from simulator.tasks.score import Record, Score, numbers
 from simulator.tasks.task import CHANGES, Shapes, Task
 
 if TYPE_CHECKING:
@@ -163,11 +163,12 @@ class Classification(Task):
         metrics: dict[str, float | None] = {}
         figures: dict[str, Figure] = {}
         for metric, column in ("top1", "correct"), ("top5", "top5"):
-            right = [record[column] for record in records if record[column] is not None]
-            metrics[metric] = sum(right) / len(right) if right else None
-            if right and len(right) == len(records):
-                figures[metric] = ratio(np.array(right, np.float64), np.ones(len(right)))
-        labelled = sum(record["label"] is not None for record in records)
+            right, known = numbers(records, column)
+            count = int(known.sum())
+            metrics[metric] = int(right.sum()) / count if count else None
+            if count and count == len(records):
+                figures[metric] = ratio(right, np.ones(count))
+        labelled = int(numbers(records, "label")[1].sum())
         return Score(records, labelled, metrics, figures.pop("top1", None), figures)
 
     def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:

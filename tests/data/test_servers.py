@@ -112,6 +112,55 @@ def test_names_of_web_pages_are_those_of_files(web):
     assert [item.name for item in load_folder(web.url, RED_GREEN).items] == ["red/a b.jpg"]
 
 
+def lists(*links):
+    """The page of a folder, with links as a server writes them."""
+    page = "".join(f'<a href="{link}">x</a>' for link in links).encode()
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(len(page)))
+        handler.end_headers()
+        handler.wfile.write(page)
+        return True
+
+    return answer
+
+
+def test_names_that_begin_as_caddys_do(web):
+    web.answers["red"] = lists("./a%20b.jpg")
+    web.answers["/"] = lists("./red/")
+
+    assert [(one.name, one.truth) for one in load_folder(web.url, RED_GREEN).items] == [
+        ("red/a b.jpg", 0)
+    ]
+
+
+@pytest.mark.parametrize("link", ["..%2Fa.jpg", "../a.jpg", "red/..%2F..%2Fa.jpg", "%2Fa.jpg"])
+def test_names_of_a_listing_stay_below_it(web, link):
+    """`simulate corrupt` writes files by these names."""
+    web.answers["/"] = lists(link)
+
+    with pytest.raises(DataError, match=r"^http.*a\.jpg' leads out of the folder"):
+        load_folder(web.url, RED_GREEN)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("https://who:pass@host/val.txt", "https://…@host/val.txt"),
+     ("http://pass@host/val", "http://…@host/val"),
+     ("ftp://who:pass@host/a.tar", "ftp://…@host/a.tar"),
+     ("simplecache::https://who:pass@host/val", "simplecache::https://…@host/val")],
+)  # fmt: skip
+def test_a_password_in_a_url_is_refused_and_not_repeated(url, shown):
+    """Manifests, messages and reports have the URLs of data."""
+    with pytest.raises(DataError) as raised:
+        TASK.load(url, IMAGES)
+
+    assert str(raised.value).startswith(f"{shown}: a name or a password in a URL would be kept")
+    assert "pass@" not in str(raised.value)
+
+
 def records(folder):
     return pq.read_table(folder / "records.parquet").drop_columns(["ns"])
 

@@ -17,7 +17,7 @@ from simulator.data import asking
 from simulator.data.address import Root, safe
 from simulator.data.asking import asked
 from simulator.errors import DataError, MissingLibrary, one_line
-from simulator.places import InMemory, Place, Where, too_large
+from simulator.places import InMemory, Place, Unreachable, Where, too_large
 
 AT_ONCE = 16
 """Small files that are fetched at once."""
@@ -84,11 +84,16 @@ def ahead(places: Sequence[Where], most: int) -> Iterator[Where]:
     Args:
         places: in the order in which they are asked for.
         most: bytes of one of them; a place that cannot be read stays where it is.
+
+    Raises:
+        DataError: no server answers; the rest is not asked for.
     """
 
     def fetched(one: Where) -> Where:
         try:
             return InMemory.of(one, most) if isinstance(one, Url) else one
+        except Unreachable as error:
+            raise error.stop() from error
         except OSError:
             return one
 

@@ -23,7 +23,7 @@ AT_ONCE = 16
 """Small files that are fetched at once."""
 _PIECE = 2**20
 _SECRET = re.compile(r"(?<=https:)//[^/?#]*@|(?<=http:)//[^/?#]*@|//[^/?#@]*:[^/?#]*@")
-"""Who asks, as a part of a URL; other protocols than the web's may need a name without a password."""
+"""Who asks, as a part of a URL; on others than web servers a name without a password is none."""
 _MARKS = ("ETag", "Last-Modified", "LastModified", "mtime", "modified", "modify", "created")
 """What file systems call the version of a file, or the time when it was written."""
 
@@ -106,12 +106,12 @@ def filesystem(url: str) -> tuple[Any, str]:
 
     Raises:
         MissingLibrary: fsspec, or what it needs for the protocol, is not installed.
-        DataError: no library has this protocol, or the URL has a password, which results would keep.
+        DataError: no library has this protocol, or results would keep the URL's password.
     """
     if _SECRET.search(url):
         raise DataError(
             f"{_SECRET.sub('//…@', url)}: a name or a password in a URL would be kept in every "
-            "result; give it by FSSPEC_HTTPS or the like (docs/data-cards.md, \"Behind a URL\")"
+            'result; give it by FSSPEC_HTTPS or the like (docs/data-cards.md, "Behind a URL")'
         )
     try:
         import fsspec
@@ -241,7 +241,7 @@ def _is_web(url: str) -> bool:
 
 
 def _plain(url: str, name: str) -> str:
-    """A name of a listing: on the pages of web servers blanks are ``%20``, and some begin ``./``."""
+    """A name of a listing: on web pages blanks are ``%20``, and some begin with ``./``."""
     return safe(unquote(name) if _is_web(url) else name, url)
 
 

@@ -20,6 +20,8 @@ from simulator.report import page
 def test_a_section_that_cannot_be_shown(tmp_path, monkeypatch, name, value, why):
     run = pair(tmp_path / "run", [0], [0], [0])
     points = {"simulator.report_sections": {name: value}}
-    with installed(monkeypatch, tmp_path / "package", points, VENDOR):
-        with pytest.raises(UserError, match=rf"^the (report section|entry point) '{name}'.*{why}"):
-            page.write(run)
+    with (
+        installed(monkeypatch, tmp_path / "package", points, VENDOR),
+        pytest.raises(UserError, match=rf"^the (report section|entry point) '{name}'.*{why}"),
+    ):
+        page.write(run)

@@ -5,6 +5,7 @@ import os
 import tarfile
 
 import datacards
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,6 +99,23 @@ def test_redirects_are_followed(web):
     web.answers["old"] = says(301, Location="/red/a%20b.jpg")
 
     assert sample(web, "old.jpg") == b"a" * 1000
+
+
+def test_a_key_of_fsspecs_configuration_goes_to_its_server_alone(web, tmp_path, monkeypatch):
+    """As docs/data-cards.md says; a server to which it redirects is another one."""
+    monkeypatch.setitem(fsspec.config.conf, "http", {"headers": {"Authorization": "Bearer k"}})
+    keys = []
+
+    def hears(handler):
+        keys.append(handler.headers["Authorization"])
+        return False
+
+    with serving(tmp_path) as other:
+        web.answers |= {"a%20b": hears, "old": says(302, Location=f"{other.url}/red/a%20b.jpg")}
+        other.answers["a%20b"] = hears
+        assert sample(web) == sample(web, "old.jpg") == b"a" * 1000
+
+    assert keys == ["Bearer k", None]
 
 
 def test_a_folder_that_cannot_be_listed_whole_is_refused(web, tmp_path):

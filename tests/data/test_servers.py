@@ -134,7 +134,7 @@ def test_names_of_web_pages_are_those_of_files(web):
     assert [item.name for item in load_folder(web.url, RED_GREEN).items] == ["red/a b.jpg"]
 
 
-def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(monkeypatch):
+def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(tmp_path, monkeypatch):
     """Each would be asked for three times, with pauses; a data set has ten thousands of them."""
     monkeypatch.setattr(remote, "AT_ONCE", 1)
     tried, whole = [], remote.Url.read
@@ -144,7 +144,8 @@ def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(monkeypatch)
         return whole(place, most)
 
     monkeypatch.setattr(remote.Url, "read", read)
-    gone = remote.Url("http://127.0.0.1:9/a.xml")
+    with serving(tmp_path) as web:
+        gone = remote.Url(f"{web.url}/a.xml")
 
     with pytest.raises(DataError, match=r"a\.xml: no server answers"):
         list(remote.ahead([gone] * 99, 2000))

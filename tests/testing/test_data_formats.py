@@ -39,7 +39,8 @@ from simulator.testing.audio_specimen import sine, wav
 from simulator.testing.data_formats import DATA_CHECKS, prove_data_format
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
-NETWORK = Network(Labels(("red", "green", "blue"), ("n00000001", "n00000002", "n00000003")))
+SYNSETS = ("n02119789", "n02100735", "n02110185")
+NETWORK = Network(Labels(("red", "green", "blue"), SYNSETS))
 TASKS = {kind.name: kind(None, NETWORK) for kind in (Classification, Detection, Segmentation)}
 TEXTS = Files((".json", ".txt"), "text")
 TASKS_OF_TEXT = {kind.name: kind for kind in (MultipleChoice, NextWord, Generation, Embedding)}
@@ -154,6 +155,26 @@ def classification_names(folder):
     return _written(folder, **fields, label=r"(.*)_\d\.png")
 
 
+def classification_table(folder):
+    datacards.images(folder, "a.png", "b.png")
+    (folder / "said.csv").write_text("file,label\na.png,red\nb.png,blue\n")
+    fields = {"task": "classification", "format": "table", "files": "images"}
+    return _written(folder, **fields, table="said.csv")
+
+
+def audio_classification_table(folder):
+    (folder / "said.csv").write_text("file,label\nred_0.wav,red\nblue_1.wav,blue\n")
+    return _sounds(folder, "audio_classification", "table", table="said.csv")
+
+
+def classification_ilsvrc(folder):
+    datacards.images(folder, *(f"ILSVRC2012_val_{number:08}.JPEG" for number in (1, 2)))
+    (folder / "truth.txt").write_text("3\n1\n")
+    (folder / "ids.txt").write_text("".join(f"{one} {at}\n" for at, one in enumerate(SYNSETS, 1)))
+    fields = {"task": "classification", "format": "ilsvrc", "files": "images"}
+    return _written(folder, **fields, truth="truth.txt", synsets="ids.txt")
+
+
 def _files(folder, task):
     """(name without ending, ending, bytes, label) of two samples."""
     if task == "classification":
@@ -185,24 +206,6 @@ def _parquet(folder, task):
     return _written(folder, task=task, format="parquet", files="*.parquet", label="said")
 
 
-def _table(folder, task):
-    (folder / "flat").mkdir()
-    rows = ["file,label"]
-    for name, ending, data, label in _files(folder, task):
-        (folder / "flat" / f"{name}{ending}").write_bytes(data)
-        rows.append(f"{name}{ending},{label}")
-    (folder / "known.csv").write_text("\n".join(rows))
-    return _written(folder, task=task, format="table", files="flat", table="known.csv")
-
-
-def classification_ilsvrc(folder):
-    datacards.images(folder, *(f"ILSVRC2012_val_{number:08}.png" for number in (1, 2)))
-    (folder / "truth.txt").write_text("2\n1\n")
-    (folder / "map_clsloc.txt").write_text("n00000003 1 blue\nn00000001 2 red\n")
-    fields = {"task": "classification", "format": "ilsvrc", "files": "images"}
-    return _written(folder, **fields, truth="truth.txt", synsets="map_clsloc.txt")
-
-
 SHARDED = ("classification", "audio_classification", "transcription")
 MAKERS = {
     made.__name__.replace("_", ".", 1): made
@@ -213,10 +216,9 @@ MAKERS = {
     "voice_activity.segments": voice_activity_segments,
     "audio_classification.names": audio_classification_names,
     "classification.names": classification_names,
+    "audio_classification.table": audio_classification_table,
+    "classification.table": classification_table,
     "classification.ilsvrc": classification_ilsvrc,
-    **{f"{task}.table": partial(_table, task=task) for task in (
-        "classification", "audio_classification"
-    )},
 } | {f"{task}.webdataset": partial(_webdataset, task=task) for task in SHARDED} | {
     f"{task}.parquet": partial(_parquet, task=task) for task in SHARDED
 } | {f"{task}.video": partial(_video, task=task) for task in TASKS} | {

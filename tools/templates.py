@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import jinja2
-
+from simulator.contract.library import installed_version
 from simulator.report import rendering
 
 FOLDER = Path(rendering.__file__).parent / "compiled"
@@ -28,7 +27,7 @@ def compiled() -> dict[Path, str]:
     for place in sorted((FOLDER.parent / "templates").glob("*.j2")):
         name, source = place.name, rendering.content(place.name)
         code = environment.compile(source, name, name, raw=True, defer_init=True).rstrip() + "\n"
-        words = HEAD.format(name=name, version=jinja2.__version__, code=code)
+        words = HEAD.format(name=name, version=installed_version("jinja2"), code=code)
         found[FOLDER / f"{rendering.module_name(name)}.py"] = words
     return found
 

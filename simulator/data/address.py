@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
+
+from simulator.errors import DataError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")
 Root = Path | str
@@ -23,3 +26,14 @@ def root_of(data: str | Path) -> Root:
 def absolute(root: Root) -> str:
     """Return the full path, or a URL as it is."""
     return str(root if isinstance(root, str) else root.resolve())
+
+
+def safe(name: str, where: str) -> str:
+    """Return a path below a folder in its plain form.
+
+    Raises:
+        DataError: it leads out of the folder.
+    """
+    if name.startswith("/") or ".." in name.split("/"):
+        raise DataError(f"{where}: {name!r} leads out of the folder; write a path below it")
+    return posixpath.normpath(name)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from simulator.data import remote
-from simulator.data.address import Root
+from simulator.data.address import Root, safe
 from simulator.data.folder import IMAGES, Dataset, Files, Item, list_files
 from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
@@ -143,17 +143,6 @@ def find_images(root: Root, split: Where | None, files: Files = IMAGES) -> Image
 def stem(name: str) -> str:
     """Return a path without its ending."""
     return posixpath.splitext(name)[0]
-
-
-def safe(name: str, where: str) -> str:
-    """Return a path below a folder in its plain form.
-
-    Raises:
-        DataError: it leads out of the folder.
-    """
-    if name.startswith("/") or ".." in name.split("/"):
-        raise DataError(f"{where}: {name!r} leads out of the folder; write a path below it")
-    return posixpath.normpath(name)
 
 
 class AnnotationFiles:

@@ -24,6 +24,7 @@ _MAY_PASS = frozenset({
     *_GONE, "ClientConnectionError", "ClientPayloadError", "ConnectionError", "TimeoutError",
     "HTTPClientError", "IncompleteRead",
 })  # fmt: skip
+_ASTRAY = frozenset({"NonHttpUrlRedirectClientError", "InvalidUrlRedirectClientError"})
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 """What a web server answers that may give the file a moment later."""
 
@@ -56,6 +57,9 @@ def told(url: str, error: BaseException) -> OSError:
         return Unreachable(errno.ECONNREFUSED, f"no server answers: {one_line(cause, 200)}", url)
     if "TooManyRedirects" in kinds:
         return OSError(errno.ELOOP, "the server redirects in a circle", url)
+    if kinds & _ASTRAY:
+        where = one_line(cause, 200)
+        return OSError(errno.EPERM, f"the server redirects to what is no web address: {where}", url)
     if status := getattr(cause, "status", None):
         said = f"the server says {status} {getattr(cause, 'message', '')}"
         return OSError(errno.EIO, said.strip(), url)

@@ -14,7 +14,7 @@ from reprlib import repr as short
 from typing import Any, NamedTuple
 
 from simulator.data import remote
-from simulator.data.address import Root
+from simulator.data.address import Root, safe
 from simulator.data.annotated import (
     Annotated,
     Images,
@@ -22,7 +22,6 @@ from simulator.data.annotated import (
     is_number,
     make_boxes,
     map_classes,
-    safe,
 )
 from simulator.data.folder import Dataset
 from simulator.data.format import DataCard

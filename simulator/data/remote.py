@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,14 +14,16 @@ from typing import IO, Any
 from urllib.parse import quote, unquote
 
 from simulator.data import asking
-from simulator.data.address import Root
+from simulator.data.address import Root, safe
 from simulator.data.asking import asked
 from simulator.errors import DataError, MissingLibrary, one_line
-from simulator.places import InMemory, Place, Where, too_large
+from simulator.places import InMemory, Place, Unreachable, Where, too_large
 
 AT_ONCE = 16
 """Small files that are fetched at once."""
 _PIECE = 2**20
+_SECRET = re.compile(r"(?<=https:)//[^/?#]*@|(?<=http:)//[^/?#]*@|//[^/?#@]*:[^/?#]*@")
+"""Who asks, as a part of a URL; on others than web servers a name without a password is none."""
 _MARKS = ("ETag", "Last-Modified", "LastModified", "mtime", "modified", "modify", "created")
 """What file systems call the version of a file, or the time when it was written."""
 
@@ -81,11 +84,16 @@ def ahead(places: Sequence[Where], most: int) -> Iterator[Where]:
     Args:
         places: in the order in which they are asked for.
         most: bytes of one of them; a place that cannot be read stays where it is.
+
+    Raises:
+        DataError: no server answers; the rest is not asked for.
     """
 
     def fetched(one: Where) -> Where:
         try:
             return InMemory.of(one, most) if isinstance(one, Url) else one
+        except Unreachable as error:
+            raise error.stop() from error
         except OSError:
             return one
 
@@ -98,8 +106,13 @@ def filesystem(url: str) -> tuple[Any, str]:
 
     Raises:
         MissingLibrary: fsspec, or what it needs for the protocol, is not installed.
-        DataError: no library has this protocol.
+        DataError: no library has this protocol, or results would keep the URL's password.
     """
+    if _SECRET.search(url):
+        raise DataError(
+            f"{_SECRET.sub('//…@', url)}: a name or a password in a URL would be kept in every "
+            'result; give it by FSSPEC_HTTPS or the like (docs/data-cards.md, "Behind a URL")'
+        )
     try:
         import fsspec
 
@@ -186,6 +199,7 @@ def names(url: str) -> list[str]:
 
     Raises:
         OSError: it cannot be listed.
+        DataError: a name leads out of it.
     """
 
     def listing() -> list[str]:
@@ -201,7 +215,7 @@ def listed(url: str) -> dict[str, Url]:
     """Return the files below a URL by their names from there, sorted.
 
     Raises:
-        DataError: it cannot be listed.
+        DataError: it cannot be listed, or a name leads out of it.
     """
 
     def listing() -> dict[str, Url]:
@@ -227,8 +241,8 @@ def _is_web(url: str) -> bool:
 
 
 def _plain(url: str, name: str) -> str:
-    """A name of a listing: on the pages of web servers blanks are ``%20``."""
-    return unquote(name) if _is_web(url) else name
+    """A name of a listing: on web pages blanks are ``%20``, and some begin with ``./``."""
+    return safe(unquote(name) if _is_web(url) else name, url)
 
 
 def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:

@@ -6,13 +6,12 @@ import io
 import re
 import zlib
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from simulator.data import remote
-from simulator.data.address import Root
-from simulator.data.annotated import safe
+from simulator.data.address import Root, safe
 from simulator.data.folder import Dataset, Files, Item, list_files
 from simulator.data.folder_labels import from_table, label_of, rows_of
 from simulator.data.format import DataCard, DataFormat, DataSpec
@@ -227,9 +226,10 @@ def _of_matlab(synsets: Where) -> list[tuple[int, str]]:
 
 def _check_unpacked(data: bytes) -> None:
     """Refuse what would fill the memory: variables of MATLAB's files are packed by zlib."""
+    order: Literal["little", "big"] = "big" if data[126:128] == b"MI" else "little"
     at, total = 128, 0
     while at + 8 <= len(data):
-        kind, size = (int.from_bytes(data[at + i : at + i + 4], "little") for i in (0, 4))
+        kind, size = (int.from_bytes(data[at + i : at + i + 4], order) for i in (0, 4))
         if kind == 15:  # miCOMPRESSED
             total += len(zlib.decompressobj().decompress(data[at + 8 : at + 8 + size], MATLAB + 1))
         if total > MATLAB:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
-from simulator.data.annotated import safe
+from simulator.data.address import safe
 from simulator.data.archive import Archive
 from simulator.errors import DataError, one_line
 from simulator.places import Place, too_large

@@ -43,9 +43,7 @@ class Figure:
         self._update_axes("yaxis", more)
 
     def _update_axes(self, kind: str, more: Mapping[str, Any]) -> None:
-        for name, axis in self.layout.items():
-            if name.startswith(kind):
-                _merge(axis, more)
+        _merge(self.layout, {name: more for name in self.layout if name.startswith(kind)})
 
     def to_json(self) -> str:
         """Return the figure as JSON; a number that is not finite becomes null."""
@@ -81,7 +79,8 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
     for name, value in more.items():
         known = into.get(name)
         if isinstance(known, dict) and isinstance(value, Mapping):
-            _merge(known, value)
+            into[name] = dict(known)  # its owner may have it in other figures too
+            _merge(into[name], value)
         else:
             into[name] = value
 

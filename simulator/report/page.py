@@ -7,8 +7,8 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,15 +50,25 @@ def write(folder: Path, out: Path | None = None) -> Path:
 
     Raises:
         RunError: the folder is not a run, or the file cannot be written.
+        UserError: a package that brings a section does not load.
     """
+    with _whole(folder):
+        run = read(folder)
+    parts_of(run.command)  # a package that does not load is no damage of the run
+    with _whole(folder):
+        page = html(run)
+    return put(page, out or folder / PAGE)
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
     try:
-        page = html(read(folder))
+        yield
     except RunError:
         raise
     except _DAMAGE as error:
         what = f"{type(error).__name__}: {one_line(error)}"
         raise RunError(f"{folder}: a run of another version, or a damaged one: {what}") from error
-    return put(page, out or folder / PAGE)
 
 
 def put(page: str, place: Path) -> Path:

@@ -10,6 +10,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from simulator.contract.library import installed_version
+
 LOOKS, PICTURES, RECORDS = 1_150_000, 450_000, 2_600_000
 """Bytes of looks in base64, of which worst flips take their part where they have pictures; and of
 compressed records. With plotly's 0.7 MB an ordinary page is under 2 MB, and one with very many
@@ -29,7 +31,7 @@ def _template(name: str) -> jinja2.Template:
     """Return a template as it was compiled by this version of jinja2; else compile it now."""
     module = import_module(f"simulator.report.compiled.{module_name(name)}")
     made = environment()
-    if jinja2.__version__ != module.VERSION:
+    if installed_version("jinja2") != module.VERSION:
         return made.get_template(name)
     return jinja2.Template.from_module_dict(made, vars(module), made.make_globals(None))
 

@@ -97,6 +97,7 @@ def corrupt(
     found = root_of(data) if data else None
     whole = card.task.load(found, files) if found else card.task.example()
     items = subset(whole, limit, seed).items
+    _refuse_alike(items)
     writer = _Writer(card, find_card(found) if found else None)
     at_once = workers or os.cpu_count() or 1
     return [writer.write(under, items, home, at_once) for under in conditions]
@@ -108,6 +109,17 @@ def _refuse(under: Under, in_pixels: bool) -> None:
         raise UserError(f"--under {text}: it moves boxes and masks, which are not written anew")
     if acts_on not in (Boundary.SOURCE, Boundary.FRAME):
         raise UserError(f"--under {text}: it acts on the {acts_on}, not on an image to be written")
+
+
+def _refuse_alike(items: Sequence[Item]) -> None:
+    """Refuse images whose files would be one, as many conditions write another format."""
+    known: dict[Path, str] = {}
+    for item in items:
+        other = known.setdefault(Path(item.name).with_suffix(""), item.name)
+        if other != item.name:
+            raise DataError(
+                f"{other} and {item.name} may be written to one file, as endings change; rename one"
+            )
 
 
 class _Writer:

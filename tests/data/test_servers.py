@@ -5,6 +5,7 @@ import os
 import tarfile
 
 import datacards
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,6 +54,10 @@ def sample(web, name="red/a b.jpg"):
         (says(401), "the server says 401 Unauthorized"),
         (says(503), "the server says 503 Service Unavailable"),
         (says(302, Location="/red/a%20b.jpg"), "the server redirects in a circle"),
+        (
+            says(302, Location="file:///etc/passwd"),
+            "the server redirects to what is no web",
+        ),
         (breaks_off(99), "ClientPayloadError: .*"),
     ],
 )
@@ -96,6 +101,23 @@ def test_redirects_are_followed(web):
     assert sample(web, "old.jpg") == b"a" * 1000
 
 
+def test_a_key_of_fsspecs_configuration_goes_to_its_server_alone(web, tmp_path, monkeypatch):
+    """As docs/data-cards.md says; a server to which it redirects is another one."""
+    monkeypatch.setitem(fsspec.config.conf, "http", {"headers": {"Authorization": "Bearer k"}})
+    keys = []
+
+    def hears(handler):
+        keys.append(handler.headers["Authorization"])
+        return False
+
+    with serving(tmp_path) as other:
+        web.answers |= {"a%20b": hears, "old": says(302, Location=f"{other.url}/red/a%20b.jpg")}
+        other.answers["a%20b"] = hears
+        assert sample(web) == sample(web, "old.jpg") == b"a" * 1000
+
+    assert keys == ["Bearer k", None]
+
+
 def test_a_folder_that_cannot_be_listed_whole_is_refused(web, tmp_path):
     """A part of the samples would pass for all of them."""
     (tmp_path / "green").mkdir()
@@ -110,6 +132,73 @@ def test_a_folder_that_cannot_be_listed_whole_is_refused(web, tmp_path):
 
 def test_names_of_web_pages_are_those_of_files(web):
     assert [item.name for item in load_folder(web.url, RED_GREEN).items] == ["red/a b.jpg"]
+
+
+def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(tmp_path, monkeypatch):
+    """Each would be asked for three times, with pauses; a data set has ten thousands of them."""
+    monkeypatch.setattr(remote, "AT_ONCE", 1)
+    tried, whole = [], remote.Url.read
+
+    def read(place, most):
+        tried.append(place)
+        return whole(place, most)
+
+    monkeypatch.setattr(remote.Url, "read", read)
+    with serving(tmp_path) as web:
+        gone = remote.Url(f"{web.url}/a.xml")
+
+    with pytest.raises(DataError, match=r"a\.xml: no server answers"):
+        list(remote.ahead([gone] * 99, 2000))
+    assert len(tried) < 9
+
+
+def lists(*links):
+    """The page of a folder, with links as a server writes them."""
+    page = "".join(f'<a href="{link}">x</a>' for link in links).encode()
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(len(page)))
+        handler.end_headers()
+        handler.wfile.write(page)
+        return True
+
+    return answer
+
+
+def test_names_that_begin_as_caddys_do(web):
+    web.answers["red"] = lists("./a%20b.jpg")
+    web.answers["/"] = lists("./red/")
+
+    assert [(one.name, one.truth) for one in load_folder(web.url, RED_GREEN).items] == [
+        ("red/a b.jpg", 0)
+    ]
+
+
+@pytest.mark.parametrize("link", ["..%2Fa.jpg", "../a.jpg", "red/..%2F..%2Fa.jpg", "%2Fa.jpg"])
+def test_names_of_a_listing_stay_below_it(web, link):
+    """`simulate corrupt` writes files by these names."""
+    web.answers["/"] = lists(link)
+
+    with pytest.raises(DataError, match=r"^http.*a\.jpg' leads out of the folder"):
+        load_folder(web.url, RED_GREEN)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("https://who:pass@host/val.txt", "https://…@host/val.txt"),
+     ("http://pass@host/val", "http://…@host/val"),
+     ("ftp://who:pass@host/a.tar", "ftp://…@host/a.tar"),
+     ("simplecache::https://who:pass@host/val", "simplecache::https://…@host/val")],
+)  # fmt: skip
+def test_a_password_in_a_url_is_refused_and_not_repeated(url, shown):
+    """Manifests, messages and reports have the URLs of data."""
+    with pytest.raises(DataError) as raised:
+        TASK.load(url, IMAGES)
+
+    assert str(raised.value).startswith(f"{shown}: a name or a password in a URL would be kept")
+    assert "pass@" not in str(raised.value)
 
 
 def records(folder):

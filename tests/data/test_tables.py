@@ -147,17 +147,18 @@ def test_a_devkit_that_is_none_is_refused(tmp_path, ids, synsets, labels, why):
     assert "\n" not in str(raised.value)
 
 
-def bomb():
+def bomb(order):
     """A variable of 100 MB of zeros, packed."""
     packed = zlib.compress(bytes(100_000_000))
-    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM"
-    return head + (15).to_bytes(4, "little") + len(packed).to_bytes(4, "little") + packed
+    mark = b"\x00\x01IM" if order == "little" else b"\x01\x00MI"
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + mark
+    return head + (15).to_bytes(4, order) + len(packed).to_bytes(4, order) + packed
 
 
-@pytest.mark.parametrize("what", ["hello", "bomb"])
+@pytest.mark.parametrize("what", ["hello", "little", "big"])
 def test_a_meta_mat_from_a_stranger(tmp_path, what):
     flat(tmp_path / "val", *THREE)
-    (tmp_path / "meta.mat").write_bytes(b"hello" if what == "hello" else bomb())
+    (tmp_path / "meta.mat").write_bytes(b"hello" if what == "hello" else bomb(what))
     why = "not the devkit's" if what == "hello" else "more than 16,777,216 bytes"
     with pytest.raises(DataError, match=rf"meta\.mat: .*{why}") as raised:
         devkit(tmp_path, [1, 2, 3], "meta.mat").load(DOGS)

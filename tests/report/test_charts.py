@@ -46,12 +46,14 @@ def test_what_javascript_has_no_array_for_is_a_list(values, expected):
 
 
 def test_what_is_none_is_left_out_and_parts_of_a_layout_keep_what_they_have():
-    figure = charts.Figure([charts.bar(x=[1], base=None)], {"xaxis": {"type": "log"}, "yaxis": {}})
+    shared = {"type": "log"}
+    figure = charts.Figure([charts.bar(x=[1], base=None)], {"xaxis": shared, "yaxis": {}})
 
     figure.update_xaxes(range=[0, 1])
     figure.update_layout(yaxis={"domain": [0, 1]}, height=5)
 
     assert figure.data == [{"type": "bar", "x": [1]}]
+    assert shared == {"type": "log"}
     assert figure.layout == {
         "xaxis": {"type": "log", "range": [0, 1]}, "yaxis": {"domain": [0, 1]}, "height": 5,
     }  # fmt: skip

@@ -43,6 +43,19 @@ def test_classes_of_a_card_without_a_folder_of_images_are_in_a_table(card, photo
     assert not (written / "data.yaml").exists()
 
 
+def test_images_that_would_be_one_file_are_refused(card, photographs, tmp_path, capsys):
+    """A condition on the frame writes PNG, so that one would be lost."""
+    place = photographs / "red" / "red0.jpg"
+    place.with_suffix(".png").write_bytes(place.read_bytes())
+    command = ["corrupt", "--under", "brightness:1", "--data", str(photographs)]
+
+    assert cli.main([*command, "--model", str(card), "--out", str(tmp_path / "out")]) == 2
+
+    told = "red/red0.jpg and red/red0.png may be written to one file, as endings change; rename one"
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_corrupted_folder_is_what_stacks_get_under_the_condition(
     card, photographs, cache, tmp_path, capsys
 ):

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from simulator.entry_points import Table as OpenTable
+from simulator.errors import UserError, unknown
 from simulator.report.charts import Figure
 from simulator.report.reading import Run
+from simulator.results.summaries import SUMMARIES
 
 _LONG = 16
 """Characters of a column's name for which a phone has no room beside others."""
@@ -208,7 +210,25 @@ PARTS: OpenTable[Part] = OpenTable(
 )
 
 
+COMMANDS = frozenset(SUMMARIES) - {"load", "step", "replay"}
+"""The commands with pages; that of ``load`` is of ``latency``."""
+
+
 def parts_of(command: str) -> list[Part]:
-    """Import the sections of a command's pages, in their order."""
-    names = [name for name in PARTS.names if name.rpartition(".")[0] in ("", command)]
-    return sorted(map(PARTS.__getitem__, names), key=lambda part: part.order)
+    """Import the sections of a command's pages, in their order.
+
+    Raises:
+        UserError: one of them does not load, or one is for a command that has no pages.
+    """
+    wanted = []
+    for name, point in PARTS.points.items():
+        of = name.rpartition(".")[0]
+        if of and of not in COMMANDS:
+            raise UserError(
+                f"the report section {name!r} ({point.value}) is on no page, as it is called "
+                f"COMMAND.NAME: {unknown('command', of, COMMANDS)}; fix or uninstall the package "
+                "that brings it"
+            )
+        if of in ("", command):
+            wanted.append(PARTS[name])
+    return sorted(wanted, key=lambda part: part.order)

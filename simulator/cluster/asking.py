@@ -30,7 +30,9 @@ def look(crew: Crew, parcel: Parcel) -> Any:
             lacking = crew.ray.get(member.actor.missing.remote(parcel))
             sent = {digest: content(units[digest]) for digest in lacking}
             found = crew.ray.get(member.actor.look.remote(parcel, sent))
-        except crew.ray.exceptions.RayActorError:
+        except crew.ray.exceptions.RayTaskError:
+            raise
+        except crew.ray.exceptions.RayError:
             crew.bury(member)
             continue
         if isinstance(found, Failed):
@@ -65,7 +67,9 @@ def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
         member = crew.ready()
         try:
             found = _answer(crew, member, item, name, given)
-        except crew.ray.exceptions.RayActorError as error:
+        except crew.ray.exceptions.RayTaskError:
+            raise
+        except crew.ray.exceptions.RayError as error:
             crew.bury(member)
             deaths += 1
             if deaths == DEATHS:

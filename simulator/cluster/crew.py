@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulator.cluster.chunks import DEATHS, Chunk, Chunks
-from simulator.cluster.connection import Cluster, Needs
+from simulator.cluster.connection import Cluster, Needs, told
 from simulator.cluster.hand import ASIDE, Hand
 from simulator.cluster.mates import Mates
 from simulator.cluster.member import Member
@@ -47,7 +47,7 @@ class Crew:
         mates: the samples that are in batches with others.
 
     Raises:
-        UserError: no node has these resources.
+        UserError: no node has these resources, or Ray takes no such ones.
     """
 
     def __init__(
@@ -60,6 +60,14 @@ class Crew:
         if not capacity:
             raise cluster.lacking(who, needs)
         self._most = min(workers, capacity)
+        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand)
+        try:
+            self._hand = made.options(**cluster.options(needs))
+        except ValueError as error:
+            raise UserError(
+                f"{who} needs {told(needs)}, which Ray refuses: {one_line(error)}; "
+                "change runtime.resources"
+            ) from error
         self._members: list[Member] = []
         self._stillborn, self._worked = 0, False
         self._seen = self._looked = time.monotonic()
@@ -178,8 +186,10 @@ class Crew:
 
     def killed(self, error: Exception) -> Stopped:
         """Return the result of a sample whose worker died too often, the last time of this."""
-        signal = self._cluster.signal(error)
-        return Stopped("worker", f"killed its worker {DEATHS} times" + (signal and f": {signal}"))
+        why = self._cluster.signal(error)
+        if isinstance(error, self.ray.exceptions.OutOfMemoryError):
+            why = "its node had no memory left"
+        return Stopped("worker", f"killed its worker {DEATHS} times" + (why and f": {why}"))
 
     def close(self) -> None:
         """End every worker; idle ones of an own cluster wait for the next run."""
@@ -193,9 +203,7 @@ class Crew:
 
     def _hire(self) -> Member:
         idle = self._cluster.idle.get((self._needs, self._isolate))
-        options = self._cluster.options(self._needs)
-        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand).options(**options)
-        member = Member(idle.pop() if idle else made.remote(self._isolate))
+        member = Member(idle.pop() if idle else self._hand.remote(self._isolate))
         self._members.append(member)
         member.call("where")
         if self._parcel is not None:
@@ -206,17 +214,17 @@ class Crew:
         call, errors = member.queue[0], self.ray.exceptions
         try:
             value = self.ray.get(call.ref)
-        except errors.RayActorError as error:
-            self._died(member, error)
-            return
         except errors.RayTaskError:
             raise
-        except errors.RayError:  # what it returned was lost with its node
+        except errors.ObjectLostError:  # what it returned was lost with its node
             member.queue.popleft()
             if call.name == "run":
                 self.chunks.again(call.chunk)
                 return
             self.bury(member)
+            return
+        except errors.RayError as error:  # it has ended, or Ray has ended it for its memory
+            self._died(member, error)
             return
         member.queue.popleft()
         if isinstance(value, Failed):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from simulator import registry
 from simulator.cluster.asking import look
-from simulator.cluster.connection import Needs, connect
+from simulator.cluster.connection import Needs, connect, told
 from simulator.cluster.crew import Crew, turn
 from simulator.cluster.groups import Far, Gathered, Group, groups_of
 from simulator.cluster.messages import Node, Stopped, Work
@@ -102,7 +102,7 @@ class RayExecutor(Executor):
         needing = [group for group in groups_of(plan) if group.needs]
         if needing:
             raise UserError(
-                f"{needing[0].who} needs {dict(needing[0].needs)}: runtime.resources; this command "
+                f"{needing[0].who} needs {told(needing[0].needs)}: runtime.resources; this command "
                 "runs stacks in its own process: start it on that machine, with --executor local"
             )
         return super().open(plan, timed)

@@ -27,9 +27,10 @@ def look(crew: Crew, parcel: Parcel) -> Any:
     for _ in range(DEATHS):
         member = crew.settled()
         try:
-            lacking = crew.ray.get(member.actor.missing.remote(parcel))
-            sent = {digest: content(units[digest]) for digest in lacking}
-            found = crew.ray.get(member.actor.look.remote(parcel, sent))
+            with crew.reached():
+                lacking = crew.ray.get(member.actor.missing.remote(parcel))
+                sent = {digest: content(units[digest]) for digest in lacking}
+                found = crew.ray.get(member.actor.look.remote(parcel, sent))
         except crew.ray.exceptions.RayTaskError:
             raise
         except crew.ray.exceptions.RayError:
@@ -66,7 +67,8 @@ def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
     while True:
         member = crew.ready()
         try:
-            found = _answer(crew, member, item, name, given)
+            with crew.reached():
+                found = _answer(crew, member, item, name, given)
         except crew.ray.exceptions.RayTaskError:
             raise
         except crew.ray.exceptions.RayError as error:

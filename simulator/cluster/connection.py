@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,21 @@ class Cluster:
             f"{who} needs {told(needs)}, and {now}; the nodes: {found}; "
             "start a node with: ray start --resources='{...}', or change runtime.resources"
         )
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Say in one line that the cluster has gone, in place of what Ray's client raises.
+
+        Raises:
+            UserError: it has.
+        """
+        try:
+            yield
+        except ConnectionError as error:
+            raise UserError(
+                f"--executor ray:{self.place}: the cluster answers no more: {one_line(error)}; "
+                "what was done stays for simulate resume"
+            ) from error
 
     def options(self, needs: Needs) -> dict[str, Any]:
         """Return what a worker with some resources asks Ray for.

@@ -7,6 +7,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -43,31 +44,24 @@ class Crew:
         ray: the library.
         who: see above.
         ran: told of each node where samples ran.
+        reached: see :meth:`simulator.cluster.connection.Cluster.reached`.
         chunks: of the samples.
         mates: the samples that are in batches with others.
 
     Raises:
-        UserError: no node has these resources, or Ray takes no such ones.
+        UserError: no node has these resources.
     """
 
     def __init__(
         self, cluster: Cluster, who: str, needs: Needs, workers: int, isolate: str
     ) -> None:
         self._cluster, self.ray, self.who, self._needs = cluster, cluster.ray, who, needs
-        self._isolate = isolate
+        self._isolate, self.reached = isolate, cluster.reached
         self.ran: Callable[[Node], Any] = lambda node: None
         capacity = cluster.capacity(needs) if needs or cluster.place else workers
         if not capacity:
             raise cluster.lacking(who, needs)
         self._most = min(workers, capacity)
-        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand)
-        try:
-            self._hand = made.options(**cluster.options(needs))
-        except ValueError as error:
-            raise UserError(
-                f"{who} needs {told(needs)}, which Ray refuses: {one_line(error)}; "
-                "change runtime.resources"
-            ) from error
         self._members: list[Member] = []
         self._stillborn, self._worked = 0, False
         self._seen = self._looked = time.monotonic()
@@ -193,22 +187,34 @@ class Crew:
 
     def close(self) -> None:
         """End every worker; idle ones of an own cluster wait for the next run."""
-        for member in self._members:
-            if self._cluster.place or member.queue:
-                self.ray.kill(member.actor)
-            else:
-                member.actor.rest.remote()
-                self._cluster.idle.setdefault((self._needs, self._isolate), []).append(member.actor)
-        self._members = []
+        members, self._members = self._members, []
+        with suppress(ConnectionError):  # the cluster is gone, and they with it
+            for member in members:
+                if self._cluster.place or member.queue:
+                    self.ray.kill(member.actor)
+                else:
+                    member.actor.rest.remote()
+                    kind = (self._needs, self._isolate)
+                    self._cluster.idle.setdefault(kind, []).append(member.actor)
 
     def _hire(self) -> Member:
         idle = self._cluster.idle.get((self._needs, self._isolate))
-        member = Member(idle.pop() if idle else self._hand.remote(self._isolate))
+        member = Member(idle.pop() if idle else self._started())
         self._members.append(member)
         member.call("where")
         if self._parcel is not None:
             member.call("missing", self._put)
         return member
+
+    def _started(self) -> Any:
+        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand)
+        try:
+            return made.options(**self._cluster.options(self._needs)).remote(self._isolate)
+        except ValueError as error:
+            raise UserError(
+                f"{self.who} needs {told(self._needs)}, which Ray refuses: {one_line(error)}; "
+                "change runtime.resources"
+            ) from error
 
     def _arrived(self, member: Member) -> None:
         call, errors = member.queue[0], self.ray.exceptions

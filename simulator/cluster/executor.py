@@ -75,14 +75,8 @@ class RayExecutor(Executor):
         crews = self._begun(groups, every, None if apart else watch)
         far = Far(plan, groups, crews, self.context)
         for item in every:
-            while not all(crew.chunks.ready for crew in crews):
-                for crew in crews:
-                    crew.fill()
-                with spending(Spent.ELSEWHERE):
-                    turn(crews)
-            found = [crew.chunks.pop() for crew in crews]
-            for crew in crews:
-                crew.fill()
+            with self._cluster.reached():
+                found = _awaited(crews)
             yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
@@ -166,6 +160,19 @@ class RayExecutor(Executor):
 def _is_apart(groups: Sequence[Group]) -> bool:
     """Whether arms run on workers with resources of their own, and nothing of them runs here."""
     return len(groups) > 1 or bool(groups[0].needs)
+
+
+def _awaited(crews: Sequence[Crew]) -> list[Any]:
+    """What each crew has of the next sample; they go on with others."""
+    while not all(crew.chunks.ready for crew in crews):
+        for crew in crews:
+            crew.fill()
+        with spending(Spent.ELSEWHERE):
+            turn(crews)
+    found = [crew.chunks.pop() for crew in crews]
+    for crew in crews:
+        crew.fill()
+    return found
 
 
 def _done(item: Item, found: Any) -> Done:

@@ -99,6 +99,18 @@ def test_a_runtime_for_which_there_is_no_memory_is_given_up():
         asking.look(crew_with("look"), SimpleNamespace(units=()))
 
 
+def test_a_cluster_that_is_gone_is_said():
+    crew = crew_with("again")
+    crew.ready()
+
+    def get(ref):
+        raise ConnectionError("Failed to reconnect")
+
+    crew.ray.get = get
+    with pytest.raises(UserError, match="the cluster answers no more: Failed to reconnect; what"):
+        asking.again(crew, ITEMS[0])
+
+
 class Nodes(Cluster):
     """A cluster of one node with a processor, a GPU and a board."""
 
@@ -118,7 +130,9 @@ def test_how_many_workers_share_a_gpu(amount):
     ("needs", "said"), [(("CPU", 1.0), "num_cpus"), (("board", 1e-5), "precision")]
 )
 def test_resources_that_ray_refuses(needs, said):
+    crew = Crew(Nodes(ray, "somewhere"), "deploy", (needs,), 1, "never")
+
     with pytest.raises(UserError, match=f"deploy needs {{{needs[0]}: .*{said}") as refused:
-        Crew(Nodes(ray, "somewhere"), "deploy", (needs,), 1, "never")
+        crew.settled()
 
     assert str(refused.value).endswith("; change runtime.resources")

@@ -96,9 +96,9 @@ class Cluster:
         """
         try:
             yield
-        except ConnectionError as error:
+        except (ConnectionError, self.ray.exceptions.RaySystemError) as error:
             raise UserError(
-                f"--executor ray:{self.place}: the cluster answers no more: {one_line(error)}; "
+                f"--executor ray:{self.place}: the cluster answers no more ({one_line(error)}); "
                 "what was done stays for simulate resume"
             ) from error
 
@@ -145,6 +145,7 @@ def connect(place: str) -> Cluster:
         _refuse_silent(place)
     else:
         _alone()
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else who asks a cluster that is gone starts one
     ray = RAY.load()
     try:
         logs = _init(ray, place)

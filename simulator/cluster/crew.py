@@ -188,7 +188,9 @@ class Crew:
     def close(self) -> None:
         """End every worker; idle ones of an own cluster wait for the next run."""
         members, self._members = self._members, []
-        with suppress(ConnectionError):  # the cluster is gone, and they with it
+        if not self.ray.is_initialized():  # the cluster is gone, and they with it
+            return
+        with suppress(ConnectionError):
             for member in members:
                 if self._cluster.place or member.queue:
                     self.ray.kill(member.actor)

@@ -107,8 +107,21 @@ def test_a_cluster_that_is_gone_is_said():
         raise ConnectionError("Failed to reconnect")
 
     crew.ray.get = get
-    with pytest.raises(UserError, match="the cluster answers no more: Failed to reconnect; what"):
+    with pytest.raises(
+        UserError, match=r"the cluster answers no more \(Failed to reconnect\); what"
+    ):
         asking.again(crew, ITEMS[0])
+
+
+def test_nobody_is_called_in_a_cluster_that_is_gone():
+    """Else Ray would look for another cluster, or start one, and wait."""
+    crew = crew_with()
+    crew.ready()
+    crew.ray.is_initialized = lambda: False
+    crew.ray.kill = pytest.fail
+    crew.fill()
+
+    crew.close()
 
 
 class Nodes(Cluster):

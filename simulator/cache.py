@@ -67,6 +67,12 @@ def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> 
     return place
 
 
+def found(name: str) -> Path | None:
+    """Return an entry of the user's cache if it is there and its files are those that were made."""
+    place = folder() / name
+    return place if place.is_dir() and not _problem(place) else None
+
+
 def _fill(draft: Path, place: Path, make: Callable[[Path], None]) -> None:
     """Make an entry's files and their checksums, and wait until they are on the disk."""
     try:

@@ -27,10 +27,13 @@ def look(crew: Crew, parcel: Parcel) -> Any:
     for _ in range(DEATHS):
         member = crew.settled()
         try:
-            lacking = crew.ray.get(member.actor.missing.remote(parcel))
-            sent = {digest: content(units[digest]) for digest in lacking}
-            found = crew.ray.get(member.actor.look.remote(parcel, sent))
-        except crew.ray.exceptions.RayActorError:
+            with crew.reached():
+                lacking = crew.ray.get(member.actor.missing.remote(parcel))
+                sent = {digest: content(units[digest]) for digest in lacking}
+                found = crew.ray.get(member.actor.look.remote(parcel, sent))
+        except crew.ray.exceptions.RayTaskError:
+            raise
+        except crew.ray.exceptions.RayError:
             crew.bury(member)
             continue
         if isinstance(found, Failed):
@@ -64,8 +67,11 @@ def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
     while True:
         member = crew.ready()
         try:
-            found = _answer(crew, member, item, name, given)
-        except crew.ray.exceptions.RayActorError as error:
+            with crew.reached():
+                found = _answer(crew, member, item, name, given)
+        except crew.ray.exceptions.RayTaskError:
+            raise
+        except crew.ray.exceptions.RayError as error:
             crew.bury(member)
             deaths += 1
             if deaths == DEATHS:

@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ class Cluster:
             wanted["CPU"] = 1.0
         every = self.nodes().values()
         return sum(
-            min((int(node.get(name, 0) // amount) for name, amount in wanted.items()), default=1)
+            min((_times(amount, node.get(name, 0)) for name, amount in wanted.items()), default=1)
             for node in every
         )
 
@@ -78,15 +78,29 @@ class Cluster:
 
     def lacking(self, who: str, needs: Needs, lost: bool = False) -> UserError:
         """Return the error of a stack whose resources no node has, or none has any more."""
-        asked = ", ".join(f"{name}: {amount:g}" for name, amount in needs) or "cpu: 1"
-        found = "; ".join(f"{name}: {_told(has)}" for name, has in self.nodes().items())
+        found = "; ".join(f"{name}: {_has(has)}" for name, has in self.nodes().items())
         now = "no node of the cluster has that"
         if lost:
             now = "the last node that had that is lost; what was done stays for simulate resume"
         return UserError(
-            f"{who} needs {{{asked}}}, and {now}; the nodes: {found}; "
+            f"{who} needs {told(needs)}, and {now}; the nodes: {found}; "
             "start a node with: ray start --resources='{...}', or change runtime.resources"
         )
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Say in one line that the cluster has gone, in place of what Ray's client raises.
+
+        Raises:
+            UserError: it has.
+        """
+        try:
+            yield
+        except (ConnectionError, self.ray.exceptions.RaySystemError) as error:
+            raise UserError(
+                f"--executor ray:{self.place}: the cluster answers no more ({one_line(error)}); "
+                "what was done stays for simulate resume"
+            ) from error
 
     def options(self, needs: Needs) -> dict[str, Any]:
         """Return what a worker with some resources asks Ray for.
@@ -131,6 +145,7 @@ def connect(place: str) -> Cluster:
         _refuse_silent(place)
     else:
         _alone()
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else who asks a cluster that is gone starts one
     ray = RAY.load()
     try:
         logs = _init(ray, place)
@@ -204,7 +219,7 @@ def _hush() -> None:
 
 def _refuse_silent(place: str) -> None:
     host, _, port = place.lstrip("/").rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal():
         raise UserError(
             f"--executor ray:{place}: an address HOST:PORT expected, for example ray:10.0.0.5:6379 "
             "or ray://10.0.0.5:10001"
@@ -212,7 +227,7 @@ def _refuse_silent(place: str) -> None:
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE):
             pass
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # a name may be none
         raise UserError(
             f"--executor ray:{place}: nobody answers there: {one_line(error)}; start a cluster "
             "with: ray start --head"
@@ -223,7 +238,17 @@ def _ray_name(name: str) -> str:
     return {"gpu": "GPU", "cpu": "CPU"}.get(name, name)
 
 
-def _told(has: Mapping[str, float]) -> str:
+def _times(amount: float, has: float) -> int:
+    """How often an amount fits in what a node has; 0.1 fits in 1 ten times."""
+    return int(has / amount + 1e-9)
+
+
+def told(needs: Needs) -> str:
+    """Return resources as a profile has them, for messages."""
+    return "{" + (", ".join(f"{name}: {amount:g}" for name, amount in needs) or "cpu: 1") + "}"
+
+
+def _has(has: Mapping[str, float]) -> str:
     """The resources of a node, without those that Ray itself adds."""
     own = {
         name.lower() if name in ("CPU", "GPU") else name: amount

@@ -7,11 +7,12 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from simulator.cluster.chunks import DEATHS, Chunk, Chunks
-from simulator.cluster.connection import Cluster, Needs
+from simulator.cluster.connection import Cluster, Needs, told
 from simulator.cluster.hand import ASIDE, Hand
 from simulator.cluster.mates import Mates
 from simulator.cluster.member import Member
@@ -43,6 +44,7 @@ class Crew:
         ray: the library.
         who: see above.
         ran: told of each node where samples ran.
+        reached: see :meth:`simulator.cluster.connection.Cluster.reached`.
         chunks: of the samples.
         mates: the samples that are in batches with others.
 
@@ -54,7 +56,7 @@ class Crew:
         self, cluster: Cluster, who: str, needs: Needs, workers: int, isolate: str
     ) -> None:
         self._cluster, self.ray, self.who, self._needs = cluster, cluster.ray, who, needs
-        self._isolate = isolate
+        self._isolate, self.reached = isolate, cluster.reached
         self.ran: Callable[[Node], Any] = lambda node: None
         capacity = cluster.capacity(needs) if needs or cluster.place else workers
         if not capacity:
@@ -178,45 +180,59 @@ class Crew:
 
     def killed(self, error: Exception) -> Stopped:
         """Return the result of a sample whose worker died too often, the last time of this."""
-        signal = self._cluster.signal(error)
-        return Stopped("worker", f"killed its worker {DEATHS} times" + (signal and f": {signal}"))
+        why = self._cluster.signal(error)
+        if isinstance(error, self.ray.exceptions.OutOfMemoryError):
+            why = "its node had no memory left"
+        return Stopped("worker", f"killed its worker {DEATHS} times" + (why and f": {why}"))
 
     def close(self) -> None:
         """End every worker; idle ones of an own cluster wait for the next run."""
-        for member in self._members:
-            if self._cluster.place or member.queue:
-                self.ray.kill(member.actor)
-            else:
-                member.actor.rest.remote()
-                self._cluster.idle.setdefault((self._needs, self._isolate), []).append(member.actor)
-        self._members = []
+        members, self._members = self._members, []
+        if not self.ray.is_initialized():  # the cluster is gone, and they with it
+            return
+        with suppress(ConnectionError):
+            for member in members:
+                if self._cluster.place or member.queue:
+                    self.ray.kill(member.actor)
+                else:
+                    member.actor.rest.remote()
+                    kind = (self._needs, self._isolate)
+                    self._cluster.idle.setdefault(kind, []).append(member.actor)
 
     def _hire(self) -> Member:
         idle = self._cluster.idle.get((self._needs, self._isolate))
-        options = self._cluster.options(self._needs)
-        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand).options(**options)
-        member = Member(idle.pop() if idle else made.remote(self._isolate))
+        member = Member(idle.pop() if idle else self._started())
         self._members.append(member)
         member.call("where")
         if self._parcel is not None:
             member.call("missing", self._put)
         return member
 
+    def _started(self) -> Any:
+        made = self.ray.remote(concurrency_groups={ASIDE: 1})(Hand)
+        try:
+            return made.options(**self._cluster.options(self._needs)).remote(self._isolate)
+        except ValueError as error:
+            raise UserError(
+                f"{self.who} needs {told(self._needs)}, which Ray refuses: {one_line(error)}; "
+                "change runtime.resources"
+            ) from error
+
     def _arrived(self, member: Member) -> None:
         call, errors = member.queue[0], self.ray.exceptions
         try:
             value = self.ray.get(call.ref)
-        except errors.RayActorError as error:
-            self._died(member, error)
-            return
         except errors.RayTaskError:
             raise
-        except errors.RayError:  # what it returned was lost with its node
+        except errors.ObjectLostError:  # what it returned was lost with its node
             member.queue.popleft()
             if call.name == "run":
                 self.chunks.again(call.chunk)
                 return
             self.bury(member)
+            return
+        except errors.RayError as error:  # it has ended, or Ray has ended it for its memory
+            self._died(member, error)
             return
         member.queue.popleft()
         if isinstance(value, Failed):

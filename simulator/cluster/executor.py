@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from simulator import registry
 from simulator.cluster.asking import look
-from simulator.cluster.connection import Needs, connect
+from simulator.cluster.connection import Needs, connect, told
 from simulator.cluster.crew import Crew, turn
 from simulator.cluster.groups import Far, Gathered, Group, groups_of
 from simulator.cluster.messages import Node, Stopped, Work
@@ -75,14 +75,8 @@ class RayExecutor(Executor):
         crews = self._begun(groups, every, None if apart else watch)
         far = Far(plan, groups, crews, self.context)
         for item in every:
-            while not all(crew.chunks.ready for crew in crews):
-                for crew in crews:
-                    crew.fill()
-                with spending(Spent.ELSEWHERE):
-                    turn(crews)
-            found = [crew.chunks.pop() for crew in crews]
-            for crew in crews:
-                crew.fill()
+            with self._cluster.reached():
+                found = _awaited(crews)
             yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
@@ -102,7 +96,7 @@ class RayExecutor(Executor):
         needing = [group for group in groups_of(plan) if group.needs]
         if needing:
             raise UserError(
-                f"{needing[0].who} needs {dict(needing[0].needs)}: runtime.resources; this command "
+                f"{needing[0].who} needs {told(needing[0].needs)}: runtime.resources; this command "
                 "runs stacks in its own process: start it on that machine, with --executor local"
             )
         return super().open(plan, timed)
@@ -166,6 +160,19 @@ class RayExecutor(Executor):
 def _is_apart(groups: Sequence[Group]) -> bool:
     """Whether arms run on workers with resources of their own, and nothing of them runs here."""
     return len(groups) > 1 or bool(groups[0].needs)
+
+
+def _awaited(crews: Sequence[Crew]) -> list[Any]:
+    """What each crew has of the next sample; they go on with others."""
+    while not all(crew.chunks.ready for crew in crews):
+        for crew in crews:
+            crew.fill()
+        with spending(Spent.ELSEWHERE):
+            turn(crews)
+    found = [crew.chunks.pop() for crew in crews]
+    for crew in crews:
+        crew.fill()
+    return found
 
 
 def _done(item: Item, found: Any) -> Done:

@@ -65,6 +65,9 @@ def _answered(
             return Stopped(error.stage, error.reason)
         except UserError as error:
             return Failed(type(error).__name__, str(error))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename is not None else ""
+            return Failed(UserError.__name__, f"{where}{error.strerror or one_line(error)}")
         except ModuleNotFoundError as error:
             words = f"{one_line(error)}; install the same packages on every node"
             return Failed(MissingLibrary.__name__, words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -75,9 +75,17 @@ def pack(value: Any) -> Parcel:
 
 
 def content(unit: Unit) -> Content:
-    """Read the files of a unit, on the machine that sends them."""
+    """Read the files of a unit, on the machine that sends them.
+
+    Raises:
+        OSError: one cannot be read.
+        UserError: they are others than when the unit was described.
+    """
     folder, files = _files(Path(unit.source))
-    return tuple((file.relative_to(folder).as_posix(), read_file(file, LARGE)) for file in files)
+    found = tuple((file.relative_to(folder).as_posix(), read_file(file, LARGE)) for file in files)
+    if _together((name, hashlib.sha256(data).hexdigest()) for name, data in found) != unit.digest:
+        raise UserError(f"{unit.source}: has changed since the run began; start it again")
+    return found
 
 
 def missing(parcel: Parcel) -> list[str]:
@@ -180,8 +188,8 @@ def _place(unit: Unit) -> Path | None:
             return source
     except (OSError, ModelError):  # it is not there, or another file is
         pass
-    kept = cache.folder() / _entry(unit)
-    return (kept / unit.name if unit.name else kept) if kept.is_dir() else None
+    kept = cache.found(_entry(unit))
+    return kept and (kept / unit.name if unit.name else kept)
 
 
 def _unit(path: Path) -> Unit:
@@ -198,9 +206,14 @@ def _unit(path: Path) -> Unit:
 
 @lru_cache(maxsize=64)
 def _digest(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
+    return _together((file.relative_to(folder).as_posix(), hash_file(file)) for file, *_ in files)
+
+
+def _together(files: Iterable[tuple[str, str]]) -> str:
+    """The SHA-256 of files: of the name of each, and its own."""
     found = hashlib.sha256()
-    for file, *_ in files:
-        found.update(f"{file.relative_to(folder).as_posix()}\0{hash_file(file)}\0".encode())
+    for name, digest in files:
+        found.update(f"{name}\0{digest}\0".encode())
     return found.hexdigest()
 
 

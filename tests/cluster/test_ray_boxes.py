@@ -40,8 +40,12 @@ def surroundings():
 class Boxes:
     """A cluster of machines that do not see *hidden*, but for the first.
 
+    It leads every process into the folder where that was started: ours and those of the first
+    machine into one, those of the others into another. No rights are needed for that.
+
     Attributes:
-        hidden: a folder.
+        hidden: a path.
+        home: the folder behind it, for those who see it.
         cache: of the machines that do not see it.
         address: where a node of the cluster finds it.
         client: where others do.
@@ -50,18 +54,21 @@ class Boxes:
     """
 
     def __init__(self, folder):
-        self.hidden, self.cache = folder / "hidden", folder / "cache"
-        self.hidden.mkdir()
+        self.hidden, self.home, self.cache = (folder / name for name in ("hidden", "home", "cache"))
+        self.hidden.symlink_to("/proc/self/cwd")
+        self.home.mkdir()
+        self.cache.mkdir()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        own = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user")
         script = Path(__file__).with_name("two_boxes.py")
-        self._cluster = subprocess.Popen(
-            [*own, sys.executable, script, str(port), self.hidden, self.cache],
-            env=surroundings(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        self._log = folder / "log"
+        with self._log.open("w") as log:
+            self._cluster = subprocess.Popen(
+                [sys.executable, script, str(port), self.cache], cwd=self.home,
+                env=surroundings(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log,
+            )  # fmt: skip
         self.address, self.train = self._said()
         self.client = f"//127.0.0.1:{port}"
         self._raylets = []
@@ -83,15 +90,19 @@ class Boxes:
         self._cluster.stdout.close()
 
     def _said(self):
-        lines = (line.split() for line in self._cluster.stdout)
-        return next(words[1:] for words in lines if words[:1] == ["box"])
+        for words in map(str.split, self._cluster.stdout):
+            if words[:1] == ["box"]:
+                return words[1:]
+        raise AssertionError(self._log.read_text())
 
 
 @pytest.fixture(scope="module")
 def boxes(tmp_path_factory):
     found = Boxes(tmp_path_factory.mktemp("boxes"))
-    found.add()
-    yield found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(found.home)
+        found.add()
+        yield found
     found.close()
 
 
@@ -166,7 +177,8 @@ def test_a_resource_that_no_node_has_is_refused(boxes, card, data, tmp_path):
 def test_nodes_are_lost(boxes, tmp_path):
     """One of two: the other goes on. The last one: what was done stays, and a third one finishes.
 
-    None of them sees the images, which are sent; the deployment runs batches.
+    None of the two sees the images, which are sent; the deployment runs batches. The third one
+    does: a run that goes on takes its paths from the manifest, where no link is in them.
     """
     card, data = tiny.card(boxes.hidden / "two"), boxes.hidden / "many" / "red"
     data.mkdir(parents=True)

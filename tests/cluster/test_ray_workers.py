@@ -296,7 +296,9 @@ def test_a_step_that_is_no_data_is_refused(items):
         ("local:here:1", "local takes no address"),
         ("ray:", "takes an address behind the colon"),
         ("ray:nowhere", "an address HOST:PORT expected"),
+        ("ray:localhost:²", "an address HOST:PORT expected"),
         ("ray:localhost:1", "nobody answers there"),
+        ("ray:node..local:6379", "nobody answers there"),
     ],
 )
 def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):

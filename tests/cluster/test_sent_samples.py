@@ -1,13 +1,21 @@
-"""What a worker gets of a sample whose files it does not see; no cluster is needed for that."""
+"""What a worker gets of a sample whose files it does not see, and says; no cluster is needed."""
 
+import errno
+import os
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
+import steps
+from steps_that_kill import Named
 
 from simulator.cluster.hand import Hand
-from simulator.cluster.messages import Lacking, sample_of, with_data
+from simulator.cluster.messages import Lacking, Work, sample_of, with_data
+from simulator.cluster.parcel import pack
+from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.data.masks import IndexMask, MovedMask, Values
+from simulator.modalities.image.modality import IMAGE
 
 
 def test_a_mask_is_sent_with_its_image(tmp_path):
@@ -23,3 +31,19 @@ def test_a_mask_is_sent_with_its_image(tmp_path):
     assert Hand("never").run([seen], []) == Lacking()
     assert sent.item.truth.is_here() and sent.item.truth.digest() == known
     assert sent.data.read(100) == b"an image"
+
+
+@dataclass(frozen=True, eq=False)
+class Full(Named):
+    """Cannot be opened: there is no room for its file."""
+
+    def open(self, runtimes):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/engine")
+
+
+def test_a_file_that_a_worker_cannot_write_is_said_with_its_machine():
+    work = Work(steps.merged(Chain((Full(),))), IMAGE, None, False, {})
+
+    failed = Hand("never").open(pack(work), [])
+
+    assert str(failed.error("board7")) == "/tmp/engine: No space left on device (on board7)"

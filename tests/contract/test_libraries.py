@@ -1,5 +1,7 @@
 """A library under the names of several packages: found under each, refused under two at once."""
 
+import os
+
 import pytest
 from installing import metadata
 
@@ -10,7 +12,11 @@ from simulator.contract.library import _read
 
 @pytest.fixture
 def install(monkeypatch, tmp_path):
-    """Install a package by its metadata, in a folder that is on the path."""
+    """Install a package by its metadata, in a folder that is on the path.
+
+    The folder is an old one: the times of files may be too coarse to tell it from a moment ago.
+    """
+    os.utime(tmp_path, (0, 0))
     monkeypatch.syspath_prepend(str(tmp_path))
     yield lambda name: metadata(tmp_path, name, {})
     _read.cache_clear()

@@ -1,0 +1,39 @@
+"""Files on their way to another machine: it opens those bytes that the plan was made with."""
+
+import pytest
+
+from simulator.cluster.parcel import content, missing, pack, store, unpack
+from simulator.errors import UserError
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"as the plan has it")
+    return path
+
+
+def test_a_file_that_changed_meanwhile_is_not_sent(file):
+    """Else it would be in the caches of others under the digest of the old one, for every run."""
+    (unit,) = pack(file).units
+    file.write_bytes(b"as it is now......")
+
+    with pytest.raises(UserError, match=r"table.csv: has changed since the run began"):
+        content(unit)
+
+
+def test_a_damaged_copy_in_the_cache_is_sent_again(file, cache):
+    parcel = pack(file)
+    (unit,) = parcel.units
+    sent = content(unit)
+    file.unlink()
+    assert missing(parcel) == [unit.digest]
+    store(unit, sent)
+    copy = unpack(parcel)
+    assert copy.is_relative_to(cache) and not missing(parcel)
+
+    copy.write_bytes(b"half of it")
+    assert missing(parcel) == [unit.digest]
+    store(unit, sent)
+
+    assert unpack(parcel).read_bytes() == b"as the plan has it"

@@ -123,6 +123,7 @@ def run_race(
                 run.add(rows_of(one, arms, timed=first is not None))
 
             done = session.run(merged, keep, done, stop=stop)
+        session.require_some(done)
         names += [now] * (len(done) - len(names))
         for at in range(start, len(done)):
             _tell(race, done[at], now, lanes)

@@ -30,6 +30,7 @@ from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
 from simulator.statistics.anytime import Evidence, Range
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.score import each
 
 RACE = "race"
 """The pass in which all stacks run."""
@@ -122,12 +123,11 @@ def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int)
     """The figures of a stack, with intervals that hold for all stacks at once and at any time."""
     task, alpha = own.task, ALPHA / len(judge.order)
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))
-    changed = [float(record["changed"]) for record in own.of(name)]
+    changed = map(float, each(own.of(name), "changed"))
     one["flips"]["ci95"] = list(Evidence(Range(0.0, 1.0), changed).interval(alpha))
     for metric, column in task.means().items():
         if one["delta"].get(metric):
-            pairs = zip(own.of(TRAIN), own.of(name), strict=True)
-            both = ((old[column], new[column]) for old, new in pairs)
+            both = zip(*(each(own.of(of), column) for of in (TRAIN, name)), strict=True)
             moved = (float(b) - float(a) for a, b in both if a is not None and b is not None)
             ends = Evidence(Range(-1.0, 1.0), moved).interval(alpha)
             one["delta"][metric] |= {"ci95": list(ends), "p": None, "method": METHOD}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, overload
@@ -173,6 +174,8 @@ class Kept(Sequence[Done]):
             self._file.write(data)
             self._file.flush()
         except OSError as error:
+            with suppress(OSError):  # of what the file still has in memory
+                self._file.close()
             where = self._folder or tempfile.gettempdir()
             raise RunError(
                 f"{where}: the records cannot be kept there: {error.strerror or error}; make room, "

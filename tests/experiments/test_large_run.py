@@ -170,11 +170,13 @@ def full():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path):
+def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path, monkeypatch):
+    """And in no second one when the file is closed, which has the block in memory."""
     done, make = empty
-    found = make()
-    for _ in range(BLOCK - 1):
-        found.append(done(2))
+    found, more = make(), []
+    monkeypatch.setattr(sys, "unraisablehook", more.append)
+    monkeypatch.setattr(kept, "BLOCK", 2)
+    found.append(done(2))
 
     with pytest.raises(RunError) as refused:
         found.append(done(2))
@@ -183,6 +185,9 @@ def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path):
         f"{tmp_path}: the records cannot be kept there: File too large; make room, then: "
         "simulate resume RUN"
     )
+    del found, refused
+    gc.collect()
+    assert more == []
 
 
 def test_the_file_is_gone_with_the_results(empty):

@@ -15,7 +15,7 @@ from simulator.audit.differences import differences
 from simulator.errors import RunError
 from simulator.model.card import Card
 from simulator.report.reading import Run
-from simulator.results.read import open_run, read_manifest
+from simulator.results.read import DAMAGE, damaged, open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
 from simulator.results.times import ABSENT, from_map
 from simulator.statistics.bootstrap import effect, resampled_mean
@@ -53,6 +53,15 @@ def compare_runs(
             they have nothing in common.
         UserError: the model card cannot be used.
     """
+    try:
+        return _compared(old, new, model, seed)
+    except DAMAGE as error:
+        raise damaged(f"{old} or {new}", error) from error
+
+
+def _compared(
+    old: str | Path, new: str | Path, model: str | Path | None, seed: int
+) -> RunsCompared:
     before, after = (_opened(Path(folder)) for folder in (old, new))
     task = Card(Path(model or read_manifest(after.folder)["model"]["card"])).task
     if before.summary.get("task") != after.summary.get("task"):

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-import pyarrow as pa
 from markupsafe import Markup
 
-from simulator.errors import RunError, UserError, one_line
+from simulator.errors import RunError, UserError
 from simulator.notices import Notice
 from simulator.report.colors import DARK, css
 from simulator.report.reading import Run, read
@@ -29,13 +28,11 @@ from simulator.report.sections.stacks import overview
 from simulator.report.words import PAGE
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
+from simulator.results.read import DAMAGE, damaged
 from simulator.results.shared import ModelSummary, Skipped
 
-_DAMAGE = (
-    ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
-    jinja2.UndefinedError, pa.ArrowException, UserError,
-)  # fmt: skip
-"""What is raised where a run does not hold what runs hold."""
+_DAMAGE = (*DAMAGE, jinja2.UndefinedError, UserError)
+"""What is raised where a run does not hold what runs hold, by templates too."""
 
 
 def write(folder: Path, out: Path | None = None) -> Path:
@@ -56,8 +53,7 @@ def write(folder: Path, out: Path | None = None) -> Path:
     except RunError:
         raise
     except _DAMAGE as error:
-        what = f"{type(error).__name__}: {one_line(error)}"
-        raise RunError(f"{folder}: a run of another version, or a damaged one: {what}") from error
+        raise damaged(folder, error) from error
     return put(page, out or folder / PAGE)
 
 

@@ -17,7 +17,7 @@ from simulator.model.card import Card
 from simulator.report.reading import Run
 from simulator.results.read import DAMAGE, damaged, open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
-from simulator.results.times import ABSENT, from_map
+from simulator.results.times import from_map, total
 from simulator.statistics.bootstrap import effect, resampled_mean
 from simulator.statistics.paired import clopper_pearson
 from simulator.tasks.figures import Delta
@@ -218,10 +218,8 @@ def _latency(found: _Answers) -> float | None:
     """The median of the whole, ms; None where nothing was timed."""
     if not found.has("ns"):
         return None
-    column = found.column("ns").drop_null()
-    stages = from_map(column)
-    whole = sum(np.where(ns == ABSENT, 0, ns) for ns in stages.values())
-    return float(np.median(whole)) / 1e6 if stages else None
+    whole = total(from_map(found.column("ns").drop_null()))
+    return float(np.median(whole)) / 1e6 if len(whole) else None
 
 
 def lines(found: RunsCompared) -> Mapping[str, list[str]]:

@@ -28,6 +28,7 @@ from simulator.repair.summary import Outcome, tried
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
+from simulator.results.times import total
 from simulator.statistics.anytime import Evidence, Range
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.score import each
@@ -139,11 +140,6 @@ def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int)
 
 def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> dict[str, Any]:
     """The fields of a summary that a race gives."""
-    totals: dict[str, list[int]] = {name: [] for name in shown}
-    for one, names in zip(ran.done, ran.names, strict=True):
-        for name, outcome in zip(names, one.outcomes, strict=False):
-            if name in totals:
-                totals[name].append(sum(outcome.ns.values()))
     return {
         "early": judge.early(samples),
         "skipped": len(ran.done.why),
@@ -152,5 +148,5 @@ def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> 
         "rungs": [],
         "searched": 0,
         "family": len(judge.order),
-        "latency_ms": {name: float(np.median(ns)) / 1e6 for name, ns in totals.items()},
+        "latency_ms": {name: float(np.median(total(ran.ns(name)))) / 1e6 for name in shown},
     }

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.audit.differences import differences
-from simulator.errors import RunError
+from simulator.errors import RunError, one_line
 from simulator.model.card import Card
 from simulator.report.reading import Run
-from simulator.results.read import DAMAGE, damaged, open_run, read_manifest
+from simulator.results.read import DAMAGE, open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
 from simulator.results.times import from_map, total
 from simulator.statistics.bootstrap import effect, resampled_mean
@@ -56,7 +56,8 @@ def compare_runs(
     try:
         return _compared(old, new, model, seed)
     except DAMAGE as error:
-        raise damaged(f"{old} or {new}", error) from error
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise RunError(f"{old} or {new}: of another version, or damaged: {what}") from error
 
 
 def _compared(

@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from simulator.errors import RunError, UserError
+from simulator.errors import RunError, UserError, one_line
 from simulator.notices import Notice
 from simulator.report.colors import DARK, css
 from simulator.report.reading import Run, read
@@ -28,7 +28,7 @@ from simulator.report.sections.stacks import overview
 from simulator.report.words import PAGE
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
-from simulator.results.read import DAMAGE, damaged
+from simulator.results.read import DAMAGE
 from simulator.results.shared import ModelSummary, Skipped
 
 _DAMAGE = (*DAMAGE, jinja2.UndefinedError, UserError)
@@ -53,7 +53,8 @@ def write(folder: Path, out: Path | None = None) -> Path:
     except RunError:
         raise
     except _DAMAGE as error:
-        raise damaged(folder, error) from error
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise RunError(f"{folder}: a run of another version, or a damaged one: {what}") from error
     return put(page, out or folder / PAGE)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from simulator.errors import RunError, one_line
+from simulator.errors import RunError
 from simulator.files import LARGE, TEXT, open_file, read_file
 from simulator.results.json_text import check_size, parse_json
 from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
@@ -23,17 +23,6 @@ DAMAGE = (
     ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException,
 )  # fmt: skip
 """What is raised where a run does not hold what runs hold."""
-
-
-def damaged(what: str | Path, error: Exception) -> RunError:
-    """Return the error of a run that does not hold what runs hold.
-
-    Args:
-        what: its folder, or the folders of which one is it.
-        error: that told it.
-    """
-    told = f"{type(error).__name__}: {one_line(error)}"
-    return RunError(f"{what}: a run of another version, or a damaged one: {told}")
 
 
 class Head(BaseModel):

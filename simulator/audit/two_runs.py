@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.audit.differences import differences
-from simulator.errors import RunError
+from simulator.errors import RunError, one_line
 from simulator.model.card import Card
 from simulator.report.reading import Run
-from simulator.results.read import open_run, read_manifest
+from simulator.results.read import DAMAGE, open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
-from simulator.results.times import ABSENT, from_map
+from simulator.results.times import from_map, total
 from simulator.statistics.bootstrap import effect, resampled_mean
 from simulator.statistics.paired import clopper_pearson
 from simulator.tasks.figures import Delta
@@ -53,6 +53,16 @@ def compare_runs(
             they have nothing in common.
         UserError: the model card cannot be used.
     """
+    try:
+        return _compared(old, new, model, seed)
+    except DAMAGE as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise RunError(f"{old} or {new}: of another version, or damaged: {what}") from error
+
+
+def _compared(
+    old: str | Path, new: str | Path, model: str | Path | None, seed: int
+) -> RunsCompared:
     before, after = (_opened(Path(folder)) for folder in (old, new))
     task = Card(Path(model or read_manifest(after.folder)["model"]["card"])).task
     if before.summary.get("task") != after.summary.get("task"):
@@ -209,10 +219,8 @@ def _latency(found: _Answers) -> float | None:
     """The median of the whole, ms; None where nothing was timed."""
     if not found.has("ns"):
         return None
-    column = found.column("ns").drop_null()
-    stages = from_map(column)
-    whole = sum(np.where(ns == ABSENT, 0, ns) for ns in stages.values())
-    return float(np.median(whole)) / 1e6 if stages else None
+    whole = total(from_map(found.column("ns").drop_null()))
+    return float(np.median(whole)) / 1e6 if len(whole) else None
 
 
 def lines(found: RunsCompared) -> Mapping[str, list[str]]:

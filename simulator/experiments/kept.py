@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, overload
@@ -26,7 +26,9 @@ from simulator.tasks.score import Columns, Record
 from simulator.tasks.task import Task
 
 BLOCK = 256
-"""Samples that are written together."""
+"""Samples that are written together; fewer where they have :data:`ROWS`."""
+ROWS = 4096
+"""Outcomes that are held in memory at most, but for those of one more sample."""
 IN_MEMORY = 2**20
 """Bytes that are held in memory before there is a file."""
 
@@ -58,7 +60,7 @@ class Kept(Sequence[Done]):
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=place)  # noqa: SIM115
         self._ends, self._starts, self._places = array("q", [0]), array("q"), array("q", [0])
         self._waiting: list[Outcome] = []
-        self._block = lru_cache(maxsize=2)(self._made)
+        self._made: tuple[int, list[dict[str, Any]]] = (-1, [])
 
     def append(self, done: Done) -> None:
         """Keep one more; not what a watch function returned.
@@ -71,7 +73,7 @@ class Kept(Sequence[Done]):
         self.items.append(done.item)
         self._waiting += done.outcomes
         self._ends.append(self._ends[-1] + len(done.outcomes))
-        if len(self.items) % BLOCK == 0:
+        if len(self.items) % BLOCK == 0 or len(self._waiting) >= ROWS:
             self._write()
 
     @property
@@ -143,7 +145,9 @@ class Kept(Sequence[Done]):
         """Return all columns of one row."""
         self._write()
         block = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return self._block(block)[number - self._starts[block]]
+        if self._made[0] != block:
+            self._made = block, self._read(block, self.schema.names).to_pylist()
+        return self._made[1][number - self._starts[block]]
 
     def _outcome(self, number: int) -> Outcome:
         row = self.row(number)
@@ -170,6 +174,8 @@ class Kept(Sequence[Done]):
             self._file.write(data)
             self._file.flush()
         except OSError as error:
+            with suppress(OSError):  # of what the file still has in memory
+                self._file.close()
             where = self._folder or tempfile.gettempdir()
             raise RunError(
                 f"{where}: the records cannot be kept there: {error.strerror or error}; make room, "
@@ -185,10 +191,6 @@ class Kept(Sequence[Done]):
         fields = sorted(self.schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         return pa.ipc.open_stream(pa.BufferReader(data), options=options).read_all()
-
-    def _made(self, block: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._read(block, self.schema.names).to_pylist()
-        return found
 
 
 class Answered(Columns):

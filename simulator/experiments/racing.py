@@ -9,7 +9,7 @@ from typing import Any
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of
-from simulator.experiments.kept import Kept
+from simulator.experiments.kept import Answered, Kept
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.session import Answers, Session, answers
 from simulator.notices import Kind, Notice
@@ -20,6 +20,7 @@ from simulator.pipeline.stack import Stack
 from simulator.results.parts import Rows
 from simulator.results.shared import Gate
 from simulator.results.store import RunWriter
+from simulator.results.times import Ints
 from simulator.tasks.task import Task
 
 STOPPED = (
@@ -81,6 +82,14 @@ class Raced:
         }
         return answers(task, stacks, self.done, [known[names] for names in self.names])
 
+    def ns(self, stack: str) -> dict[str, Ints]:
+        """Return (samples,) nanoseconds of each stage of a stack, on the samples it went through.
+
+        There are some where the race was told what to do after its first round.
+        """
+        at = [names.index(stack) if stack in names else None for names in self.names]
+        return Answered(self.done, self.done.rows(at)).ns()
+
 
 def run_race(
     session: Session,
@@ -123,6 +132,7 @@ def run_race(
                 run.add(rows_of(one, arms, timed=first is not None))
 
             done = session.run(merged, keep, done, stop=stop)
+        session.require_some(done)
         names += [now] * (len(done) - len(names))
         for at in range(start, len(done)):
             _tell(race, done[at], now, lanes)

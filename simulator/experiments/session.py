@@ -388,12 +388,12 @@ class Session(Closing):
             DataError: with the first reason.
         """
         if len(done.why) == len(done):
-            raise self.nothing_ran(done.items[0].name, done.why[0])
+            raise self.nothing_ran(len(done), done.items[0].name, done.why[0])
 
-    def nothing_ran(self, first: str, why: str | None) -> DataError:
-        """Return the error of a run whose samples were all skipped."""
+    def nothing_ran(self, tried: int, first: str, why: str | None) -> DataError:
+        """Return the error of a run of which all samples that were tried were skipped."""
         return DataError(
-            f"{self.dataset.root}: none of {self.files.count(len(self.dataset.items))} could go "
+            f"{self.dataset.root}: none of {self.files.count(tried)} could go "
             f"through every stack; the first: {first}: {why}"
         )
 

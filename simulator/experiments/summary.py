@@ -16,7 +16,7 @@ from simulator.model.card import Card
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
-from simulator.results.times import ABSENT, Ints
+from simulator.results.times import ABSENT, Ints, total
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import (
     PERCENTILES,
@@ -132,8 +132,8 @@ def latency(
     why: dict[str, str] = {}
     for side, stages in zip(SIDES, sides, strict=True):
         none = np.zeros(0, np.int64)
-        whole: Any = sum(np.where(ns == ABSENT, 0, ns) for ns in stages.values())
-        columns = {TOTAL: whole[stages["infer"] != ABSENT] if "infer" in stages else none}
+        ran = stages["infer"] != ABSENT if "infer" in stages else []
+        columns = {TOTAL: total(stages)[ran]}
         for stage in timed_steps(modality):
             ns = stages.get(stage, none)
             columns[stage] = ns[ns != ABSENT]

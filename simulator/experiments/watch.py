@@ -158,7 +158,7 @@ class PairWatch:
                 repeat = Repeat(False, 0) if parts.repeat else None
                 empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
                 found = Seen(repeat, {}, None, empty(notes=notes), {})
-            if found.alone is not None:
+            if parts.alone and found.alone is not None:
                 self.records.add(item, found.alone)
             known = self.seen.get(item.name, Seen())
             self.seen[item.name] = Seen(

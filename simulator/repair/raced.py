@@ -28,8 +28,10 @@ from simulator.repair.summary import Outcome, tried
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
+from simulator.results.times import total
 from simulator.statistics.anytime import Evidence, Range
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.score import each
 
 RACE = "race"
 """The pass in which all stacks run."""
@@ -122,12 +124,11 @@ def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int)
     """The figures of a stack, with intervals that hold for all stacks at once and at any time."""
     task, alpha = own.task, ALPHA / len(judge.order)
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))
-    changed = [float(record["changed"]) for record in own.of(name)]
+    changed = map(float, each(own.of(name), "changed"))
     one["flips"]["ci95"] = list(Evidence(Range(0.0, 1.0), changed).interval(alpha))
     for metric, column in task.means().items():
         if one["delta"].get(metric):
-            pairs = zip(own.of(TRAIN), own.of(name), strict=True)
-            both = ((old[column], new[column]) for old, new in pairs)
+            both = zip(*(each(own.of(of), column) for of in (TRAIN, name)), strict=True)
             moved = (float(b) - float(a) for a, b in both if a is not None and b is not None)
             ends = Evidence(Range(-1.0, 1.0), moved).interval(alpha)
             one["delta"][metric] |= {"ci95": list(ends), "p": None, "method": METHOD}
@@ -139,11 +140,6 @@ def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int)
 
 def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> dict[str, Any]:
     """The fields of a summary that a race gives."""
-    totals: dict[str, list[int]] = {name: [] for name in shown}
-    for one, names in zip(ran.done, ran.names, strict=True):
-        for name, outcome in zip(names, one.outcomes, strict=False):
-            if name in totals:
-                totals[name].append(sum(outcome.ns.values()))
     return {
         "early": judge.early(samples),
         "skipped": len(ran.done.why),
@@ -152,5 +148,5 @@ def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> 
         "rungs": [],
         "searched": 0,
         "family": len(judge.order),
-        "latency_ms": {name: float(np.median(ns)) / 1e6 for name, ns in totals.items()},
+        "latency_ms": {name: float(np.median(total(ran.ns(name)))) / 1e6 for name in shown},
     }

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-import pyarrow as pa
 from markupsafe import Markup
 
 from simulator.errors import RunError, UserError, one_line
@@ -29,13 +28,11 @@ from simulator.report.sections.stacks import overview
 from simulator.report.words import PAGE
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
+from simulator.results.read import DAMAGE
 from simulator.results.shared import ModelSummary, Skipped
 
-_DAMAGE = (
-    ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
-    jinja2.UndefinedError, pa.ArrowException, UserError,
-)  # fmt: skip
-"""What is raised where a run does not hold what runs hold."""
+_DAMAGE = (*DAMAGE, jinja2.UndefinedError, UserError)
+"""What is raised where a run does not hold what runs hold, by templates too."""
 
 
 def write(folder: Path, out: Path | None = None) -> Path:

@@ -19,6 +19,11 @@ from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
 
+DAMAGE = (
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException,
+)  # fmt: skip
+"""What is raised where a run does not hold what runs hold."""
+
 
 class Head(BaseModel):
     """The part of a manifest that says what kind of run it is.

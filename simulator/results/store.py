@@ -123,6 +123,7 @@ class RunWriter:
             self._manifest["run"] = check_same(self.folder, self._manifest)
         else:
             check_empty(self.folder, overwrite)
+            (self.folder / RECORDS).unlink(missing_ok=True)  # else taken for the new run's
             self._write_manifest("running")
             clear(self.folder)
         (self.folder / PARTS).mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -53,3 +53,13 @@ def from_map(
         at += len(chunk)
     order = list(found) if steps is None else [step for step in steps if step in found]
     return {name: found[name] for name in order}
+
+
+def total(stages: Mapping[str, Ints]) -> Ints:
+    """Return (rows,) nanoseconds of all stages together; (0,) where there is no stage.
+
+    Args:
+        stages: by name (rows,), see :func:`from_map`.
+    """
+    own = [np.where(ns == ABSENT, 0, ns) for ns in stages.values()]
+    return np.sum(own, axis=0, dtype=np.int64) if own else np.zeros(0, np.int64)

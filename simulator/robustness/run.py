@@ -297,7 +297,8 @@ class _Robustness:
                 shown = pictures.write(done.seen, run)
         records = run.records()
         if not pc.any(pc.is_null(records["skipped"])).as_py():
-            raise self.session.nothing_ran(*(records[name][0].as_py() for name in _REASON))
+            first = (records[name][0].as_py() for name in _REASON)
+            raise self.session.nothing_ran(len(self.session.dataset.items), *first)
         return records, shown
 
     def _figures(

@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import simulator
@@ -64,6 +66,19 @@ def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys)
     assert cli.main(["compare-runs", str(runs[0]), str(timed)]) == cli.USER_ERROR
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1 and "no stack in common: train, deploy; pillow" in error
+
+
+@pytest.mark.parametrize(("column", "error"), [("ns", "AttributeError"), ("side", "TypeError")])
+def test_records_of_another_kind_are_refused_in_a_line(runs, column, error):
+    place = runs[1] / "records.parquet"
+    table = pq.read_table(place)
+    numbers = pa.array([1] * table.num_rows)
+    pq.write_table(table.set_column(table.column_names.index(column), column, numbers), place)
+
+    with pytest.raises(RunError, match=f"one or .*two: .* or damaged: {error}") as refused:
+        compare_runs(*runs[:2])
+
+    assert "\n" not in str(refused.value)
 
 
 def test_runs_with_several_answers_to_a_sample_are_refused(card, data, tmp_path):

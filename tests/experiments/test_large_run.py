@@ -2,10 +2,12 @@
 
 import copy
 import gc
+import resource
 import subprocess
 import sys
 import tarfile
 import tracemalloc
+import weakref
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ import yaml
 
 from simulator import cli, compare
 from simulator.data.folder import Item
+from simulator.errors import RunError
 from simulator.experiments import kept
 from simulator.experiments.common import done_of
 from simulator.experiments.kept import BLOCK, Kept
@@ -143,3 +146,74 @@ def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
         assert list(records.chosen(order)) == [expected[at] for at in order]
         assert list(each(records, "margin")) == [one["margin"] for one in expected]
         assert records.ns()["infer"].tolist() == [one.outcomes[arm].ns["infer"] for one in ran]
+
+
+@pytest.fixture
+def empty(card, data, tmp_path, monkeypatch):
+    """A function that makes the result of a sample, and one that keeps them in a file at once."""
+    monkeypatch.setattr(kept, "IN_MEMORY", 1)
+    task = Card(card).task
+    record = {column.name: None for column in task.columns}
+
+    def done(stacks):
+        return Done(Item("a.jpg", data, None), (Outcome(record, "0" * 32, {"infer": 1}),) * stacks)
+
+    return done, lambda: Kept(task, tmp_path)
+
+
+@pytest.fixture
+def full():
+    """The kernel refuses to write past 1000 bytes of a file, as a full disk refuses any."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path, monkeypatch):
+    """And in no second one when the file is closed, which has the block in memory."""
+    done, make = empty
+    found, more = make(), []
+    monkeypatch.setattr(sys, "unraisablehook", more.append)
+    monkeypatch.setattr(kept, "BLOCK", 2)
+    found.append(done(2))
+
+    with pytest.raises(RunError) as refused:
+        found.append(done(2))
+
+    assert str(refused.value) == (
+        f"{tmp_path}: the records cannot be kept there: File too large; make room, then: "
+        "simulate resume RUN"
+    )
+    del found, refused
+    gc.collect()
+    assert more == []
+
+
+def test_the_file_is_gone_with_the_results(empty):
+    """A process that runs many jobs, or a race of many steps, does not wait for its collector."""
+    done, make = empty
+    found = make()
+    for _ in range(BLOCK):
+        found.append(done(1))
+    assert found[7] == done(1) and found.records(0)[7]
+    gone = weakref.ref(found)
+    gc.disable()
+    try:
+        del found
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_many_stacks_do_not_wait_for_many_samples(empty, monkeypatch):
+    """With 40 stacks a block of samples has 10,240 outcomes; 100 of them are 3 samples."""
+    monkeypatch.setattr(kept, "ROWS", 100)
+    done, make = empty
+    found, waiting = make(), []
+    for _ in range(10):
+        found.append(done(40))
+        waiting.append(len(found._waiting))
+
+    assert waiting == [40, 80, 0, 40, 80, 0, 40, 80, 0, 40]
+    assert list(found) == [done(40)] * 10

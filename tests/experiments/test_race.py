@@ -13,7 +13,7 @@ from stopping import StopsAt
 
 from simulator import cli
 from simulator.checkpoints.compare import checkpoints
-from simulator.errors import UserError
+from simulator.errors import DataError, UserError
 from simulator.experiments.race import rounds
 from simulator.experiments.sweep import sweep
 from simulator.experiments.worst import ways_to, worst
@@ -136,6 +136,19 @@ def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
 
     assert records(folder) == records(whole.folder)
     assert summary(folder) == summary(whole.folder)
+
+
+def test_where_no_image_of_the_first_round_can_be_read_it_ends_there(raced, ninety, tmp_path):
+    """Resumed after that round too."""
+    for file in ninety.rglob("*.jpg"):
+        file.write_bytes(b"no JPEG")
+    with pytest.raises(DataError, match="none of 30 images could go through"):
+        raced("worst-flips")
+    with pytest.raises(KeyboardInterrupt):
+        raced("worst-flips", "stopped", progress=StopsAt(30))
+
+    with pytest.raises(DataError, match="none of 30 images could go through"):
+        raced("worst-flips", "stopped/colors", resume=True)
 
 
 def test_on_the_command_line(suite, card, ninety, cache, tmp_path, capsys):

@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
 from ending import ended
-from made_results import start
+from made_results import start, step
 from stopping import StopsAt
 
 from simulator import cli
@@ -164,3 +165,27 @@ def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
     run = json.loads((tmp_path / "run" / "manifest.json").read_text())["run"]
     parts = [p.name for p in sorted(tmp_path.glob("run/parts/*.parquet"))]
     assert parts == [f"{run}-000000000.parquet"]
+
+
+def test_records_of_a_run_that_is_being_replaced_are_not_taken_for_those_of_the_new_one(
+    tmp_path, monkeypatch
+):
+    """Killed as soon as the new manifest is written, it goes on with nothing."""
+    folder, columns = tmp_path / "run", [pa.field("prediction", pa.int32())]
+    row = {"sample": "a", "side": "train", "trial": 0, "prediction": 1}
+    with store.RunWriter(folder, start(), columns, overwrite=False) as old:
+        old.add([row])
+        old.finish(step(top1=1.0), {})
+
+    def killed(folder):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "clear", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.RunWriter(folder, start(seed=1), columns, overwrite=True)
+
+    now = json.loads((folder / "manifest.json").read_text())
+    assert now.pop("status") == "running" and now["seed"] == 1
+    with store.RunWriter(folder, now, columns, overwrite=False, resume=True) as new:
+        assert [*new.kept()] == []

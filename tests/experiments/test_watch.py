@@ -26,6 +26,7 @@ from simulator.experiments.summary import WORST
 from simulator.experiments.watch import pair_watch
 from simulator.pipeline import executor
 from simulator.pipeline.executor import Done, LocalExecutor
+from simulator.tasks.score import each
 
 OVERRIDES = ("deploy.color.order=bgr", "deploy.resize=pil-nearest")
 """Red and blue change places, and a second axis differs."""
@@ -93,12 +94,15 @@ class Shuffled(LocalExecutor):
         return super().context(item)
 
 
-def seen_of(card, data, workers, left_out=()):
-    """Run a pair and return its watch and what came out; *left_out* after all are left out."""
+def seen_of(card, data, workers, left_out=(), quick=True, after=lambda watch: None):
+    """Run a pair and return its watch and what came out; *left_out* after all are left out.
+
+    *after* is called when all samples are through, before what is missing is made up for.
+    """
     sides = pair_of("pillow_fp32", "pillow_fp32", OVERRIDES)
     with Session(card, data, None, 0, workers, None, None) as session:
         stacks = session.stacks([Variant(side, own, sides) for side, own in sides.items()])
-        watch = pair_watch(session, stacks, differing(stacks))
+        watch = pair_watch(session, stacks, differing(stacks), quick=quick)
         with watch.opened:
             merged, done = session.plan(stacks, watch.asides()), []
 
@@ -108,6 +112,7 @@ def seen_of(card, data, workers, left_out=()):
                 done.append(one)
 
             session.run(merged, keep, None, watching([watch]))
+            after(watch)
             watch.complete(merged, [one.item for one in done if one.skipped is None])
     return watch, [one.item.name for one in done if one.skipped is None]
 
@@ -193,6 +198,23 @@ def test_a_flip_that_is_left_out_after_all_makes_room_for_the_next(task, cache, 
     looked = {name for name, one in watch.seen.items() if one.look}
     assert looked >= {*rest[:IMAGES]} and not looked & out
     assert not out & {*names}
+
+
+def test_records_of_an_image_that_is_gone_by_then_stay(card, data, cache):
+    """As on a cluster, where flips are walked again for their pictures alone."""
+
+    def lose(watch):
+        watch.seen.clear()
+        for file in data.rglob("*.jpg"):
+            file.unlink()
+
+    watch, names = seen_of(card, data, 1, quick=False, after=lose)
+
+    assert all(watch.seen[name].look.notes for name in names)
+    items = watch.session.dataset.items
+    which, swapped = watch.records.of("color", items)
+    assert which.tolist() == [*range(len(items))]
+    assert list(each(swapped, "changed")) == [int("green" not in item.name) for item in items]
 
 
 class Counting(LocalExecutor):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.results.times import ABSENT, MAP, from_map, to_map
+from simulator.results.times import ABSENT, MAP, from_map, to_map, total
 
 STEPS = ("decode", "infer", "denoise")
 NS = st.one_of(st.just(ABSENT), st.integers(0, 2**63 - 1))
@@ -63,3 +63,10 @@ def test_what_goes_in_comes_out(rows, cuts, skipped):
         for step in there:
             assert found[step].dtype == np.int64
             assert found[step].tolist() == kept[:, STEPS.index(step)].tolist()
+
+
+def test_stages_add_up_without_those_that_a_row_lacks():
+    stages = {"decode": np.array([1, ABSENT, ABSENT]), "infer": np.array([2, 3, ABSENT])}
+
+    assert total(stages).tolist() == [3, 3, 0]
+    assert total({}).tolist() == []

@@ -164,7 +164,9 @@ def how(summary: RepairSummary) -> list[str]:
         )
         first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
     family = (
-        f"Intervals hold for all {summary.family:,} stacks at once, whenever one was dropped."
+        f"Intervals hold for all {summary.family:,} stacks at once, whenever one was dropped. They "
+        "have two ends and a verdict needs one: what passes may have an interval that ends above "
+        "the limit."
         if summary.early
         else f"{len(summary.finalists)} finalists were confirmed on the other {summary.samples:,} "
         f"{unit}s: intervals hold for them and the deployment as it is at once, and p-values are "

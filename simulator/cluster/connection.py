@@ -143,10 +143,10 @@ def connect(place: str) -> Cluster:
         )
     if place:
         _refuse_silent(place)
-    else:
-        _alone()
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else who asks a cluster that is gone starts one
     ray = RAY.load()
+    if not place:
+        _alone()
     try:
         logs = _init(ray, place)
     except Exception as error:  # Ray raises many kinds
@@ -188,13 +188,16 @@ def _join(ray: Any, **how: Any) -> None:
 def _alone() -> None:
     """Set what a cluster of our own needs: a secret that no file has, and no reports to Ray.
 
-    Ray reads the secret once in a process, so the next cluster has the same. It hides every GPU
-    from workers that do not ask for one; ours see what this process sees.
+    Ray reads both when it is imported, maybe by somebody else, so it is told to read them again.
+    It hides every GPU from workers that do not ask for one; ours see what this process sees.
     """
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    inner: Any = importlib.import_module("ray._raylet")
+    inner.Config.initialize("")
+    inner.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def leave() -> None:

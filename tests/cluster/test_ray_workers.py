@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import ray  # noqa: F401 - before any cluster is started, as a user's program may
 import steps
 import tiny
 import yaml

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,9 @@ TEXT = 2**31
 """Bytes of one file of labels, annotations or results at most."""
 LARGE = 2**34
 """Bytes of one model, artifact or recording at most."""
+NPY = threading.Lock()
+"""Held where threads read NumPy's files: their header is parsed as Python, which fails now and then
+in two threads at once (CPython 3.11: "AST constructor recursion depth mismatch")."""
 _CHUNK = 2**20
 
 

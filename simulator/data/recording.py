@@ -20,7 +20,7 @@ from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
 from simulator.digests import sha256
 from simulator.errors import DataError, ProfileError, SampleError, shortened
-from simulator.files import LARGE, check_file, hash_file
+from simulator.files import LARGE, NPY, check_file, hash_file
 from simulator.profile import messages
 from simulator.profile.document import read
 
@@ -169,7 +169,8 @@ class Recording:
         if key not in self._arrays.files:
             raise SampleError(f"{self.spec.file}: {item.name}: there is no array {key!r}")
         try:
-            found: Array = self._arrays[key]
+            with NPY:
+                found: Array = self._arrays[key]
         except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise SampleError(f"{self.spec.file}: {item.name}: {error}") from error
         return found

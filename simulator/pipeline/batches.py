@@ -26,7 +26,7 @@ from simulator.cache import entry
 from simulator.cache import folder as cache_folder
 from simulator.contract import Adapter, Array
 from simulator.errors import ModelError, RunError
-from simulator.files import TEXT, read_file, write_whole
+from simulator.files import NPY, TEXT, read_file, write_whole
 
 OPEN = 16
 """Arrays that are open at a time; each holds a file descriptor."""
@@ -90,9 +90,11 @@ class Answers:
                 f"{name}: its input is not the one that the network adapted to; a step before the "
                 "network gives other values each time"
             )
+        with NPY:
+            arrays = [self._array(f"{number:05}-{at}.npy") for at in range(len(batch["outputs"]))]
         outputs = {
-            output: np.array(self._array(f"{number:05}-{at}.npy")[row : row + 1])
-            for at, output in enumerate(batch["outputs"])
+            output: np.array(array[row : row + 1])
+            for output, array in zip(batch["outputs"], arrays, strict=True)
         }
         return Kept(outputs, batch["ns"] // len(batch["samples"]))
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import generated
 from pydantic import BaseModel
 
 from simulator.results.checkpoints import Checkpoints
@@ -53,28 +54,13 @@ def _is_title(key: str, value: Any) -> bool:
     return key == "title" and isinstance(value, str)
 
 
-def main(arguments: list[str]) -> int:
-    texts = {
+def texts() -> dict[Path, str]:
+    """Return the content of every file."""
+    return {
         FOLDER / name: json.dumps(found, indent=2, ensure_ascii=False) + "\n"
         for name, found in schemas().items()
     }
-    if arguments == ["--check"]:
-        there = set(FOLDER.glob("*.json"))
-        wrong = [p for p, text in texts.items() if p not in there or p.read_text("utf-8") != text]
-        wrong += there - set(texts)
-        for place in wrong:
-            print(f"{place} is not current; run: python tools/result_schemas.py", file=sys.stderr)
-        return 1 if wrong else 0
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for place in set(FOLDER.glob("*.json")) - set(texts):
-        place.unlink()
-    for place, text in texts.items():
-        place.write_text(text, encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(generated.main(sys.argv[1:], texts(), FOLDER, ".json"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import generated
+
 from simulator.contract.library import installed_version
 from simulator.report import rendering
 
@@ -32,23 +34,5 @@ def compiled() -> dict[Path, str]:
     return found
 
 
-def main(arguments: list[str]) -> int:
-    texts = compiled()
-    if arguments == ["--check"]:
-        there = set(FOLDER.glob("*.py"))
-        wrong = [p for p, text in texts.items() if p not in there or p.read_text("utf-8") != text]
-        wrong += there - set(texts)
-        for place in wrong:
-            print(f"{place} is not current; run: python tools/templates.py", file=sys.stderr)
-        return 1 if wrong else 0
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    FOLDER.mkdir(exist_ok=True)
-    for place, text in texts.items():
-        place.write_text(text, "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(generated.main(sys.argv[1:], compiled(), FOLDER, ".py"))
